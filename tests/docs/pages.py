@@ -77,6 +77,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/evidence/README.md": {
         "*": "needs wheels of 731 MB; tests/integration/test_check_real.py"
     },
+    "docs/guides/build-in-a-root.md": {
+        "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one"
+    },
     "docs/guides/build-on-a-farm.md": {"torchyard farm worker /srv/work *": _MACHINES},
     "docs/guides/nightlies.md": {"*": _SCHEDULED},
     "docs/guides/run-several-masters.md": {"*": _MACHINES},

@@ -618,7 +618,11 @@ def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_pat
 
 
 def make_root(root: Path, *programs: str) -> None:
-    """Make a system of a few programs and their libraries."""
+    """Make a system of a few programs and their libraries, which says that it is one package."""
+    status = root / "var/lib/dpkg/status"
+    status.parent.mkdir(parents=True)
+    fields = ("Package: all", "Status: install ok installed", "Architecture: any", "Version: 1")
+    status.write_text("\n".join(fields), encoding="utf-8")
     for name in ("mnt", "tmp", "proc", "dev"):
         (root / name).mkdir(parents=True)
     for program in (shutil.which(name) or name for name in programs):
@@ -633,7 +637,7 @@ def make_root(root: Path, *programs: str) -> None:
 @needs_bwrap
 def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     make_root(tmp_path / "root", "bash", "sh", "mkdir", "cat", "ls")
-    text = WORKS + '\n[sandbox]\nkind = "bwrap"\nroot = "root"\n'
+    text = WORKS + '\n[toolchain]\nroot = "root"\n[sandbox]\nkind = "bwrap"\n'
     file = make_project(tmp_path, text)
     command = [*TORCHYARD, "build", "core:*", "-f", str(file)]
     subprocess.run(command, check=True, cwd="/")
@@ -648,17 +652,17 @@ def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to("/")
     file.write_text(text.replace('"root"', '"other"').replace("core.bin", "it.bin"), "utf-8")
     refused = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert "of the sandbox contains files of this machine's users" in refused.stderr
+    assert "contains files of this machine's users" in refused.stderr
 
 
 @needs_bwrap
 def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
-    text = WORKS + f'\n[sandbox]\nkind = "bwrap"\nroot = "{tmp_path}"\n'
+    text = WORKS + f'\n[toolchain]\nroot = "{tmp_path}"\n[sandbox]\nkind = "bwrap"\n'
     file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     result = torchyard("run", CORE, "-f", file)
     assert result.code == 7
-    assert "it has no /mnt" in result.err
+    assert "it has no /usr" in result.err
 
 
 def test_a_machine_refuses_jobs_of_stages_that_it_does_not_do(

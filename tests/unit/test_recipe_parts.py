@@ -17,12 +17,13 @@ from torchyard.toolchain.cmake import (
     Configured,
     Fragment,
     Link,
+    cache_script,
     install_script,
     repoint,
     request_file_api,
 )
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
-from torchyard.toolchain.summary import Asked, check_summary
+from torchyard.toolchain.summary import Asked, check_bindings, check_summary
 
 TABLES = load_tables()
 
@@ -132,8 +133,16 @@ def mismatches(
     *,
     blas_root: str = "",
     cmake: dict[str, str] | None = None,
+    env: dict[str, str] | None = None,
 ) -> list[str]:
-    asked = Asked(compute=compute, blas=blas, blas_root=blas_root, archs=archs, cmake=cmake or {})
+    asked = Asked(
+        compute=compute,
+        blas=blas,
+        blas_root=blas_root,
+        archs=archs,
+        cmake=cmake or {},
+        env=env or {},
+    )
     try:
         check_summary(configured, asked, platform_for(compute), compute_platforms())
     except BuildError as error:
@@ -366,3 +375,28 @@ def test_libraries_of_others_are_collected_with_what_they_need(tmp_path: Path) -
         collect([own], tmp_path / "other", policy, find)
     assert collect([text], tmp_path / "none", policy, find) == []
     assert not (tmp_path / "none").exists()
+
+
+def test_a_switch_that_cmake_turned_off_is_found(tmp_path: Path) -> None:
+    """The file asks for it by a variable, as PyTorch's setup.py takes them."""
+    configured = recorded(tmp_path, {"USE_MKLDNN": "OFF", "USE_NUMA": "0"})
+    assert mismatches(configured, env={"USE_NUMA": "OFF", "USE_SYSTEM_X": "1", "A": "1"}) == []
+    assert mismatches(configured, env={"USE_MKLDNN": "1"}) == [
+        "- USE_MKLDNN should be `1`, as the file says, and is `OFF`"
+    ]
+
+
+def test_bindings_that_cmake_leaves_out_are_missed(tmp_path: Path) -> None:
+    """It does so silently if it finds the headers of another Python in its cache."""
+    configured = recorded(tmp_path, {"BUILD_PYTHON": "OFF"})
+    assert mismatches(configured) == ["- BUILD_PYTHON should be on, and is `OFF`"]
+    with pytest.raises(BuildError, match="CMake leaves the Python bindings out"):
+        check_bindings(configured)
+
+
+def test_cache_entries_are_a_script_for_cmake() -> None:
+    entries = {"HAVE_SOVERSION": "OFF", "NAME:PATH": 'a "b" $c \\d'}
+    assert cache_script(entries).splitlines() == [
+        'set(HAVE_SOVERSION "OFF" CACHE STRING "")',
+        r'set(NAME "a \"b\" \$c \\d" CACHE PATH "")',
+    ]

@@ -241,7 +241,7 @@ def test_smoke_jobs_see_the_channels_that_they_install_from(
 
 @pytest.mark.parametrize("root", ["/", "above the work directory"])
 def test_a_root_with_files_of_users_is_refused(tmp_path: Path, root: str) -> None:
-    (tmp_path / "mnt").mkdir()
+    (tmp_path / "usr").mkdir()
     path = root if root == "/" else str(tmp_path)
     with pytest.raises(HostError, match="contains files of this machine's users"):
         seen(tmp_path, STEP, sandbox=Sandbox(kind="bwrap", root=path))

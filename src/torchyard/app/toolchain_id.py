@@ -14,15 +14,24 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         return config
     from pathlib import Path
 
-    from torchyard.app.locations import home_directory
+    from torchyard.app.locations import absolute, home_directory
     from torchyard.compute.registry import platform_for
     from torchyard.config.tables import load_tables
     from torchyard.toolchain.digests import DIGESTS, Digests
-    from torchyard.toolchain.identity import identify
+    from torchyard.toolchain.identity import identify, identify_in_root
 
     included = [rule.pattern for rule in config.matrix.include]
     computes = {*config.matrix.values[1], *(c for rule in included for c in rule.compute)}
     variants = {*config.matrix.values[2], *(v for rule in included for v in rule.variant)}
+    if config.toolchain.root is not None:
+        is_ours = config.project.recipe.compiling not in config.steps
+        toolchain = identify_in_root(
+            config.toolchain,
+            str(Path(absolute(file)).parent / config.toolchain.root),
+            computes=computes if is_ours else (),
+            variants=variants if is_ours else (),
+        )
+        return msgspec.structs.replace(config, toolchain=toolchain)
     toolchain = identify(
         config.toolchain,
         computes={name: platform_for(name) for name in computes},

@@ -43,6 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _DATE = re.compile(r"20\d{6}")
+_DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -53,7 +54,11 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
     reader = MatrixReader(problems, project.recipe, tables)
     config = Config(
         project=project,
-        source=_source(spec.source, problems),
+        source=_source(
+            spec.source,
+            problems,
+            has_root=spec.toolchain is not None and spec.toolchain.root is not None,
+        ),
         matrix=reader.matrix(spec.matrix),
         subsets={
             name: Subset(
@@ -72,7 +77,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         channels=_channels(spec.channel, spec.subset, problems),
         requirements=_requirements(spec.requirements, problems),
         steps=read_steps(spec.steps, project.recipe, problems),
-        sandbox=_sandbox(spec.sandbox, problems),
+        sandbox=_sandbox(spec.sandbox, spec.toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
         build=_build(spec.build, problems),
         check=_check(spec.check, problems),
@@ -109,11 +114,17 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     return Project(name=spec.name, version=version, recipe=recipe, release=release)
 
 
-def _source(spec: SourceSpec, problems: Problems) -> Source:
+def _source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Source:
     commit = spec.commit
-    if (spec.git is None) == (spec.path is None):
-        hint = 'git = "https://…" with rev = "v2.14.0", or path = "."'
-        problems.add(("source",), "[source] needs either `git` or `path`", hint)
+    if sum(one is not None for one in (spec.git, spec.path, spec.debian)) != 1:
+        hint = 'git = "https://…" with rev = "v2.14.0", path = ".", or debian = "pytorch=2.6.0-7"'
+        problems.add(("source",), "[source] needs one of `git`, `path` and `debian`", hint)
+    elif spec.debian is not None and not _DEBIAN.fullmatch(spec.debian):
+        hint = "a name and a version, such as pytorch=2.6.0+dfsg-7; `apt-cache showsrc` lists them"
+        problems.add(("source", "debian"), f"`{spec.debian}` is no source package", hint)
+    elif spec.debian is not None and not has_root:
+        hint = "make a root with `torchyard root make`, and name it: root = …"
+        problems.add(("source", "debian"), "a source package needs a root in [toolchain]", hint)
     elif spec.git is not None and not (spec.rev or commit):
         hint = "a plan is made of one commit: name it, or a tag"
         problems.add(("source", "git"), "[source] has `git` but no `rev`", hint)
@@ -127,7 +138,12 @@ def _source(spec: SourceSpec, problems: Problems) -> Source:
     if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
         commit = spec.rev
     return Source(
-        git=spec.git, rev=spec.rev, commit=commit, path=spec.path, submodules=spec.submodules
+        git=spec.git,
+        rev=spec.rev,
+        commit=commit,
+        path=spec.path,
+        debian=spec.debian,
+        submodules=spec.submodules,
     )
 
 
@@ -290,7 +306,11 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
     if spec is None:
         return None
     return Toolchain(
-        compiler=spec.compiler, blas=spec.blas, toolkits={"cuda": spec.cuda}, cache=spec.cache
+        compiler=spec.compiler,
+        blas=spec.blas,
+        toolkits={"cuda": spec.cuda},
+        cache=spec.cache,
+        root=spec.root,
     )
 
 
@@ -303,7 +323,12 @@ def _build(spec: BuildSpec, problems: Problems) -> Build:
     if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
         problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
     requires = tuple(sorted(spec.requires))
-    return Build(backend=spec.backend, requires=requires, linalg=spec.linalg)
+    return Build(
+        backend=spec.backend,
+        requires=requires,
+        prepare=tuple(spec.prepare),
+        linalg=spec.linalg,
+    )
 
 
 def _check(spec: CheckSpec, problems: Problems) -> Check:
@@ -319,13 +344,19 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
     return Smoke(level=spec.level, folder=spec.tests or "", channels=tuple(spec.channels))
 
 
-def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:
-    if spec.root is not None and spec.kind != "bwrap":
-        problems.add(("sandbox", "root"), "a root needs a sandbox", 'write kind = "bwrap"')
+def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec | None, problems: Problems) -> Sandbox:
+    root = toolchain.root if toolchain else None
+    if root is not None and spec.kind not in (None, "bwrap"):
+        what = "jobs run in the root of [toolchain] by bubblewrap"
+        problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
+    if root is not None and toolchain and toolchain.cache is not None:
+        what = "a compile cache is outside of a root, which shows nothing of the machine"
+        problems.add(("toolchain", "cache"), what, "leave `cache` or `root` out")
     for index, path in enumerate(spec.readable):
         if not path or path == "/":
             problems.add(("sandbox", "readable", index), "steps can't read everything")
-    return Sandbox(kind=spec.kind, root=spec.root, readable=tuple(spec.readable))
+    kind = "bwrap" if root is not None else spec.kind
+    return Sandbox(kind=kind, root=root, readable=tuple(spec.readable))
 
 
 def _by_number(arch: str) -> list[tuple[int, str]]:

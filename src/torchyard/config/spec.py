@@ -38,7 +38,7 @@ class ProjectSpec(Value, kw_only=True):
 
 
 class SourceSpec(Value, kw_only=True):
-    """Where the code comes from: `git` with `rev`, or `path`."""
+    """Where the code comes from: `git` with `rev`, `path`, or `debian`."""
 
     git: Annotated[str | None, Meta(description="Repository to clone.")] = None
     rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
@@ -48,6 +48,13 @@ class SourceSpec(Value, kw_only=True):
     ] = None
     path: Annotated[
         str | None, Meta(description="Directory, relative to this file; identified by its content.")
+    ] = None
+    debian: Annotated[
+        str | None,
+        Meta(
+            description="Source package and its version, `pytorch=2.6.0+dfsg-7`, from the archive "
+            "that the root of [toolchain] was made of."
+        ),
     ] = None
     submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
 
@@ -201,9 +208,6 @@ class SandboxSpec(Value, kw_only=True):
     readable: Annotated[
         list[str], Meta(description="More files and directories that steps can read.")
     ] = field(default_factory=list)
-    root: Annotated[
-        str | None, Meta(description="Root file system to run in, such as one made by debootstrap.")
-    ] = None
 
 
 class ToolchainSpec(Value, kw_only=True):
@@ -226,6 +230,13 @@ class ToolchainSpec(Value, kw_only=True):
         str | None,
         Meta(description="Compile cache for sccache: a directory, `redis://…` or `s3://…`."),
     ] = None
+    root: Annotated[
+        str | None,
+        Meta(
+            description="Directory with a system of its own, relative to this file, such as "
+            "`torchyard root make` makes: jobs run in it, with its compilers and libraries."
+        ),
+    ] = None
 
 
 class BuildSpec(Value, kw_only=True):
@@ -241,6 +252,10 @@ class BuildSpec(Value, kw_only=True):
             description="Build requirements, each pinned: `cmake==3.31.10`; with "
             "` --hash=sha256:…` its files are verified."
         ),
+    ] = field(default_factory=list)
+    prepare: Annotated[
+        list[str],
+        Meta(description="Lines for the shell to run in the source first, before configuring."),
     ] = field(default_factory=list)
     linalg: Annotated[
         str | None,

@@ -29,7 +29,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
     if tree_digest(str(to)) != digest:
         msg = f"the source directory `{folder}` is not what it was when the plan was made"
         raise HostError(msg, hint="plan again, or bring it back to what it was")
-    _normalise(to)
+    normalise(to)
 
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
@@ -56,7 +56,7 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
         git("submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
     for found in sorted(to.rglob(".git"), reverse=True):
         shutil.rmtree(found) if found.is_dir() else found.unlink()
-    _normalise(to)
+    normalise(to)
 
 
 def _empty(folder: Path) -> None:
@@ -66,7 +66,7 @@ def _empty(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _normalise(folder: Path) -> None:
+def normalise(folder: Path) -> None:
     """Set the same mtime on every file, and mode 755 or 644."""
     for top, names, files in os.walk(folder, topdown=False):
         for name in files:

@@ -22,11 +22,20 @@ _SYSTEM = (
     *("/nix/store", "/gnu/store", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices"),
 )
 
+_NO_PART = frozenset(
+    ("boot", "dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp")
+)
+"""What is no part of a system that is shown in place of this one."""
+
 _SECRETS = "/etc"
 """Where the system has files that are not world-readable."""
 
 NAME_SERVERS = "/etc/resolv.conf"
 """What a network needs; it may be a link to where nothing is shown."""
+
+_IN_ROOT = "TORCHYARD_IN_ROOT"
+ROOT_MARK = {_IN_ROOT: "1"}
+"""The variable of processes that torchyard starts in a root to look at it from within."""
 
 _NAMESPACES = ("--die-with-parent", "--new-session", "--unshare-all", "--cap-drop", "ALL")
 _ORDINARY = ("--unshare-user", "--uid", "1000", "--gid", "1000")
@@ -48,17 +57,28 @@ def isolated() -> list[str]:
 
 
 def system_view(root: str | None = None) -> list[str]:
-    """Return bwrap's options that show the system, or another one, read-only."""
-    shown = ("--ro-bind", root, "/") if root else _shown_system()
+    """Return bwrap's options that show the system, or the one in a root, read-only."""
+    shown = _shown_root(root) if root else _shown_system()
     return [*shown, *_MOUNTS]
 
 
-def read_only(paths: Iterable[str], hidden: Iterable[str] = ()) -> list[str]:
-    """Return bwrap's options that show more paths of this machine, without directories in them."""
+def parts_of_root(root: str) -> list[Path]:
+    """Return the directories and links at the top of a root that are shown as the system."""
+    return [path for path in sorted(Path(root).iterdir()) if path.name not in _NO_PART]
+
+
+def read_only(
+    paths: Iterable[str], hidden: Iterable[str] = (), *, root: str | None = None
+) -> list[str]:
+    """Return bwrap's options that show more paths of this machine, without directories in them.
+
+    Those in directories of the system are shown already, unless it is the system in a root.
+    """
+    system = () if root else _SYSTEM
     named = {path for one in paths for path in (Path(one).absolute(), Path(one).resolve())}
     shown: list[Path] = []
     for path in sorted(named):
-        if os.access(path, os.R_OK) and not _is_below(path, (*_SYSTEM, *shown)):
+        if os.access(path, os.R_OK) and not _is_below(path, (*system, *shown)):
             shown.append(path)
     bwrap = [word for path in shown for word in ("--ro-bind", str(path), str(path))]
     for path in sorted(Path(one).resolve() for one in hidden):
@@ -93,6 +113,11 @@ def sandbox_fault() -> str:
     return ""
 
 
+def in_root() -> bool:
+    """Return whether this process was started in a root by the torchyard outside of it."""
+    return _IN_ROOT in os.environ
+
+
 def find_bwrap() -> str:
     """Return the path of bwrap on the caller's PATH, since a job's own may lack it."""
     found = shutil.which("bwrap")
@@ -100,6 +125,17 @@ def find_bwrap() -> str:
         msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"
         raise HostError(msg, hint="install the package `bubblewrap`, or add `bwrap` to PATH")
     return found
+
+
+def _shown_root(root: str) -> list[str]:
+    bwrap: list[str] = []
+    for path in parts_of_root(root):
+        top = f"/{path.name}"
+        if path.is_symlink():
+            bwrap += ["--symlink", str(path.readlink()), top]
+        elif path.is_dir():
+            bwrap += ["--ro-bind", str(path), top]
+    return bwrap
 
 
 @cache

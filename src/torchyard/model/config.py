@@ -30,9 +30,10 @@ def own_release(version: str) -> str:
 
 
 class Source(Value, kw_only=True):
-    """Where the source comes from: a commit of a git repository, or a directory's content.
+    """Where the source comes from: a commit, a directory's content, or a package of Debian.
 
-    A `rev` may be a tag or branch, whose commit is unknown until it is resolved.
+    `debian` is a source package, as `name=version`. A `rev` may be a tag or branch, whose commit is
+    unknown until it is resolved.
     """
 
     git: str | None = None
@@ -40,6 +41,7 @@ class Source(Value, kw_only=True):
     commit: str | None = None
     path: str | None = None
     digest: str | None = None
+    debian: str | None = None
     submodules: bool = True
 
 

@@ -51,6 +51,7 @@ class Recipe(Value, kw_only=True):
     which is part of the fingerprints of that stage. `packages` are the kinds of packages that it
     can make, all if empty. The compiling steps of a `provisioned` recipe are its
     own, and use a toolchain that torchyard provides; for others, the file gives the commands.
+    `build_tree` is the directory of a core's result that only bindings jobs need.
     `project` and `repository` are what `torchyard init` proposes.
     """
 
@@ -61,6 +62,7 @@ class Recipe(Value, kw_only=True):
     revisions: dict[Stage, int] = {}
     packages: tuple[str, ...] = ()
     provisioned: bool = False
+    build_tree: str = ""
     project: str = ""
     repository: str = ""
 

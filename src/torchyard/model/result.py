@@ -49,6 +49,15 @@ class Tree(Value, kw_only=True):
         """The sha256 of its only file; empty if there are several."""
         return self.files[0].digest if len(self.files) == 1 else ""
 
+    def without(self, folder: str) -> "Tree":
+        """Return everything that is not below a folder."""
+        below = f"{folder}/"
+        return Tree(
+            files=tuple(file for file in self.files if not file.path.startswith(below)),
+            links={p: to for p, to in self.links.items() if not p.startswith(below)},
+            empty=tuple(path for path in self.empty if not f"{path}/".startswith(below)),
+        )
+
 
 class Usage(Value, kw_only=True):
     """Resource usage of a step: wall clock and CPU seconds, bytes of memory and disk."""

@@ -25,7 +25,8 @@ class Toolchain(Value, kw_only=True):
 
     `parts` are identities found on the planning machine, which is a `platform`: `compiler`, and
     for each compute platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each contains
-    the digest of the programs, and is part of the fingerprint of what it compiles.
+    the digest of the programs, and is part of the fingerprint of what it compiles. With a `root`,
+    they are those of the system in that directory, whose own identity is `root`.
     `toolkits` sets where the toolkits of some compute platforms come from.
     """
 
@@ -33,6 +34,7 @@ class Toolchain(Value, kw_only=True):
     blas: Origin = "auto"
     toolkits: dict[str, Origin] = {}
     cache: str | None = None
+    root: str | None = None
     platform: str = ""
     parts: dict[str, str] = {}
 
@@ -45,6 +47,7 @@ class Toolchain(Value, kw_only=True):
         if platform != self.platform:
             return {}
         keys = {"compiler": "compiler", "compute": f"compute/{compute}", "blas": f"blas/{blas}"}
+        keys["root"] = "root"
         return {name: self.parts[key] for name, key in keys.items() if key in self.parts}
 
 
@@ -53,4 +56,5 @@ class Build(Value, kw_only=True):
 
     backend: Backend = "setup.py"
     requires: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
     linalg: str | None = None

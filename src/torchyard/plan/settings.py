@@ -58,6 +58,8 @@ class SettingsMaker:
         source = self.config.source
         if source.digest is not None:
             draft.set("digest", source.digest, self.config.origin("source.path"))
+        elif source.debian is not None:
+            draft.set("debian", source.debian, self.config.origin("source.debian"))
         elif source.commit is not None:
             key = "commit" if "source.commit" in self.config.origins else "rev"
             draft.set("commit", source.commit, self.config.origin(f"source.{key}"))
@@ -131,6 +133,8 @@ class SettingsMaker:
         draft.set("identity", toolchain.parts_of(*head), Origin("this machine"))
         draft.set("backend", build.backend, origin("build.backend"))
         draft.set("requires", build.requires, origin("build.requires"))
+        if build.prepare:
+            draft.set("prepare", build.prepare, origin("build.prepare"))
         if build.linalg is not None and row.pinned:
             draft.set("linalg", build.linalg, origin("build.linalg"))
         if toolchain.cache is not None:

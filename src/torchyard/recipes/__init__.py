@@ -18,7 +18,7 @@ def steps_of(order: JobSpec) -> tuple[Step, ...]:
     if isinstance(given, tuple):
         return tuple(step for step in given if isinstance(step, Step))
     if task.stage is Stage.SOURCE:
-        return snapshot(task)
+        return snapshot(order)
     if task.stage in (Stage.CHECK, Stage.SMOKE):
         return proof(task)
     if task.stage is Stage.PUBLISH:

@@ -36,6 +36,9 @@ _WHEEL = {
 }
 """How to make each backend package what has been built as a wheel."""
 
+_INITIAL = "build/torchyard.cmake"
+"""A CMake script in the source that sets the file's CMake entries, before the project reads any."""
+
 _EMPTY = "find . -mindepth 1 -delete"
 """Removes the files of an earlier attempt that was killed in the middle of a step."""
 
@@ -43,6 +46,9 @@ _KEEP = """\
 rm -rf {out}/tree
 cp build/.ninja_log {out}/ninja_log
 cp -al . {out}/tree"""
+_RESTORE = f"""\
+{_EMPTY}
+{_TOOL} restore {{core}}/tree ."""
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 _COMPILE = f"""\
 targets=$({_TOOL} core-targets build)
@@ -69,9 +75,11 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
     task = order.task
     return (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
+        *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
+        _line("check-version --order {order}", "compare the tree's version"),
         _line("ask build", "ask CMake to tell what it makes of it"),
-        Step(run=_CONFIGURE[_backend(task)], name="configure"),
         *_definitions(task),
+        Step(run=_CONFIGURE[_backend(task)], name="configure"),
         _line("check-summary --order {order} build", "compare it with what was asked for"),
         *_linalg(task),
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
@@ -88,8 +96,8 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
 def _bindings(order: JobSpec) -> tuple[Step, ...]:
     backend = _backend(order.compiled)
     return (
-        Step(run=(*SHELL, f"{_EMPTY}\ncp -al {{core}}/tree/. ."), name="restore the core's build"),
-        _line("repoint build", "tell CMake of this Python"),
+        Step(run=(*SHELL, _RESTORE), name="restore the core's build"),
+        _line("repoint build --core {core}/tree", "tell CMake of this Python"),
         _line("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
@@ -106,10 +114,10 @@ def _lay_out(order: JobSpec) -> str:
 
 
 def _definitions(task: Task) -> tuple[Step, ...]:
-    """Return a step that sets the file's CMake entries: not every backend passes them on."""
+    """Return a step that writes the file's CMake entries to where `environment` says they are."""
     if not task.table("cmake"):
         return ()
-    return (_line("define --order {order} build", "tell CMake what the file says"),)
+    return (_line(f"define --order {{order}} {_INITIAL}", "tell CMake what the file says"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
@@ -136,8 +144,15 @@ def environment(order: JobSpec) -> dict[str, str]:
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_TEST": "0",
         "USE_CCACHE": "0",  # else a ccache on the machine would be used
+        **(_initial_entries() if core.table("cmake") else {}),
         **core.table("env"),
     }
+
+
+def _initial_entries() -> dict[str, str]:
+    """Return the variables by which each backend passes the file of CMake entries on."""
+    name = "CMAKE_PROJECT_TOP_LEVEL_INCLUDES"
+    return {name: _INITIAL, "CMAKE_ARGS": f"-D{name}={_INITIAL}"}
 
 
 def _line(words: str, name: str) -> Step:

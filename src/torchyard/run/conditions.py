@@ -14,7 +14,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
 from torchyard.run.permissions import refuse_code_outside, refuse_wider_view, stricter
-from torchyard.run.sandbox import Enclosure, check_root, tool_paths
+from torchyard.run.sandbox import Enclosure, refuse_open_root, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
@@ -93,8 +93,10 @@ def enclosure_of(
     if kind != "bwrap":
         return Enclosure(kind)
     if asked.root is not None:
-        check_root(asked.root, place)
-        return Enclosure(kind, root=asked.root)
+        refuse_open_root(asked.root, place)
+        return Enclosure(
+            kind, root=asked.root, readable=asked.readable, devices=_devices(order.task)
+        )
     base = Path(conditions.file).parent
     readable = [*tool_paths(tools, place), *asked.readable]
     if not conditions.foreign and conditions.demanded != "bwrap":

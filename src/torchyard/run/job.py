@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.config.recipes import find_recipe
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import report_full_disk
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
@@ -24,7 +25,7 @@ from torchyard.model.event import Listener, Noted, Started
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
-from torchyard.model.result import Result
+from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
@@ -133,7 +134,7 @@ def _open(
     place.prepare(kind, as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")
-    tools = equip_job(place, kind, conditions.cache, on_event)
+    tools = equip_job(place, kind, conditions, on_event)
     return StepContext(
         place,
         enclosure_of(kind, place, conditions, tools, store),
@@ -208,6 +209,7 @@ def _fetch_inputs(
             fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
         )
         made = result.order.task
+        needed = _needed_of(result.tree, made, order.task)
         is_publication = order.task.stage is Stage.PUBLISH
         path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
         with UntrustedTree(place.job) as tree:
@@ -219,17 +221,25 @@ def _fetch_inputs(
             part.mkdir()
             try:
                 with copies.in_turn(fingerprint) if copies else nullcontext():
-                    fetched += fetch_tree(store, result.tree, part, copies)
+                    fetched += fetch_tree(store, needed, part, copies)
             except StoreError as error:
                 remove_result(store, result)
                 msg = f"{error}; it was taken out of the store."
                 hint = "`torchyard build` makes it again"
                 raise StoreError(msg, hint=hint, reason=MISSING) from error
             tree.move_in(part, path)
-        size += result.size
+        size += sum(file.size for file in needed.files)
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
         on_event(Noted(job=order.task.id, text=text))
+
+
+def _needed_of(tree: Tree, made: Task, user: Task) -> Tree:
+    """Return the part of a result that a job uses: a core's build tree is for bindings only."""
+    recipe = find_recipe(made.recipe)
+    if made.stage is not Stage.CORE or user.stage is Stage.BINDINGS or not recipe:
+        return tree
+    return tree.without(recipe.build_tree) if recipe.build_tree else tree
 
 
 def _packed(path: Path) -> Path:

@@ -17,13 +17,14 @@ from torchyard.errors import ElsewhereError, HostError
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
-from torchyard.model.job_spec import Task
+from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.registry import recipe_module
+from torchyard.run.conditions import Conditions
 from torchyard.run.sandbox import tools_path, work_path
 from torchyard.run.steps import StepContext
 from torchyard.run.workdir import WorkDir
@@ -38,17 +39,42 @@ _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
 
 
 def equip_job(
+    place: WorkDir, sandbox: SandboxKind, conditions: Conditions, on_event: Listener
+) -> Mapping[str, str]:
+    """Provide what a recipe's steps compile or test with; return the variables that point to it.
+
+    With a root, this is done in the root.
+    """
+    task = place.order.task
+    if not is_tried_by_us(task) and not compiles_by_recipe(task):
+        return {}
+    root = conditions.sandbox.root
+    if root is None:
+        return equip_here(place, sandbox, conditions.cache, on_event)
+    from torchyard.toolchain.provision import compare  # noqa: PLC0415 - as below
+    from torchyard.toolchain.root import ask_in_root, identify_root  # noqa: PLC0415 - as below
+
+    if compiles_by_recipe(task):
+        compare(place.order.compiled.table("identity"), {"root": identify_root(root)})
+    said = ask_in_root(root, ["equip", place.folder.name], folder=place.folder, network=True)
+    return msgspec.json.decode(said, type=dict[str, str])
+
+
+def equip_in_root(name: str) -> Mapping[str, str]:
+    """Do the part of `equip_job` that is done in the root, for the job's directory of this name."""
+    from torchyard.toolchain.root import FOLDERS  # noqa: PLC0415 - as below
+
+    order = msgspec.json.decode(Path(FOLDERS, name, ORDER).read_bytes(), type=JobSpec)
+    place = WorkDir(Path(FOLDERS), order)
+    return equip_here(place, "bwrap", None, lambda _: None)
+
+
+def equip_here(
     place: WorkDir, sandbox: SandboxKind, cache: str | None, on_event: Listener
 ) -> Mapping[str, str]:
-    """Provide what a recipe's steps compile or test with; return the variables that point to it."""
+    """Provide what a recipe's steps compile or test with, from the system that this runs in."""
     order = place.order
-    smokes = is_tried_by_us(order.task)
-    if not smokes and not compiles_by_recipe(order.task):
-        return {}
-    if order.sandbox.root is not None:
-        msg = f"{order.task.id} needs this machine's compilers and Pythons, not a root's"
-        raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
-    if smokes:
+    if is_tried_by_us(order.task):
         return _equip_smoke(place, tools_path(sandbox, place))
     # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
@@ -116,7 +142,7 @@ def _equip_visit(task: Task) -> Mapping[str, str]:
 
 
 def _interpreter(task: Task) -> "Interpreter":
-    """Return the Python of a job; for a core, any will do."""
+    """Return the Python of a job; for a core, any will do, but of the system that it runs in."""
     from torchyard.toolchain.interpreters import (  # noqa: PLC0415 - as above
         interpreter_for,
         running_interpreter,

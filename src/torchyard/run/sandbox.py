@@ -27,6 +27,7 @@ from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import Step
 from torchyard.run.workdir import EQUIPMENT, WorkDir
+from torchyard.toolchain.root import check_root, is_hidden_by, name_servers
 
 INSIDE = "/mnt/torchyard"
 """The path of the directory that steps own, on every machine. Every root has `/mnt`."""
@@ -79,8 +80,13 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
         return list(step.run)
     if sandbox.kind == "view":
         return [*_view(), *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
-    bwrap = [*isolated(), "--hostname", HOST, *system_view(sandbox.root)]
-    if sandbox.root is None:
+    root = sandbox.root
+    bwrap = [*isolated(), "--hostname", HOST, *system_view(root)]
+    if root is not None:
+        own = (path for path in own_paths() if not is_hidden_by(path, root))
+        bwrap += read_only([*own, *sandbox.readable], sandbox.hidden, root=root)
+        bwrap += name_servers(root) if step.network else []
+    else:
         network = [NAME_SERVERS] if step.network else []
         bwrap += read_only([*own_paths(), *sandbox.readable, *network], sandbox.hidden)
     bwrap += _own_directories(place)
@@ -90,20 +96,18 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
         bwrap += ["--dev-bind-try", device, device]
     if step.network:
         bwrap += ["--share-net"]
-    if sandbox.root is None:
-        bwrap += [*hide_secret_files(), "--remount-ro", "/"]
-    return [*bwrap, "--chdir", step.cwd, "--", *step.run]
+    if root is None:
+        bwrap += hide_secret_files()
+    return [*bwrap, "--remount-ro", "/", "--chdir", step.cwd, "--", *step.run]
 
 
-def check_root(root: str, place: WorkDir) -> None:
+def refuse_open_root(root: str, place: WorkDir) -> None:
     """Refuse a root that is no system, or that would show what a sandbox hides."""
-    if not Path(root, "mnt").is_dir():
-        msg = f"the root `{root}` of the sandbox is no system: it has no /mnt"
-        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
+    check_root(root)
     real = os.path.realpath(root)
     if real == "/" or place.folder.is_relative_to(real) or Path.home().is_relative_to(real):
-        msg = f"the root `{root}` of the sandbox contains files of this machine's users"
-        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
+        msg = f"the root `{root}` contains files of this machine's users"
+        raise HostError(msg, hint="make one with `torchyard root make`, or leave `root` out")
 
 
 def tool_paths(variables: Mapping[str, str], place: WorkDir) -> tuple[str, ...]:

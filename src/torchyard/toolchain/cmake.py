@@ -1,6 +1,7 @@
 """Reads a configured build through CMake's File API, and points it to another Python."""
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -221,6 +222,16 @@ def install_script(configured: Configured, to: str) -> str:
     lines = [f'set(CMAKE_INSTALL_PREFIX "{to}")', "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)"]
     for directory in configured.core_directories():
         lines += [f'include("{configured.build / directory}/cmake_install.cmake")']
+    return "\n".join([*lines, ""])
+
+
+def cache_script(entries: Mapping[str, str]) -> str:
+    """Return a CMake script that sets cache entries; a name can have a type, as `NAME:BOOL`."""
+    lines = []
+    for key, value in entries.items():
+        name, _, kind = key.partition(":")
+        quoted = re.sub(r'([\\"$])', r"\\\1", value)
+        lines.append(f'set({name} "{quoted}" CACHE {kind or "STRING"} "")')
     return "\n".join([*lines, ""])
 
 

@@ -11,9 +11,11 @@ from torchyard.errors import HostError
 from torchyard.host.machine import platform_name
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
+from torchyard.model.values import Value
 from torchyard.toolchain.blas import Blas, find_blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.root import ask_in_root, identify_root
 from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 Part = TypeVar("Part")
@@ -31,6 +33,29 @@ def identify(
     found = survey(toolchain, computes=computes, variants=variants, tables=tables, digests=digests)
     parts = {name: part for name, part in found.items() if isinstance(part, str)}
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
+
+
+def identify_in_root(
+    toolchain: Toolchain, root: str, *, computes: Iterable[str], variants: Iterable[str]
+) -> Toolchain:
+    """Return the toolchain with the identities found in a root, and the root's own.
+
+    Without compute platforms and variants, only the root is identified.
+    """
+    parts = {"root": identify_root(root)}
+    asked = SurveyRequest(toolchain=toolchain, computes=sorted(computes), variants=sorted(variants))
+    if asked.computes or asked.variants:
+        said = ask_in_root(root, ["survey", msgspec.json.encode(asked).decode()])
+        parts |= msgspec.json.decode(said, type=dict[str, str])
+    return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
+
+
+class SurveyRequest(Value, kw_only=True):
+    """Which parts of a toolchain to identify."""
+
+    toolchain: Toolchain
+    computes: list[str]
+    variants: list[str]
 
 
 def survey(

@@ -15,6 +15,7 @@ import msgspec
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture
+from torchyard.host.system_view import in_root
 from torchyard.model.values import Value
 
 Place = Literal["pyenv", "uv", "system", "path", "conda"]
@@ -110,8 +111,11 @@ def _objection(one: Interpreter) -> str:
 
 
 def running_interpreter() -> Interpreter:
-    """Return an interpreter with headers for jobs that need any; preferably the running one."""
-    own = _ask(Path(sys.executable), "path")
+    """Return an interpreter with headers for jobs that need any; preferably the running one.
+
+    In a root, the running one is not the root's.
+    """
+    own = None if in_root() else _ask(Path(sys.executable), "path")
     if own is not None and own.headers:
         return own
     for other in find_interpreters():
@@ -163,9 +167,8 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
     managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv/python")
     for program in _fitting(managed, "*/bin/python3"):
         yield "uv", program
-    for folder in (Path("/usr/bin"), Path("/usr/local/bin")):
-        for program in _programs(folder):
-            yield "system", program
+    for program in _system_programs():
+        yield "system", program
     for folder in map(Path, os.get_exec_path()):
         if folder != pyenv / "shims":  # shims of the versions above
             for program in _programs(folder):
@@ -173,6 +176,12 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
     for root in _conda_roots(home):
         for program in _fitting(root, "bin/python3") + _fitting(root, "envs/*/bin/python3"):
             yield "conda", program
+
+
+def _system_programs() -> list[Path]:
+    """Return the interpreters of the system; manylinux images have theirs in /opt/python."""
+    own = (_programs(folder) for folder in (Path("/usr/bin"), Path("/usr/local/bin")))
+    return [*_fitting(Path("/opt/python"), "*/bin/python3"), *(p for one in own for p in one)]
 
 
 def _conda_roots(home: Path) -> Iterator[Path]:

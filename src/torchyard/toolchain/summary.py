@@ -21,7 +21,7 @@ class Asked(Value, kw_only=True):
     """What a cell requires of a configured build.
 
     `blas_root` is where its BLAS has to come from, if it is not empty; `cmake` are the cache
-    entries that the file sets.
+    entries that the file sets, and `env` the variables, of which backends pass some to CMake.
     """
 
     compute: str
@@ -29,6 +29,7 @@ class Asked(Value, kw_only=True):
     blas_root: str
     archs: tuple[str, ...]
     cmake: dict[str, str]
+    env: dict[str, str]
 
 
 class _Summary(Value, kw_only=True):
@@ -50,16 +51,33 @@ def check_summary(
 ) -> None:
     """Fail if the configuration is not as requested, before anything is compiled."""
     found = [
+        *_bindings(configured),
         *_switches(configured, asked.compute, source, platforms),
         *_blas(configured, asked.blas),
         *_libraries(configured, asked.blas, asked.blas_root),
         *_archs(configured, asked.archs, source),
         *_entries(configured, asked.cmake),
+        *_variables(configured, asked.env),
     ]
     if found:
         msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
         hint = "see what CMake looked for, further up in the log; nothing has been compiled yet"
         raise BuildError(msg, hint=hint)
+
+
+def check_bindings(configured: Configured) -> None:
+    """Fail if a build that was pointed to another Python has no bindings any more."""
+    for found in _bindings(configured):
+        msg = f"CMake leaves the Python bindings out: {found}"
+        raise BuildError(msg, hint="see what it says of Python, further up in the log")
+
+
+def _bindings(configured: Configured) -> Iterator[str]:
+    """Yield that bindings are switched off, in a project that has such a switch."""
+    for name in _summary().entries["bindings"]:
+        value = configured.cache.get(name, "ON")
+        if not _is_on(value):
+            yield f"{name} should be on, and is `{value}`"
 
 
 def _said(configured: Configured, names: Sequence[str]) -> tuple[str, str]:
@@ -109,6 +127,14 @@ def _entries(configured: Configured, cmake: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} should be `{wanted}`, as the file says; CMake was not told"
         elif got != wanted and not any({got.lower(), wanted.lower()} <= s for s in (_TRUE, _FALSE)):
             yield f"{name} should be `{wanted}`, as the file says, and is `{got}`"
+
+
+def _variables(configured: Configured, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield switches that the file sets by a variable, and that CMake turned the other way."""
+    for name, wanted in env.items():
+        value = configured.cache.get(name, wanted)
+        if name.startswith(("USE_", "BUILD_")) and _is_on(value) != _is_on(wanted):
+            yield f"{name} should be `{wanted}`, as the file says, and is `{value}`"
 
 
 def _archs(configured: Configured, archs: Sequence[str], source: ToolkitSource) -> Iterator[str]:

@@ -6,7 +6,6 @@ and run in a sandbox, where bubblewrap works.
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from email.parser import BytesHeaderParser
@@ -18,17 +17,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.errors import CheckError, HostError
 from torchyard.host.bubblewrap import confined
+from torchyard.host.installer_settings import (
+    installer_cache,
+    installer_files,
+    installer_variables,
+)
 from torchyard.host.process import capture, own_program
 from torchyard.package.wheel.about import read_about
-
-_KEPT = re.compile(
-    r"PATH|LANG|LC_\w+|TZ|(?i:https?|all|no)_(?i:proxy)|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
-    r"|CURL_CA_BUNDLE|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
-)
-"""Variables of the caller that say how packages are fetched."""
-
-_SETTINGS = (".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml")
-"""Where the caller's settings of installers are, below the home directory."""
 
 _CACHES = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
 
@@ -90,7 +85,7 @@ def make_venv(python: str, folder: Path) -> None:
 
 
 def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
-    given = {name: text for name, text in os.environ.items() if _KEPT.fullmatch(name)}
+    given = installer_variables()
     named = _local_paths((*argv, *(text for name, text in given.items() if name != "PATH")))
     caches = {name: _cache(given.get(name), name) for name in _CACHES}
     readable = {part for path in (*sees, *named) for part in _parts_of(path)}
@@ -114,11 +109,11 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
 
 def _cache(given: str | None, name: str) -> Path | None:
     """Return the directory of an installer's cache, which is not the one of the caller; or None."""
-    all_caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    path = Path(given) if given else all_caches / "torchyard" / name.partition("_")[0].lower()
+    if not given:
+        return installer_cache(name.partition("_")[0].lower())
     with suppress(OSError):
-        path.mkdir(parents=True, exist_ok=True)
-        return path.absolute()
+        Path(given).mkdir(parents=True, exist_ok=True)
+        return Path(given).absolute()
     return None
 
 
@@ -129,8 +124,7 @@ def _local_paths(words: Iterable[str]) -> Iterator[Path]:
         path = Path(unquote(parts.path) if parts.scheme == "file" else word)
         if path.is_absolute() and path.exists():
             yield path
-    for name in _SETTINGS:
-        yield Path.home() / name
+    yield from (path for _, path in installer_files())
 
 
 def _parts_of(path: Path) -> Iterator[Path]:

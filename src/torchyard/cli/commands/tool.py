@@ -11,7 +11,6 @@ import click
 import msgspec
 
 from torchyard.errors import BuildError
-from torchyard.host.process import replace_process
 from torchyard.model.job_spec import JobSpec
 
 if TYPE_CHECKING:
@@ -28,6 +27,38 @@ def _order(path: str) -> JobSpec:
     return msgspec.json.decode(Path(path).read_bytes(), type=JobSpec)
 
 
+@command.command("survey")
+@click.argument("request")
+def survey_command(request: str) -> None:
+    """Print the identities of a toolchain, in a root, as JSON."""
+    from torchyard.compute.registry import platform_for
+    from torchyard.config.tables import load_tables
+    from torchyard.terminal.console import write
+    from torchyard.toolchain.identity import SurveyRequest, identify
+    from torchyard.toolchain.root import answer_with
+
+    asked = msgspec.json.decode(request, type=SurveyRequest)
+    find = partial(
+        identify,
+        asked.toolchain,
+        computes={name: platform_for(name) for name in asked.computes},
+        variants=asked.variants,
+        tables=load_tables(),
+    )
+    write(answer_with(lambda: find().parts))
+
+
+@command.command("equip")
+@click.argument("name")
+def equip_command(name: str) -> None:
+    """Install a job's toolchain, in a root, and print its variables as JSON."""
+    from torchyard.run.provision import equip_in_root
+    from torchyard.terminal.console import write
+    from torchyard.toolchain.root import answer_with
+
+    write(answer_with(partial(equip_in_root, name)))
+
+
 @command.command("ask")
 @click.argument("build")
 def ask_command(build: str) -> None:
@@ -39,12 +70,21 @@ def ask_command(build: str) -> None:
 
 @command.command("define")
 @click.option("--order", required=True)
-@click.argument("build")
-def define_command(order: str, build: str) -> None:
-    """Set the CMake cache entries that the file gives."""
-    entries = _order(order).task.table("cmake").items()
-    argv = ["cmake", *(f"-D{name}={value}" for name, value in entries), build]
-    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+@click.argument("script")
+def define_command(order: str, script: str) -> None:
+    """Write a CMake script that sets the cache entries that the file gives."""
+    from torchyard.toolchain.cmake import cache_script
+
+    Path(script).write_text(cache_script(_order(order).task.table("cmake")), encoding="utf-8")
+
+
+@command.command("check-version")
+@click.option("--order", required=True)
+def check_version_command(order: str) -> None:
+    """Compare the version that the tree gives itself with the one that was asked for."""
+    from torchyard.toolchain.tree_version import check_tree_version
+
+    check_tree_version(Path.cwd(), os.environ["PYTORCH_BUILD_VERSION"], _order(order).task.label)
 
 
 @command.command("check-summary")
@@ -64,6 +104,7 @@ def check_summary_command(order: str, build: str) -> None:
         blas_root=root_of(task.facts["variant"], os.environ),
         archs=tuple(task.words("archs")),
         cmake=task.table("cmake"),
+        env=task.table("env"),
     )
     source = platform_for(asked.compute)
     check_summary(Configured(Path(build)), asked, source, compute_platforms())
@@ -116,18 +157,36 @@ def collect_command(order: str, to: str, install: str) -> None:
         click.echo(path.name)
 
 
+@command.command("restore")
+@click.argument("tree")
+@click.argument("to")
+def restore_command(tree: str, to: str) -> None:
+    """Restore the build tree of a core."""
+    from torchyard.toolchain.build_tree import restore_tree
+
+    restore_tree(Path(tree), Path(to))
+
+
 @command.command("repoint")
+@click.option("--core", required=True)
 @click.argument("build")
-def repoint_command(build: str) -> None:
+def repoint_command(core: str, build: str) -> None:
     """Replace the Python in CMake's cache by the environment's."""
-    from torchyard.toolchain.cmake import repoint
+    from torchyard.host.process import stream
+    from torchyard.toolchain.build_tree import keep_times
+    from torchyard.toolchain.cmake import Configured, repoint
     from torchyard.toolchain.interpreters import query_interpreter
+    from torchyard.toolchain.summary import check_bindings
 
     executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
     python = query_interpreter(executable)
     argv = repoint(Path(build), str(executable), python.include, python.prefix)
     click.echo("+ " + " ".join(argv), err=True)
-    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+    if code := stream(argv, click.echo):
+        sys.exit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
+    check_bindings(Configured(Path(build)))
+    kept = keep_times(Path(core), Path.cwd())
+    click.echo(f"{len(kept)} files were written again as they were, and keep their times")
 
 
 @command.command("bind")

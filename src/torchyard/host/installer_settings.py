@@ -1,0 +1,41 @@
+"""The caller's own settings of pip and uv: how packages are fetched on this machine."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_VARIABLES = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|(?i:https?|all|no)_(?i:proxy)|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
+    r"|CURL_CA_BUNDLE|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
+)
+
+_FILES = {
+    "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
+    "UV_CONFIG_FILE": (".config/uv/uv.toml",),
+}
+"""Where settings are below the home directory, and the variables that name other places."""
+
+
+def installer_variables() -> dict[str, str]:
+    """Return the caller's variables that say how packages are fetched."""
+    return {name: text for name, text in os.environ.items() if _VARIABLES.fullmatch(name)}
+
+
+def installer_files() -> Iterator[tuple[str, Path]]:
+    """Yield the files with the caller's settings, and the variables that could name them."""
+    for name, places in _FILES.items():
+        for place in places:
+            if (path := Path.home() / place).is_file():
+                yield name, path
+
+
+def installer_cache(name: str) -> Path | None:
+    """Return torchyard's own cache for pip or uv, which is not the caller's; or None."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = folder / "torchyard" / name
+    with suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+        return path.absolute()
+    return None

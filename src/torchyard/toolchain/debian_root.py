@@ -1,0 +1,138 @@
+"""Makes roots of Debian with debootstrap and apt, from names of packages or from a lock."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+from torchyard.host.snapshot import normalise
+from torchyard.model.values import Value
+from torchyard.toolchain.interpreters import Interpreter
+from torchyard.toolchain.root import run_in_root
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+PYTHONS = "opt/python"
+"""Where Pythons are that are not packages of the system, as in manylinux images."""
+
+_NEEDED = ("ca-certificates", "libffi-dev", "libssl-dev", "python3-dev", "python3-venv")
+"""What torchyard's own Python and build backends need, beside compilers."""
+
+_OPTIONS = ("-qq", "-y", "--no-install-recommends", "-o", "Acquire::Retries=3")
+_SOURCES = "etc/apt/sources.list.d/torchyard.sources"
+_WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "test", "tests", "*.pyc")
+
+
+class RootRequest(Value, kw_only=True):
+    """What a root should contain.
+
+    `build_dep` are source packages whose build dependencies are installed; with `exactly`, packages
+    as `name=version`, nothing else is.
+    """
+
+    suite: str
+    packages: tuple[str, ...] = ()
+    build_dep: tuple[str, ...] = ()
+    exactly: tuple[str, ...] = ()
+    mirror: str = ""
+
+
+def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object]) -> None:
+    """Make a root, whole or not at all."""
+    _refuse_without_debootstrap(to)
+    part = to.with_name(f"{to.name}.part")
+    if part.exists():
+        shutil.rmtree(part)
+    say(f"bootstrapping {request.suite}")
+    mirror = [request.mirror] if request.mirror else []
+    _run("debootstrap", "--variant=buildd", request.suite, str(part), *mirror)
+    _add_sources(part, request.suite)
+    _apt(part, "update")
+    if request.exactly:
+        say(f"installing {len(request.exactly)} packages of the lock")
+        _apt(part, "install", "--allow-downgrades", *request.exactly)
+    else:
+        say(f"installing {' '.join((*_NEEDED, *request.packages))}")
+        _apt(part, "install", *_NEEDED, *request.packages)
+        for name in request.build_dep:
+            say(f"installing what {name} is built with")
+            _apt(part, "build-dep", name)
+    shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
+    (part / "var/cache/apt/archives/partial").mkdir(parents=True)
+    part.replace(to)
+
+
+def add_python(root: Path, python: Interpreter) -> None:
+    """Copy a Python of this machine into a root, to `/opt/python/cp312-cp312`.
+
+    It has to be one that can be moved, and runs with the root's C library: uv's and pyenv's do.
+    """
+    prefix = Path(python.prefix)
+    if prefix in (Path("/usr"), Path("/usr/local")):
+        msg = f"Python {python.version} in {prefix} is a part of this machine's system"
+        hint = "install one with `uv python install` or pyenv, or name a package: --package"
+        raise HostError(msg, hint=hint)
+    to = root / PYTHONS / f"{python.tag}-{python.tag}"
+    for name in ("bin", "include", "lib"):
+        shutil.copytree(
+            prefix / name, to / name, symlinks=True, ignore=_WITHOUT_TESTS, dirs_exist_ok=True
+        )
+
+
+def get_source(root: str, package: str, to: Path) -> None:
+    """Unpack a source package, as `name=version`, with its patches applied.
+
+    apt compares its files with the archive's signed index.
+    """
+    scratch = to.parent / "debian"
+    for folder in (scratch, to):
+        if folder.exists():
+            shutil.rmtree(folder)
+    scratch.mkdir(parents=True)
+    words = ("-qq", "--download-only", "--only-source", "source", package)
+    run_in_root(root, ["apt-get", *words], folder=scratch, network=True)
+    (described,) = scratch.glob("*.dsc")
+    run_in_root(root, ["dpkg-source", "--extract", described.name, "tree"], folder=scratch)
+    (scratch / "tree").replace(to)
+    normalise(to)
+    shutil.rmtree(scratch)
+
+
+def _refuse_without_debootstrap(to: Path) -> None:
+    if to.exists():
+        msg = f"`{to}` exists already"
+        raise HostError(msg, hint="remove it, or name another directory")
+    if os.geteuid() != 0:
+        msg = "only root can make a root with debootstrap"
+        raise HostError(msg, hint="run it with sudo; building in it needs no root")
+    if shutil.which("debootstrap", path=SYSTEM_PATH) is None:
+        msg = "debootstrap is not installed"
+        raise HostError(msg, hint="install the package `debootstrap`")
+
+
+def _add_sources(root: Path, suite: str) -> None:
+    """Let apt see source packages, too, from where debootstrap got the others."""
+    written = (root / "etc/apt/sources.list").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^deb (\S+) ", written, re.MULTILINE)
+    text = f"Types: deb deb-src\nURIs: {line}\nSuites: {suite}\nComponents: main\n"
+    (root / _SOURCES).write_text(text, encoding="utf-8")
+    (root / "etc/apt/sources.list").unlink()
+
+
+def _apt(root: Path, command: str, *words: str) -> None:
+    _run("chroot", str(root), "apt-get", *_OPTIONS, command, *words)
+
+
+def _run(*argv: str) -> None:
+    env = {"PATH": SYSTEM_PATH, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    env |= {name: text for name, text in os.environ.items() if name.lower().endswith("_proxy")}
+    found = shutil.which(argv[0], path=SYSTEM_PATH) or argv[0]
+    capture([found, *argv[1:]], cwd=Path("/"), env=env)
+
+
+def lock_of(packages: Iterable[str]) -> tuple[str, ...]:
+    """Return `name=version` for packages as `name version architecture`."""
+    words = (line.split() for line in packages if len(line.split()) == len(("n", "v", "a")))
+    return tuple(sorted(f"{name}={version}" for name, version, _ in words))

@@ -1,0 +1,196 @@
+"""A root: a directory with a system of its own, whose compilers, Pythons and libraries are used.
+
+torchyard looks at a root from within: it runs itself there, by bubblewrap, with its own Python from
+outside. So everything that finds and installs toolchains is the same with and without a root.
+"""
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from torchyard.errors import HostError, TorchyardError, all_errors
+from torchyard.host.installer_settings import (
+    installer_cache,
+    installer_files,
+    installer_variables,
+)
+from torchyard.host.process import capture
+from torchyard.host.system_view import (
+    NAME_SERVERS,
+    ROOT_MARK,
+    isolated,
+    own_paths,
+    parts_of_root,
+    read_only,
+    system_view,
+)
+from torchyard.model.step import OWN
+from torchyard.model.values import Value
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+FOLDERS = "/mnt/work"
+"""Where directories of this machine are in a root."""
+
+_SETTINGS = "/mnt/settings"
+_CACHE = "/mnt/cache"
+_DPKG = "var/lib/dpkg/status"
+_RPM = ("rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\n")
+_FIELD = re.compile(r"^(Package|Version|Architecture|Status): (.*)$", re.MULTILINE)
+_DIGITS = 16
+
+
+class Answer(Value, kw_only=True):
+    """What torchyard prints in a root: a value as JSON, or the error that it failed with."""
+
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    error: str = ""
+    what: str = ""
+    hint: str | None = None
+    reason: str = ""
+
+    def fail(self) -> NoReturn:
+        """Raise the error."""
+        kinds = {kind.__name__: kind for kind in all_errors()}
+        raise kinds[self.error](self.what, hint=self.hint, reason=self.reason)
+
+
+def answer_with(find: Callable[[], object]) -> bytes:
+    """Return the answer of a function, for the process outside of the root."""
+    try:
+        return msgspec.json.encode(Answer(value=msgspec.Raw(msgspec.json.encode(find()))))
+    except TorchyardError as error:
+        first = error.diagnostics[0]
+        name = type(error).__name__
+        told = Answer(error=name, what=first.what, hint=first.hint, reason=error.reason)
+        return msgspec.json.encode(told)
+
+
+def ask_in_root(
+    root: str, words: Sequence[str], *, folder: Path | None = None, network: bool = False
+) -> msgspec.Raw:
+    """Run `torchyard tool` in a root, and return what it answers.
+
+    It can write to the folder, which is below `FOLDERS` there.
+    """
+    own = [word.replace("{self}", sys.executable) for word in OWN]
+    for path in own_paths():
+        if is_hidden_by(path, root):
+            msg = f"torchyard is installed in {path}, which the root `{root}` hides"
+            hint = "install it with a Python of uv or pyenv: `uv tool install --managed-python`"
+            raise HostError(msg, hint=hint)
+    try:
+        said = run_in_root(root, [*own, "tool", *words], folder=folder, network=network)
+        answer = msgspec.json.decode(said, type=Answer)
+    except HostError as error:
+        raise _unstartable(root, str(error)) from error
+    except msgspec.DecodeError as error:
+        msg = f"torchyard does not run in the root `{root}`: {error}"
+        raise HostError(msg) from error
+    if answer.error:
+        answer.fail()
+    return answer.value
+
+
+def run_in_root(
+    root: str, argv: Sequence[str], *, folder: Path | None = None, network: bool = False
+) -> str:
+    """Run a program in a root, and return what it prints."""
+    check_root(root)
+    own = (path for path in own_paths() if not is_hidden_by(path, root))
+    bwrap = [*isolated(), *system_view(root), *read_only(own, root=root)]
+    env = {"PATH": SYSTEM_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"} | ROOT_MARK  # noqa: S108 - its own
+    where = "/mnt"
+    if folder is not None:
+        where = f"{FOLDERS}/{folder.name}"
+        bwrap += ["--bind", str(folder), where]
+    if network:
+        bwrap += ["--share-net", *name_servers(root)]
+        env |= _settings(bwrap)
+    words = [*bwrap, "--chdir", where, "--", *argv]
+    try:
+        return capture(words, cwd=Path("/"), env=env)
+    except HostError as error:
+        raise HostError(str(error).replace(" ".join(words), " ".join(argv))) from error
+
+
+def check_root(root: str) -> None:
+    """Refuse a directory that is no system."""
+    if not Path(root, "usr").is_dir():
+        msg = f"`{root}` is no root: it has no /usr"
+        raise HostError(msg, hint="make one with `torchyard root make`, or with debootstrap")
+
+
+def is_hidden_by(path: str, root: str) -> bool:
+    """Return whether a path of this machine is in a directory that a root has, too."""
+    return Path(path).parts[1] in {top.name for top in parts_of_root(root)}
+
+
+def name_servers(root: str) -> list[str]:
+    """Return bwrap's options that give a root this machine's name servers."""
+    if Path(root, NAME_SERVERS.lstrip("/")).exists():
+        return ["--ro-bind", NAME_SERVERS, NAME_SERVERS]
+    return []
+
+
+def identify_root(root: str) -> str:
+    """Return the identity of a root: its system, and a digest of its packages' versions."""
+    check_root(root)
+    packages = sorted(packages_in(root))
+    if not packages:
+        msg = f"nothing says what the root `{root}` consists of: it has no packages of dpkg or rpm"
+        raise HostError(msg, hint="make one with `torchyard root make`")
+    digest = hashlib.sha256("\n".join(packages).encode()).hexdigest()
+    return f"{_release(root)}, {len(packages)} packages sha256:{digest[:_DIGITS]}"
+
+
+def packages_in(root: str) -> Iterator[str]:
+    """Yield name, version and architecture of each package, and the Pythons beside them."""
+    status = Path(root, _DPKG)
+    if status.is_file():
+        for section in status.read_text(encoding="utf-8").split("\n\n"):
+            fields = dict(_FIELD.findall(section))
+            if fields.get("Status", "").endswith(" installed"):
+                yield f"{fields['Package']} {fields['Version']} {fields['Architecture']}"
+    elif Path(root, "var/lib/rpm").is_dir():
+        words = [*isolated(), *system_view(root), "--", *_RPM]
+        yield from capture(words, cwd=Path("/"), env={"PATH": SYSTEM_PATH}).splitlines()
+    for header in sorted(Path(root).glob("opt/python/*/include/*/patchlevel.h")):
+        found = re.search(r'#define PY_VERSION\s+"(.*)"', header.read_text(encoding="utf-8"))
+        yield f"{header.parents[2].name} {found[1] if found else ''}"
+
+
+def _release(root: str) -> str:
+    """Return the name of a root's system, such as `debian 13`."""
+    path = Path(root, "etc/os-release")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    fields = dict(re.findall(r'^(ID|VERSION_ID)="?([^"\n]*)', text, re.MULTILINE))
+    return " ".join(filter(None, (fields.get("ID", "linux"), fields.get("VERSION_ID", ""))))
+
+
+def _settings(bwrap: list[str]) -> Mapping[str, str]:
+    """Show the caller's settings of installers in a root; return the variables that name them."""
+    given = dict(installer_files()) | {
+        name: Path(text) for name, text in installer_variables().items() if text.startswith("/")
+    }
+    env = {n: text for n, text in installer_variables().items() if n not in ("PATH", *given)}
+    for name, path in given.items():
+        if name != "PATH" and path.exists():
+            env[name] = f"{_SETTINGS}/{name}"
+            bwrap += ["--ro-bind", str(path), env[name]]
+    if cache := installer_cache("uv"):
+        bwrap += ["--bind", str(cache), _CACHE]
+        env |= {"UV_CACHE_DIR": _CACHE, "UV_LINK_MODE": "copy"}
+    return env
+
+
+def _unstartable(root: str, said: str) -> HostError:
+    if "GLIBC_" in said:
+        msg = f"torchyard's Python needs a newer C library than the root `{root}` has"
+        hint = "install torchyard with a Python of uv, which runs everywhere: `uv tool install`"
+        return HostError(f"{msg}: {said}", hint=hint)
+    return HostError(f"torchyard does not run in the root `{root}`: {said}")

@@ -1,0 +1,79 @@
+"""The sample is built, checked and tested in a root of Debian 13 that torchyard makes."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.recipe import PREFIX, TORCHYARD, Project, call, copy_sample, run
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not all(map(shutil.which, ("debootstrap", "bwrap"))),
+        reason="needs root, debootstrap and bwrap",
+    ),
+]
+
+CELL = f"{PREFIX}/cpu-openblas"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a root with the Python of Debian 13, and one that is copied into it."""
+    folder = tmp_path_factory.mktemp("roots")
+    words = ("trixie", folder / "root", "--python", "cp312", "--lock", folder / "root.lock")
+    said = call(*TORCHYARD, "root", "make", *words)
+    assert "debian 13, " in said.splitlines()[-1]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Copy the sample, to be built in that root."""
+    project = copy_sample(tmp_path_factory.mktemp("project") / "tinytorch")
+    text = project.file.read_text(encoding="utf-8")
+    assert 'compiler = "gcc"' in text
+    root = f'compiler = "gcc"\nroot = "{made / "root"}"'
+    project.file.write_text(text.replace('compiler = "gcc"', root), encoding="utf-8")
+    return project
+
+
+def test_the_lock_names_all_packages(made: Path) -> None:
+    lines = (made / "root.lock").read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 100
+    assert any(line.startswith("gcc=") for line in lines)
+
+
+@pytest.mark.parametrize("python", ["cp312", "cp313"])
+def test_wheels_are_built_with_the_compiler_and_pythons_of_a_root(
+    project: Project, tmp_path: Path, python: str
+) -> None:
+    jobs = [f"{stage}:{CELL}/{python}/wheel" for stage in ("package", "check", "smoke")]
+    project.torchyard("build", *jobs)
+    wheel = project.package(f"cpu-openblas/{python}/wheel", tmp_path)
+    assert python in wheel.name
+    said = project.torchyard("store", "show", f"core:{CELL}", "--json")
+    (core,) = json.loads(said)["results"]
+    assert core["order"]["tasks"][-1]["settings"]["identity"]["root"].startswith("debian 13, ")
+
+
+def test_another_root_under_the_same_path_is_refused(project: Project, made: Path) -> None:
+    """A plan is for the packages that the root had when it was made."""
+    said = project.torchyard("plan", "--json", f"core:{CELL}")
+    status = made / "root/var/lib/dpkg/status"
+    before = status.read_text(encoding="utf-8")
+    more = "Package: x\nStatus: install ok installed\nArchitecture: all\nVersion: 1\n"
+    status.write_text(f"{before}\n{more}", encoding="utf-8")
+    try:
+        assert project.torchyard("plan", "--json", f"core:{CELL}") != said
+    finally:
+        status.write_text(before, encoding="utf-8")
+
+
+def test_a_root_that_exists_is_not_made_again(made: Path) -> None:
+    done = run(*TORCHYARD, "root", "make", "trixie", made / "root")
+    assert done.returncode == 7
+    assert "exists already" in done.stderr

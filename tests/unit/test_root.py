@@ -1,0 +1,132 @@
+"""A root is a toolchain: it is identified by its packages, and jobs and planning run in it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchyard.errors import ElsewhereError, HostError
+from torchyard.host.system_view import own_paths, parts_of_root
+from torchyard.toolchain.root import (
+    answer_with,
+    ask_in_root,
+    check_root,
+    identify_root,
+    is_hidden_by,
+    packages_in,
+    run_in_root,
+)
+
+needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+STATUS = """\
+Package: gcc
+Status: install ok installed
+Architecture: amd64
+Version: 4:14.2.0-1
+
+Package: removed
+Status: deinstall ok config-files
+Architecture: amd64
+Version: 1
+
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: {version}
+"""
+
+
+def make_debian(root: Path, version: str = "2.41-12") -> str:
+    """Make a directory that says it is Debian."""
+    for name in ("usr", "etc", "var/lib/dpkg", "root", "home", "tmp"):
+        (root / name).mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
+    (root / "etc/os-release").write_text('ID=debian\nVERSION_ID="13"\n', encoding="utf-8")
+    (root / "var/lib/dpkg/status").write_text(STATUS.format(version=version), encoding="utf-8")
+    return str(root)
+
+
+def test_a_root_is_identified_by_its_packages(tmp_path: Path) -> None:
+    one, same = make_debian(tmp_path / "one"), make_debian(tmp_path / "same")
+    other = make_debian(tmp_path / "other", version="2.41-13")
+    assert list(packages_in(one)) == ["gcc 4:14.2.0-1 amd64", "libc6 2.41-12 amd64"]
+    assert identify_root(one).startswith("debian 13, 2 packages sha256:")
+    assert identify_root(one) == identify_root(same)
+    assert identify_root(one) != identify_root(other)
+
+
+def test_pythons_that_are_no_packages_are_a_part_of_it(tmp_path: Path) -> None:
+    root = make_debian(tmp_path / "root")
+    before = identify_root(root)
+    header = tmp_path / "root/opt/python/cp312-cp312/include/python3.12/patchlevel.h"
+    header.parent.mkdir(parents=True)
+    header.write_text('#define PY_VERSION  "3.12.4"\n', encoding="utf-8")
+    assert list(packages_in(root))[-1] == "cp312-cp312 3.12.4"
+    assert identify_root(root) != before
+
+
+def test_a_root_of_nothing_known_has_no_identity(tmp_path: Path) -> None:
+    (tmp_path / "usr").mkdir()
+    with pytest.raises(HostError, match="it has no packages of dpkg or rpm"):
+        identify_root(str(tmp_path))
+
+
+def test_a_directory_that_is_no_system_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="is no root: it has no /usr"):
+        check_root(str(tmp_path))
+
+
+def test_only_what_is_a_part_of_a_system_is_shown(tmp_path: Path) -> None:
+    root = make_debian(tmp_path / "root")
+    assert [path.name for path in parts_of_root(root)] == ["bin", "etc", "usr", "var"]
+    assert is_hidden_by("/usr/lib/python3", root)
+    assert not is_hidden_by("/home/me/.venv", root)
+
+
+def test_errors_and_values_come_out_of_a_root() -> None:
+    def fail() -> None:
+        msg = "no network"
+        raise ElsewhereError(msg, hint="later", reason="network")
+
+    assert msgspec.json.decode(answer_with(lambda: {"a": "b"}))["value"] == {"a": "b"}
+    said = msgspec.json.decode(answer_with(fail))
+    assert (said["error"], said["what"]) == ("ElsewhereError", "no network")
+    assert (said["hint"], said["reason"]) == ("later", "network")
+
+
+@needs_bwrap
+def test_a_program_runs_in_a_root_and_sees_nothing_else(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for program in ("bash", "ls", "cat"):
+        copy_program(program, root)
+    (root / "usr/only-here").touch()
+    folder = tmp_path / "work"
+    folder.mkdir()
+    line = "ls / /usr; echo hello > made; cat made"
+    said = run_in_root(str(root), ["/usr/bin/bash", "-c", line], folder=folder).split()
+    assert "only-here" in said
+    assert not {"home", "root", "run"} & set(said) - {Path(p).parts[1] for p in own_paths()}
+    assert (folder / "made").read_text(encoding="utf-8") == "hello\n"
+
+
+def copy_program(name: str, root: Path) -> None:
+    """Copy a program and its libraries into a root."""
+    program = os.path.realpath(shutil.which(name) or name)
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    for path in map(Path, (program, *(word for word in listed.split() if word[0] == "/"))):
+        place = root / path.relative_to("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+
+
+@needs_bwrap
+def test_a_root_in_which_torchyard_does_not_run_is_refused_with_the_reason(tmp_path: Path) -> None:
+    copy_program("bash", tmp_path / "root")
+    with pytest.raises(
+        HostError, match=r"torchyard does not run in the root|newer C library|hides"
+    ):
+        ask_in_root(str(tmp_path / "root"), ["survey", "{}"])
