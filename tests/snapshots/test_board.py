@@ -19,7 +19,7 @@ from torchyard.model.event import (
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
 from torchyard.terminal.board import Board, BoardView, clock, shorten
-from torchyard.terminal.events import event_line
+from torchyard.terminal.events import ProgressLines, event_line
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
 BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"
@@ -137,3 +137,16 @@ def test_the_final_table(snapshot: SnapshotAssertion) -> None:
     with console.capture() as captured:
         console.print(build_report("torch-2.14.0", rows))
     assert captured.get() == snapshot
+
+
+def test_without_a_board_long_steps_say_each_minute_how_far_they_are() -> None:
+    progress = ProgressLines()
+    assert progress.line(Stepping(at=10, job=CORE, step="compile", number=1, of=1)) is None
+    said = [
+        progress.line(Progress(at=10.0 + at, job=CORE, done=done, total=1000))
+        for at, done in ((1, 1), (59, 90), (60, 100), (61, 101), (119, 199), (120, 200))
+    ]
+    assert said == [
+        *(None, None, f"working  {CORE}: 100 of 1,000 commands, about 9 min left"),
+        *(None, None, f"working  {CORE}: 200 of 1,000 commands, about 8 min left"),
+    ]

@@ -22,6 +22,9 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 
+_EVERY = 60
+"""Seconds between two lines about the progress of a job."""
+
 
 def event_line(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
     """Return the line for an event, or None for minor events."""
@@ -71,11 +74,35 @@ def finished_line(event: Finished) -> str:
     return f"{how} after {show_duration(event.seconds)}: {', '.join(counts) or 'nothing to do'}"
 
 
+class ProgressLines:
+    """Says how far a long step is: in a line a minute, as there is no board that shows it."""
+
+    def __init__(self) -> None:
+        self._began: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+
+    def line(self, event: AnyEvent) -> str | None:
+        """Return the line for an event, or None if there is nothing to say, or too early."""
+        if isinstance(event, Stepping):
+            self._began[event.job] = self._said[event.job] = event.at
+        if not isinstance(event, Progress):
+            return None
+        said = self._said.setdefault(event.job, event.at)
+        if event.at - said < _EVERY or not event.done:
+            return None
+        self._said[event.job] = event.at
+        elapsed = event.at - self._began.setdefault(event.job, event.at)
+        left = show_duration(elapsed / event.done * (event.total - event.done))
+        share = f"{event.done:,} of {event.total:,} commands"
+        return f"working  {event.job}: {share}, about {left} left"
+
+
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
     """Return a listener that prints events as lines."""
+    progress = ProgressLines()
 
     def listen(event: AnyEvent) -> None:
-        line = event_line(event)
+        line = event_line(event) or progress.line(event)
         if line is not None:
             put(line)
 
