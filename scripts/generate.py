@@ -220,6 +220,15 @@ def tables() -> str:
         for c, libraries in r.libraries.items()
     )
     parts += ["## Torch releases\n", table(("torch", "compute", "libraries", "Triton"), rows)]
+    rows = (
+        (
+            f"`{name}`",
+            tree.title,
+            " ".join(f"`{k}={v}`" for k, v in {**tree.cmake, **tree.env}.items()),
+        )
+        for name, tree in known.trees.items()
+    )
+    parts += ["## Trees\n", table(("tree", "what", "settings"), rows)]
     return "\n".join(parts)
 
 

@@ -335,3 +335,22 @@ def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(place: WorkDir) 
     assert "--share-net" not in enclose(bwrap, STEP, place, None)
     online = msgspec.structs.replace(STEP, network=True)
     assert "--share-net" in enclose(bwrap, online, place, None)
+
+
+def test_a_kind_of_tree_brings_its_settings_and_the_file_has_the_last_word() -> None:
+    change = '\n[[override]]\nstage = "core"\nenv = { USE_NUMA = "1" }\n'
+    plain = order_in(plan_with(), Stage.CORE, "cpu-openblas").task
+    task = order_in(
+        plan_with(PARTS, TOOLED + change, "build.tree=debian"), Stage.CORE, "cpu-openblas"
+    ).task
+    assert task.table("env")["USE_SYSTEM_LIBS"] == "1"
+    assert task.table("env")["USE_NUMA"] == "1"
+    assert task.table("cmake")["HAVE_SOVERSION"] == "OFF"
+    assert task.fingerprint != plain.fingerprint
+
+
+def test_commands_prepare_the_source_before_it_is_configured() -> None:
+    plan = plan_with(PARTS, TOOLED, 'build.prepare=["sed -i s/a/b/ x", "make y"]')
+    names = titles(steps_of(order_in(plan, Stage.CORE, "cpu-openblas")))
+    assert names[:4] == ["lay the source out", "sed -i s/a/b/ x", "make y", names[3]]
+    assert names.index("configure") > 3

@@ -36,7 +36,8 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain, is_pinned
 
-_NO_RELEASE = "none"
+NO_RELEASE = "none"
+"""The value of `release` for projects that no torch release gives pins for."""
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
 """Addresses of indexes, without a user name."""
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
@@ -79,7 +80,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         steps=read_steps(spec.steps, project.recipe, problems),
         sandbox=_sandbox(spec.sandbox, spec.toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
-        build=_build(spec.build, problems),
+        build=_build(spec.build, problems, tables),
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, problems),
         origins=document.origins(),
@@ -106,11 +107,11 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     if not VERSION.fullmatch(version):
         hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
         problems.add(("project", "version"), f"`{version}` is not a public version", hint)
-    if spec.release not in (None, _NO_RELEASE, *tables.releases):
+    if spec.release not in (None, NO_RELEASE, *tables.releases):
         hint = did_you_mean(spec.release or "", tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
-    release = None if spec.release == _NO_RELEASE else spec.release or own_release(spec.version)
+    release = None if spec.release == NO_RELEASE else spec.release or own_release(spec.version)
     return Project(name=spec.name, version=version, recipe=recipe, release=release)
 
 
@@ -314,7 +315,7 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
     )
 
 
-def _build(spec: BuildSpec, problems: Problems) -> Build:
+def _build(spec: BuildSpec, problems: Problems, tables: Tables) -> Build:
     for index, requirement in enumerate(spec.requires):
         if not is_pinned(requirement):
             what = f"`{requirement}` is not pinned"
@@ -322,11 +323,15 @@ def _build(spec: BuildSpec, problems: Problems) -> Build:
             problems.add(("build", "requires", index), what, hint)
     if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
         problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
+    if spec.tree is not None and spec.tree not in tables.trees:
+        hint = did_you_mean(spec.tree, tables.trees)
+        problems.add(("build", "tree"), f"there is no kind of tree `{spec.tree}`", hint)
     requires = tuple(sorted(spec.requires))
     return Build(
         backend=spec.backend,
         requires=requires,
         prepare=tuple(spec.prepare),
+        tree=spec.tree,
         linalg=spec.linalg,
     )
 

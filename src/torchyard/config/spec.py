@@ -253,6 +253,13 @@ class BuildSpec(Value, kw_only=True):
             "` --hash=sha256:…` its files are verified."
         ),
     ] = field(default_factory=list)
+    tree: Annotated[
+        str | None,
+        Meta(
+            description="Kind of tree, whose usual settings are taken: a row of `data/trees.toml`, "
+            "such as `debian` or `minimal`."
+        ),
+    ] = None
     prepare: Annotated[
         list[str],
         Meta(description="Lines for the shell to run in the source first, before configuring."),

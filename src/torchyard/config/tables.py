@@ -16,7 +16,15 @@ from torchyard.config.recipes import known_recipes
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
-from torchyard.model.tables import Format, PackageKind, Platform, Python, Release, Tables
+from torchyard.model.tables import (
+    Format,
+    PackageKind,
+    Platform,
+    Python,
+    Release,
+    SourceTree,
+    Tables,
+)
 from torchyard.model.values import Value
 
 Row = TypeVar("Row", bound=Value)
@@ -27,6 +35,7 @@ FILES: Mapping[str, type[Value]] = {
     "formats": Format,
     "packages": PackageKind,
     "releases": Release,
+    "trees": SourceTree,
 }
 
 
@@ -45,6 +54,7 @@ def _load_tables(computes: tuple[ComputePlatform, ...]) -> Tables:
         packages=_load("packages", PackageKind),
         compute=known_computes(computes),
         releases=_load("releases", Release),
+        trees=_load("trees", SourceTree),
     )
     check_tables(tables)
     return tables

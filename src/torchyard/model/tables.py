@@ -68,6 +68,14 @@ class Release(Value, kw_only=True):
     triton: dict[str, str] = {}
 
 
+class SourceTree(Value, kw_only=True):
+    """A kind of PyTorch tree, and what the build of such a tree needs."""
+
+    title: str
+    cmake: dict[str, str] = {}
+    env: dict[str, str] = {}
+
+
 class Tables(Value, kw_only=True):
     """All tables together, as planning needs them."""
 
@@ -77,6 +85,7 @@ class Tables(Value, kw_only=True):
     packages: dict[str, PackageKind]
     compute: dict[str, Compute]
     releases: dict[str, Release]
+    trees: dict[str, SourceTree] = {}
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Return all possible values of each dimension of a recipe."""

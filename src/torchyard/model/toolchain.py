@@ -57,4 +57,5 @@ class Build(Value, kw_only=True):
     backend: Backend = "setup.py"
     requires: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
+    tree: str | None = None
     linalg: str | None = None

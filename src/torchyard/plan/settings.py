@@ -7,7 +7,7 @@ from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
-from torchyard.model.tables import Release, Tables
+from torchyard.model.tables import Release, SourceTree, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import Head, Scope, is_release_bound, release_name
@@ -133,6 +133,8 @@ class SettingsMaker:
         draft.set("identity", toolchain.parts_of(*head), Origin("this machine"))
         draft.set("backend", build.backend, origin("build.backend"))
         draft.set("requires", build.requires, origin("build.requires"))
+        if build.tree is not None:
+            draft.set_tree(self.tables.trees[build.tree], Origin(f"data/trees.toml: {build.tree}"))
         if build.prepare:
             draft.set("prepare", build.prepare, origin("build.prepare"))
         if build.linalg is not None and row.pinned:
@@ -207,6 +209,14 @@ class _Draft:
         self.needs = config.requirements.get(stage, Needs())
         self.values: dict[str, Setting] = {}
         self.history: dict[str, tuple[SettingSource, ...]] = {}
+        self._tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
+
+    def set_tree(self, tree: SourceTree, origin: Origin) -> None:
+        """Set what a kind of tree needs, unless an override changes it."""
+        for name, given in (("cmake", tree.cmake), ("env", tree.env)):
+            self._tables[name].update(given)
+            for key, value in given.items():
+                self._remember(f"{name}.{key}", value, origin)
 
     def set(self, name: str, value: Setting, origin: Origin) -> None:
         self.values[name] = value
@@ -230,7 +240,6 @@ class _Draft:
     def finish(self, overrides: tuple[int, ...]) -> Settings:
         """Apply the overrides in the order of the file; the last one wins."""
         self._set_steps()
-        tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
         passed: dict[str, None] = {}
         for index in overrides:
             override = self.config.overrides[index]
@@ -245,12 +254,12 @@ class _Draft:
                 origin = self.config.origin(f"{path}.pass_env")
                 self.set("pass_env", tuple(sorted(passed)), origin)
             for name, given in (("cmake", override.cmake), ("env", override.env)):
-                tables[name].update(given)
+                self._tables[name].update(given)
                 for key, value in given.items():
                     origin = self.config.origin(f"{path}.{name}.{key}")
                     self._remember(f"{name}.{key}", value, origin)
             self.needs = override.needs.over(self.needs)
-        values = {**self.values, **{name: table for name, table in tables.items() if table}}
+        values = {**self.values, **{name: table for name, table in self._tables.items() if table}}
         return Settings(values, self.history, self.needs)
 
 

@@ -9,7 +9,7 @@ import click
 
 from torchyard.compute.registry import PLAIN
 from torchyard.config.document import Document
-from torchyard.config.evaluate import VERSION
+from torchyard.config.evaluate import NO_RELEASE, VERSION
 from torchyard.config.load import config_of
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.config.starter import Answers, starter
@@ -110,10 +110,10 @@ class _Questions:
         return words(self._ask("torch", "Torch releases", self._newest, check))
 
     def _libraries_of(self, version: str) -> str:
-        """Return the torch release for library pins: that of the version if it is known."""
+        """Return the torch release for library pins: that of the version, or none if unknown."""
         own = own_release(version)
-        release = own if own in self.tables.releases else self._newest
-        return one_of(self.tables.releases)(self.flags["torch"] or release)
+        release = own if own in self.tables.releases else NO_RELEASE
+        return one_of((*self.tables.releases, NO_RELEASE))(self.flags["torch"] or release)
 
     def _several(
         self, key: str, question: str, default: str, known: dict[Dimension, tuple[str, ...]]
