@@ -29,7 +29,7 @@ from torchyard.package.delivered import delivered_packages
 from torchyard.package.read import read_package
 from torchyard.package.wheel.extras import is_for_extra
 from torchyard.publish.channel.channel import Channel
-from torchyard.publish.evidence import read_evidence
+from torchyard.publish.evidence import Evidence, read_evidence
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
@@ -480,8 +480,12 @@ def test_what_a_partial_publication_lacks_is_named(tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, order=order)
     cells = frozenset(f"{LABEL}/linux-x86_64/cu130-mkl/{py}/wheel" for py in ("cp311", "cp312"))
     channel = Channel.at(str(tmp_path / "channel"), make=True)
-    packages = read_staged([tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z")
-    partial = judge_all(channel, channel.head(), packages, Demands(cells=cells, partial=True))
+    cell = f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"
+    packages = read_staged(
+        [tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z", cell_for=lambda _path, _sha256: cell
+    )
+    demands = Demands(cells=cells, partial=True, evidence=Evidence(finished=cells))
+    partial = judge_all(channel, channel.head(), packages, demands)
     assert not partial.refusals
     lacking = f"`{LABEL}/linux-x86_64/cu130-mkl/cp311/wheel`"
     assert partial.notes == [f"1 of 2 packages are missing: {lacking}"]
@@ -498,4 +502,19 @@ def test_a_package_of_the_plan_without_a_known_cell_is_refused(tmp_path: Path) -
     assert [refusal.what for refusal in verdict.refusals] == [
         f"it is not known which cell of the plan `torch-2.14.0+cu130-{TAG}.whl` belongs to",
         f"1 of 1 packages are missing: `{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel`",
+    ]
+
+
+def test_the_order_that_a_package_carries_is_no_proof_of_where_it_is_from(tmp_path: Path) -> None:
+    """Anybody can put the order of a release into another package, and skip its smoke tests."""
+    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, order=order)
+    channel = Channel.at(str(tmp_path / "channel"), make=True)
+    (package,) = read_staged([tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z")
+    cell = f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"
+    assert package.entry.cell == cell, "so it is listed, in a channel of no plan"
+    demands = Demands(cells=frozenset([cell]), evidence=Evidence(finished=frozenset([cell])))
+    verdict = judge_all(channel, channel.head(), [package], demands)
+    assert [refusal.what for refusal in verdict.refusals] == [
+        f"it is not known which cell of the plan `torch-2.14.0+cu130-{TAG}.whl` belongs to"
     ]

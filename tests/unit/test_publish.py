@@ -23,7 +23,7 @@ from torchyard.index.entry import Hidden, State
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.layout import key_of, parse_part
-from torchyard.publish.evidence import NO_EVIDENCE, judge_by
+from torchyard.publish.evidence import NO_EVIDENCE, Evidence, judge_by
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.package_gates import refused_packages
 from torchyard.publish.publish import Published, in_order, publish
@@ -301,15 +301,21 @@ def wheel_for(folder: Path, python: str) -> Path:
     return make_wheel(folder, "torch", "2.14.0+cpu", tag=tag, order=order)
 
 
+def delivered(folder: Path, python: str) -> list[Package]:
+    """Return a package that a job of the plan is known to have delivered."""
+    wheel_for(folder, python)
+    (cell,) = (cell for cell in CELLS if f"/{python}/" in cell)
+    return read_staged([folder], "compute", FIRST, cell_for=lambda _path, _sha256: cell)
+
+
 def test_missing_cells_are_named(tmp_path: Path, channel: Channel) -> None:
-    wheel_for(tmp_path / "one", "cp311")
-    one = staged(tmp_path / "one")
-    (what,) = refusals(channel, one, Demands(cells=CELLS))
+    demands = Demands(cells=CELLS, evidence=Evidence(finished=CELLS))
+    one = delivered(tmp_path / "one", "cp311")
+    (what,) = refusals(channel, one, demands)
     assert what.startswith("1 of 2 packages are missing: `torch-2.14.0/linux-x86_64/cpu-mkl/cp312")
-    assert not refusals(channel, one, Demands(cells=CELLS, partial=True))
+    assert not refusals(channel, one, demands._replace(partial=True))
     send(channel, one)
-    wheel_for(tmp_path / "two", "cp312")
-    assert not refusals(channel, staged(tmp_path / "two"), Demands(cells=CELLS)), "one is there"
+    assert not refusals(channel, delivered(tmp_path / "two", "cp312"), demands), "one is there"
 
 
 def test_a_version_that_the_file_does_not_plan_is_told(tmp_path: Path, channel: Channel) -> None:

@@ -78,6 +78,7 @@ def promote_packages(
     demands = demands._replace(
         external=(*demands.external, *external),
         partial=partial,
+        smoke="off",  # what was demanded of them, the channel that they come from has asked
         overrides=tuple(map(parse_override, overrides)),
     )
     selection = parse_selection(selectors, variants, files)

@@ -109,7 +109,7 @@ def refused_packages(
     """Packages that a gate refuses; `cells` are those of the plan."""
     for package in packages:
         yield from _misplaced(package)
-        if not package.entry.cell and is_planned(package, cells) and not package.entry.overrides:
+        if not package.cells and is_planned(package, cells) and not package.entry.overrides:
             yield _unknown(package)
         yield from _unproven(package)
         if is_untried(package, evidence, smoke):
@@ -141,7 +141,10 @@ def _misplaced(package: Package) -> Iterator[GateRefusal]:
 
 
 def _unknown(package: Package) -> GateRefusal:
-    """Refuse a package of the plan's project that no job is known to have made."""
+    """Refuse a package of the plan's project that no job is known to have made.
+
+    The order that it carries does not count: every package can carry any.
+    """
     file = package.entry.file
     what = f"it is not known which cell of the plan `{file}` belongs to"
     hint = "publish what `torchyard build` made, with the store that has it"

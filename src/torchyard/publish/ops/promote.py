@@ -121,6 +121,7 @@ def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, byte
         findings=(),
         metadata=metadata,
         provenance=provenance,
+        cells=(entry.cell,) if entry.cell else (),
     )
 
 
