@@ -100,6 +100,38 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
     assert (tmp_path / "got/lib/core.bin").read_text(encoding="utf-8") == "not made again"
 
 
+_300_MB = "head -c 300000000"
+_ERROR = f"a.c:3:1: error: {'no such thing ' * 60}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "prints",
+    [f"yes '{_ERROR}' | {_300_MB}", f"yes | tr -d '[:space:]' | {_300_MB}"],
+    ids=["lines", "one line"],
+)
+def test_a_log_of_300_mb_takes_little_memory_and_its_diagnosis_little_time(
+    torchyard: Command, tmp_path: Path, prints: str
+) -> None:
+    text = WORKS.replace("mkdir -p {out}/lib", f"{prints}; exit 1", 1)
+    file = make_project(tmp_path, text)
+    assert torchyard("run", "source:demo-1.0", "-f", file).code == 0
+    argv = [*TORCHYARD, "run", CORE, "-f", str(file)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        said = process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 9, said
+    assert "`compile` failed with exit code 1" in said
+    assert ("error: no such thing" in said) == ("error" in prints)
+    assert len(said) < 10_000
+    assert usage.ru_maxrss < 150_000, "kilobytes, of torchyard's process and its children"
+    assert usage.ru_utime < 100, "it took two minutes to search 60 MB"
+    (log,) = (tmp_path / ".torchyard/work").glob("*/log")
+    assert log.stat().st_size >= 300_000_000
+
+
 def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
     torchyard: Command, tmp_path: Path
 ) -> None:

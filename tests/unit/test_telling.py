@@ -12,6 +12,7 @@ import pytest
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Diagnosis, Found, Kind
 from torchyard.run.diagnose import LIMIT, diagnose_log
+from torchyard.run.failure_patterns import FailurePatterns, Match
 
 FAILURES = load_failures()
 
@@ -502,3 +503,35 @@ def test_a_long_log_takes_little_time() -> None:
     telling = diagnose_log(log(), FAILURES)
     assert time.process_time() - start < 10
     assert [line.number for line in telling.lines] == [20_002, 20_004]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/src/a.cpp:{}:1: fatal error: gone.h: No such file or directory",
+        "error: RPC failed; curl 56 timed out, Connection reset {}",
+        "CMake Error at CMakeLists.txt:{} (message):",
+        "make: *** [Makefile:{}: all] Error 2",
+    ],
+)
+def test_of_a_log_of_nothing_but_errors_the_begin_and_the_end_are_read(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All patterns were tried on each line: two minutes for 60 MB."""
+    tried = 0
+    search = FailurePatterns.matches
+
+    def counted(self: FailurePatterns, line: str) -> list[Match]:
+        nonlocal tried
+        tried += 1
+        return search(self, line)
+
+    monkeypatch.setattr(FailurePatterns, "matches", counted)
+    full = "as: x.o: No space left on device"
+    log = ["FAILED: a.o", COMMAND, *map(line.format, range(100_000)), full]
+    telling = diagnose_log(log, FAILURES)
+    assert tried < 40_000
+    assert telling.total == len(log)
+    assert telling.name == "disk-full"
+    assert texts(telling)[-1] == full
+    assert len(telling.lines) <= LIMIT

@@ -10,6 +10,8 @@ of thousands of characters each. What counts as the cause, the best first:
 5. the last lines of the log.
 
 When ninja starts or finishes, 2 to 4 are discarded: they were not fatal.
+
+The time is bounded whatever a step prints: of a huge log, only the begin and the end are read.
 """
 
 import re
@@ -39,6 +41,15 @@ _LONG = 400
 """Longer lines are taken for commands unless they look otherwise."""
 _COMMAND_HEAD = 200
 _LONGEST = 10_000
+_EFFORT = 500_000
+"""What the begin of a log may cost, in short and ordinary lines: a few seconds."""
+_SUSPICIOUS = 50
+"""What a line costs that is not ordinary."""
+_SHORT = 100
+"""Longer lines cost more."""
+_END = 5_000
+"""The number of lines at the end that are read if the begin has cost too much."""
+_END_WIDTH = 1_000
 _FLAG = re.compile(r" [-/][A-Za-z]")
 _DULL = ("-- ", "copying ", "creating ", "adding ", "running ", "writing ", "Installing ")
 """Harmless lines of CMake and setuptools, such as `-- Performing Test X - Failed`."""
@@ -51,8 +62,14 @@ def diagnose_log(
 ) -> Diagnosis:
     """Return why a step failed, from the lines of its own log."""
     reader = _Reader(FailurePatterns(failures), limit)
-    total = 0
-    for total, line in enumerate(lines, 1):
+    total = effort = 0
+    numbered = enumerate(map(strip_terminal_codes, lines), 1)
+    for total, line in numbered:
+        cost = _SUSPICIOUS if reader.read(total, line) else 1
+        effort += cost * (1 + len(line) // _SHORT)
+        if effort > _EFFORT:
+            break
+    for total, line in deque(((n, line[:_END_WIDTH]) for n, line in numbered), maxlen=_END):
         reader.read(total, line)
     return reader.diagnosis(total)
 
@@ -98,19 +115,21 @@ class _Reader:
         self._wrapper: list[tuple[int, str]] = []
         self._recent: deque[tuple[int, str]] = deque(maxlen=TAIL)
 
-    def read(self, number: int, line: str) -> None:
-        line = strip_terminal_codes(line)
+    def read(self, number: int, line: str) -> bool:
+        """Take a line in, and return whether it may be part of a cause."""
         if self._open and not (_frames(line) and isinstance(self._open, LineBlock)):
             if self._open.take(number, line):
                 self._remember(number, line)
-                return
+                return True
             self._close()
+        is_suspicious = False
         if line[:1] == "[" and (progress := PROGRESS.match(line)):
             if progress[1] in {"1", progress[2]}:
                 self._forget()
         elif line and not (self._ninja and best(self._ninja.matches.values())):
-            self._judge(number, line)
+            is_suspicious = self._judge(number, line)
         self._remember(number, line)
+        return is_suspicious
 
     def diagnosis(self, total: int) -> Diagnosis:
         if self._open:
@@ -133,20 +152,23 @@ class _Reader:
         self._doubtful = None
         self._wrapper = []
 
-    def _judge(self, number: int, line: str) -> None:
-        """Open a block if a line is the start of one."""
+    def _judge(self, number: int, line: str) -> bool:
+        """Open a block if a line is the start of one; return whether it is suspicious."""
         if line.startswith(FAILED):
             self._close()
             self._open = NinjaBlock(self._known, self._limit, number, line)
-            return
+            return True
         if self._fatal or self._ninja:
-            return
+            return False
         if line.startswith(_DULL) or (len(line) > _LONG and _is_command(line)):
-            return
+            return False
         if _frames(line):
             self._frame(number, line)
         elif matches := self._known.matches(line):
             self._line(number, line, {match.severity for match in matches})
+        else:
+            return False
+        return True
 
     def _frame(self, number: int, line: str) -> None:
         """Open the block whose first line this is."""

@@ -4,6 +4,8 @@ import shlex
 import shutil
 import signal
 import sys
+from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +25,9 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _FULL = 50 << 20
 """A disk with fewer free bytes than this counts as full."""
 
+_LINES, _WIDTH = 1000, 2000
+"""How much of what a step of torchyard itself printed is shown."""
+
 
 def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
     """Return the error for a failed step: the cause in its log, its kind, and what to do."""
@@ -33,7 +38,7 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         sys.executable,
         *OWN[1:],
     ):  # a step of torchyard itself prints its own error
-        said = "\n".join((str(error), *lines_since(path, error.mark)))
+        said = "\n".join((str(error), *_last_lines(path, error.mark)))
         classes = {known.exit_code: known for known in all_errors()}
         own = classes.get(error.ended.code) if kind is Kind.BUILD else None
         return (own or _class_of(kind))(said, hint=_look_around(context), reason=kind.value)
@@ -42,6 +47,11 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
     with suppress(OSError):  # the disk may be what failed
         log.add(f"== {error}")
     return _error(context, error, diagnosis, kind)
+
+
+def _last_lines(path: Path, mark: int) -> Iterable[str]:
+    """Return the end of a log: a step of torchyard itself may pass on what a package prints."""
+    return deque((line[:_WIDTH] for line in lines_since(path, mark)), maxlen=_LINES)
 
 
 def _kind(context: StepContext, error: StepError, diagnosis: Diagnosis) -> Kind:
