@@ -1,9 +1,11 @@
 """What holds of detached jobs before any of them runs."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tests.helpers import CORE, WORKS, plan_of
 
 from torchyard.host import secrets
 from torchyard.host.detached import (
+    LOCK,
     RunRecord,
     create_record,
     find_record,
@@ -75,6 +78,50 @@ def test_a_record_is_locked_while_its_program_runs(
     assert list(record.lines()) == [hello, left]
     for each in (record, other):
         each.close()
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o600), (0o002, 0o660), (0o077, 0o600)])
+def test_only_those_who_may_write_can_hold_the_locks(tmp_path: Path, umask: int, mode: int) -> None:
+    """A reader of the work directory could stop all jobs there, or let one seem to run."""
+    before = os.umask(umask)
+    try:
+        with folder_lock(tmp_path):
+            os.close(create_record(tmp_path / "record"))
+            found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert found == {LOCK: mode, "record": mode}
+    assert [path.name for path in tmp_path.iterdir()] == ["record"]
+
+
+def test_who_locks_the_directory_itself_delays_nobody(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with folder_lock(tmp_path):
+            pass
+    finally:
+        os.close(handle)
+
+
+def test_a_directory_is_locked_by_one_at_a_time(tmp_path: Path) -> None:
+    """Though each removes the lock file that the others wait for."""
+    place, seen = tmp_path / "work", []
+
+    def work() -> None:
+        for _ in range(50):
+            with folder_lock(place):
+                (place / "inside").touch(exist_ok=False)
+                (place / "inside").unlink()
+                seen.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert len(seen) == 200
+    assert not list(place.iterdir())
 
 
 def test_only_the_record_itself_is_forgotten(tmp_path: Path) -> None:

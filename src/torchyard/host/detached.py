@@ -13,7 +13,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from torchyard.host.locks import keep_readers_out, locked
 from torchyard.host.process import LineReader, hand_over
+
+LOCK = ".lock"
+"""The file in a directory that is locked while its records are looked for or created."""
 
 
 class RunRecord:
@@ -64,14 +68,17 @@ class RunRecord:
 
 @contextlib.contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a directory: processes look for its records and create new ones one at a time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    """Lock a directory: processes look for its records and create new ones one at a time.
+
+    The lock is a file of its own, which is gone afterwards: everybody who can read a directory
+    could lock that.
+    """
+    path = folder / LOCK
+    with locked(path, wait=True):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def find_record(path: Path) -> RunRecord | None:
@@ -96,7 +103,8 @@ def create_record(path: Path) -> int:
     """Create and lock a record in place of one without a writer. Hold the folder lock."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-    handle = os.open(path, flags, 0o666)
+    handle = os.open(path, flags, 0o622)
+    keep_readers_out(handle)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
 

@@ -27,7 +27,7 @@ def _lock(path: Path, *, wait: bool) -> int | None:
     """Lock a file, again if it was removed meanwhile: a removed file excludes no other process."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o622)
-        _keep_readers_out(handle)
+        keep_readers_out(handle)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -39,8 +39,8 @@ def _lock(path: Path, *, wait: bool) -> int | None:
         os.close(handle)
 
 
-def _keep_readers_out(handle: int) -> None:
-    """Remove read permission where there is no write permission: a reader could hold the lock."""
+def keep_readers_out(handle: int) -> None:
+    """Let those read a lock file who can write it, and nobody else: a reader could lock it."""
     status = os.fstat(handle)
     writers = status.st_mode & 0o222
     mode = writers | writers << 1
