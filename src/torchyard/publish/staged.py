@@ -2,7 +2,8 @@
 
 import hashlib
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -99,8 +100,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     wrong: list[Diagnostic] = []
     for path in find_packages(paths):
         try:
-            digests = digests_of(path)
-            contents = read(path)
+            digests, contents = _read_once(path, read)
             cell = cell_for(path, digests.sha256)
             entry = _entry(contents, digests, cell, grouping, now)
             findings = judge(entry.sha256, contents)
@@ -115,6 +115,33 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     if wrong:
         raise PublishError.of(wrong)
     return list(packages.values())
+
+
+def _read_once(path: Path, read: Callable[[Path], Contents]) -> tuple[FileDigests, Contents]:
+    """Return the digests and the contents of the same bytes."""
+    before = _identity(path)
+    digests, contents = digests_of(path), read(path)
+    if _identity(path) != before:
+        msg = f"`{path}` was changed while it was being read"
+        raise PublishError(msg, hint="publish it again when no program writes to it")
+    return digests, contents
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return what changes if a file is replaced or written to; no user can set its last part."""
+    with _reading(path):
+        status = path.stat()
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn an OSError into a HostError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"`{path}` can't be read: {error.strerror}"
+        raise HostError(msg, hint="check its name and your permissions") from error
 
 
 def _merged(first: Package | None, other: Package) -> Package:
@@ -146,15 +173,11 @@ def digests_of(path: Path) -> FileDigests:
     """Read a file once."""
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     size = 0
-    try:
-        with path.open("rb") as file:
-            while piece := file.read(_CHUNK):
-                sha256.update(piece)
-                md5.update(piece)
-                size += len(piece)
-    except OSError as error:
-        msg = f"`{path}` can't be read: {error.strerror}"
-        raise HostError(msg, hint="check its name and your permissions") from error
+    with _reading(path), path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            sha256.update(piece)
+            md5.update(piece)
+            size += len(piece)
     return FileDigests(sha256.hexdigest(), md5.hexdigest(), size)
 
 
