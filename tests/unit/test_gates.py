@@ -389,6 +389,33 @@ def test_an_override_is_for_what_a_gate_refuses(
     assert not (place / "channel.json").exists()
 
 
+def test_an_override_is_for_one_of_two_files_with_one_name(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    """Variants can have files of the same name."""
+    place, plan = tmp_path / "channel", plan_of(SMALL)
+
+    def made(compute: str, *, broken: bool) -> Path:
+        order = order_for(plan, f"linux-x86_64/{compute}/cp312/wheel")
+        folder = tmp_path / f"{compute} {broken}"
+        wheel = make_wheel(folder, "torch", "2.14.0", tag=TAG, order=order)
+        if broken:
+            with zipfile.ZipFile(wheel, "a") as archive:
+                archive.writestr("not-in-record", "")
+        return wheel
+
+    option = ("--override", f"check:torch-2.14.0-{TAG}.whl=known")
+    both = made("cpu-mkl", broken=True), made("cu130-mkl", broken=True)
+    refused = torchyard("publish", *both, "--to", place, *option)
+    assert refused.code == 15
+    assert "the gate `check` refuses 2 files called `torch-2.14.0-" in refused.err
+    one = both[0], made("cu130-mkl", broken=False)
+    done = torchyard("publish", *one, "--to", place, *option)
+    assert done.code == 0, done.err
+    pages = {one: (place / one / "torch/index.html").read_text("utf-8") for one in ("cpu", "cu130")}
+    assert [variant for variant, page in pages.items() if "without check" in page] == ["cpu"]
+
+
 def test_what_is_declared_external_is_remembered(torchyard: Command, tmp_path: Path) -> None:
     """So the check of the index agrees with the publication."""
     place = tmp_path / "channel"

@@ -33,6 +33,8 @@ class GateOverride(NamedTuple):
     gate: str
     file: str
     reason: str
+    sha256: str = ""
+    """The file's, once it is known: variants can have other files of the same name."""
 
     def __str__(self) -> str:
         return f"{self.gate} of {self.file}: {self.reason}"
@@ -55,9 +57,13 @@ class GateRefusal(NamedTuple):
     """A package that a gate refuses: what is wrong, and what to do about it."""
 
     gate: str
-    file: str
+    package: Package
     what: str
     hint: str
+
+    @property
+    def file(self) -> str:
+        return self.package.entry.file
 
 
 class Ruling(NamedTuple):
@@ -68,16 +74,26 @@ class Ruling(NamedTuple):
 
 
 def override(refused: Sequence[GateRefusal], overrides: Sequence[GateOverride]) -> Ruling:
-    """Take out the refusals that are overridden; an override without one is refused itself."""
+    """Take out the refusals that are overridden; an override of none, or of two, is refused."""
     given = {(one.gate, one.file) for one in overrides}
-    hit = {(one.gate, one.file) for one in refused}
     refusals = [_diagnostic(one) for one in refused if (one.gate, one.file) not in given]
+    hit: dict[tuple[str, str], set[str]] = {}
+    for refusal in refused:
+        digests = hit.setdefault((refusal.gate, refusal.file), set())
+        digests.add(refusal.package.entry.sha256)
+    used = []
     for one in overrides:
-        if (one.gate, one.file) not in hit:
-            what = f"the gate `{one.gate}` does not refuse `{one.file}`"
-            refusals.append(Diagnostic(what, None, "leave this --override out"))
-    used = tuple(one for one in overrides if (one.gate, one.file) in hit)
-    return Ruling(refusals, used)
+        match [*hit.get((one.gate, one.file), ())]:
+            case [sha256]:
+                used.append(one._replace(sha256=sha256))
+            case []:
+                what = f"the gate `{one.gate}` does not refuse `{one.file}`"
+                refusals.append(Diagnostic(what, None, "leave this --override out"))
+            case several:
+                what = f"the gate `{one.gate}` refuses {len(several)} files called `{one.file}`"
+                hint = "an override is for one: publish them one at a time"
+                refusals.append(Diagnostic(what, None, hint))
+    return Ruling(refusals, tuple(used))
 
 
 def _diagnostic(refused: GateRefusal) -> Diagnostic:
@@ -89,12 +105,12 @@ def overriding(packages: Iterable[Package], used: Iterable[GateOverride]) -> lis
     """The packages, whose entries record which gates were overridden for them, and why."""
     reasons: dict[str, list[tuple[str, str]]] = {}
     for one in used:
-        reasons.setdefault(one.file, []).append((one.gate, one.reason))
+        reasons.setdefault(one.sha256, []).append((one.gate, one.reason))
     return [
         package._replace(
-            entry=msgspec.structs.replace(package.entry, overrides=tuple(reasons[file]))
+            entry=msgspec.structs.replace(package.entry, overrides=tuple(reasons[sha256]))
         )
-        if (file := package.entry.file) in reasons
+        if (sha256 := package.entry.sha256) in reasons
         else package
         for package in packages
     ]
@@ -137,7 +153,7 @@ def _misplaced(package: Package) -> Iterator[GateRefusal]:
     file = package.entry.file
     for mismatch in package.mismatches:
         what = f"`{file}` is not the package that its job was to make: {mismatch}"
-        yield GateRefusal(_CELL, file, what, "correct the steps of stage `package`")
+        yield GateRefusal(_CELL, package, what, "correct the steps of stage `package`")
 
 
 def _unknown(package: Package) -> GateRefusal:
@@ -148,7 +164,7 @@ def _unknown(package: Package) -> GateRefusal:
     file = package.entry.file
     what = f"it is not known which cell of the plan `{file}` belongs to"
     hint = "publish what `torchyard build` made, with the store that has it"
-    return GateRefusal(_CELL, file, what, hint)
+    return GateRefusal(_CELL, package, what, hint)
 
 
 def _unproven(package: Package) -> Iterator[GateRefusal]:
@@ -159,7 +175,7 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         what = f"`{file}` has errors: {first.what} [{first.rule}]{more}"
         hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
-        yield GateRefusal(_CHECK, file, what, hint)
+        yield GateRefusal(_CHECK, package, what, hint)
 
 
 def is_untried(package: Package, evidence: Evidence, smoke: SmokeDemand) -> bool:
@@ -180,4 +196,4 @@ def _untried(package: Package) -> GateRefusal:
     file = package.entry.file
     run = f"build smoke:{package.cells[0]}" if package.cells else f"smoke {package.path}"
     what = f"`{file}` has not passed its smoke tests"
-    return GateRefusal(_SMOKE, file, what, f"`torchyard {run}` runs them")
+    return GateRefusal(_SMOKE, package, what, f"`torchyard {run}` runs them")
