@@ -20,6 +20,8 @@ from torchyard.checks.policies import load_policy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError
 from torchyard.index.conda.section import conda_requires
 from torchyard.index.entry import Hidden, State
+from torchyard.package.contents import Contents
+from torchyard.package.read import read_package
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.layout import key_of, parse_part
@@ -323,6 +325,59 @@ def test_a_version_that_the_file_does_not_plan_is_told(tmp_path: Path, channel: 
     cells = frozenset({"torch-2.15.0/linux-x86_64/cpu-mkl/cp311/wheel"})
     what = refusals(channel, staged(tmp_path), Demands(cells=cells))
     assert "it is not known if torch-2.14.0 is complete" in what[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("Demo", "1.0", "py3-none-any"),
+        ("demo", "1.0.0", "py3-none-any"),
+        ("demo", "1.0", "py3.py3-none-any"),
+    ],
+)
+def test_a_wheel_is_not_published_under_another_spelling(
+    tmp_path: Path, channel: Channel, other: tuple[str, str, str]
+) -> None:
+    """Installers would take one or the other."""
+    name, version, tag = other
+    send(channel, [*staged(make_wheel(tmp_path / "one").parent)])
+    make_wheel(tmp_path / "two", name, version, tag=tag, text="y = 2\n")
+    expected = (
+        f"installers can't tell `{name}-{version}-{tag}.whl` from `demo-1.0-py3-none-any.whl`"
+    )
+    (what,) = refusals(channel, staged(tmp_path / "two"), Demands())
+    assert what == f"{expected}, which differs"
+    fresh = Channel.at(str(tmp_path / "fresh"), make=True)
+    assert len(refusals(fresh, staged(tmp_path), Demands())) == 1, "nor both at once"
+    make_wheel(tmp_path / "three", "demo", "1.0.1")
+    make_wheel(tmp_path / "three", "demo", "1.0", tag="py2-none-any")
+    assert not refusals(channel, staged(tmp_path / "three"), Demands())
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_file_that_is_changed_while_it_is_read_is_not_published(
+    tmp_path: Path, *, replace: bool
+) -> None:
+    """Its digest would be that of bytes which nothing has examined."""
+    path = make_wheel(tmp_path / "dist")
+    data, good = b"bytes of another kind", path.read_bytes()
+    path.write_bytes(data)
+
+    def write(content: bytes) -> None:
+        if replace:
+            (tmp_path / "new").write_bytes(content)
+            (tmp_path / "new").replace(path)
+        else:
+            path.write_bytes(content)
+
+    def read(path: Path) -> Contents:
+        write(good)
+        found = read_package(path)
+        write(data)
+        return found
+
+    with pytest.raises(PublishError, match="was changed while it was being read"):
+        read_staged([path], "compute", FIRST, read=read)
 
 
 def test_packages_that_no_plan_knows_are_noted(tmp_path: Path, channel: Channel) -> None:

@@ -3,15 +3,20 @@
 Each gate reports everything it refuses: what, why, and what to do.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
+from packaging.utils import InvalidWheelFilename, canonicalize_version, parse_wheel_filename
+from packaging.version import InvalidVersion
+
 from torchyard.errors import Diagnostic, PublishError
-from torchyard.index.entry import SHARED, State
+from torchyard.index.entry import SHARED, Entry, State
 from torchyard.index.sections import section_of
 from torchyard.model.config import SmokeDemand
 from torchyard.model.quantity import listed
 from torchyard.package.wheel.metadata import fields_of, values
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
@@ -78,6 +83,7 @@ def judge_all(
         state = channel.state(head, part)
         fresh = news(part, members, state)
         refusals += unequal(channel, state, members)
+        refusals += ambiguous(state, members)
         try:
             add(parse_part(part), state, [package.entry for package in fresh])
         except PublishError as error:
@@ -161,6 +167,41 @@ def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iter
                 what = f"`{file}` and `{other}` are both {version}, and differ in {field}"
                 hint = "resolvers read one and believe it of all: use markers, or two versions"
                 yield Diagnostic(what, None, hint)
+
+
+def ambiguous(state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]:
+    """Wheels that installers can't tell from others: their names are only spelt differently.
+
+    `Demo-1.0-py3-none-any.whl` would be installed in place of `demo-1.0-py3-none-any.whl`.
+    """
+    given = [package.entry for package in packages if is_wheel_name(package.entry.file)]
+    releases = {_canonical(entry.version) for entry in given}
+    known: dict[Hashable, list[Entry]] = {}
+    for entry in (*state.entries, *given):
+        if _canonical(entry.version) in releases and is_wheel_name(entry.file):
+            known.setdefault(_as_installers_see(entry.file), []).append(entry)
+    told: set[str] = set()
+    for entry in given:
+        for other in known.get(_as_installers_see(entry.file), ()):
+            is_near = SHARED in (entry.variant, other.variant) or entry.variant == other.variant
+            is_other = other.file not in (entry.file, *told) and other.sha256 != entry.sha256
+            if is_near and is_other:
+                told.add(entry.file)
+                what = f"installers can't tell `{entry.file}` from `{other.file}`, which differs"
+                yield Diagnostic(what, None, "give it another version or build number")
+
+
+@cache
+def _canonical(version: str) -> str:
+    return canonicalize_version(version)
+
+
+def _as_installers_see(file: str) -> Hashable:
+    """Return name, version, build and tags of a wheel, however they are spelt."""
+    try:
+        return parse_wheel_filename(file)
+    except (InvalidWheelFilename, InvalidVersion):
+        return file  # which they don't see
 
 
 def _said(metadata: bytes, field: str) -> set[str]:
