@@ -9,6 +9,7 @@ from tests.contents import ABOUT, TODAY, findings, wheel
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policies import load_policies, load_policy, parse_policy
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Finding, Severity
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.package.contents import Contents
@@ -49,6 +50,39 @@ def test_severities() -> None:
     assert severities(top_level="warning") == ["warning"]
     assert severities(top_level="note") == ["note"]
     assert severities(top_level="off") == []
+
+
+def test_severities_by_globs() -> None:
+    """A name counts more than a glob, and a later glob more than an earlier one."""
+    text = """\
+[severity]
+linking-orphan = "note"
+"l*" = "warning"
+"linking-*" = "off"
+"label-?ell" = "error"
+"""
+    said = parse_policy("own.toml", text).severity
+    linking = {rule for rule in RULES if rule.startswith("linking-")} - {"linking-orphan"}
+    assert len(linking) > 3
+    assert {rule for rule, word in said.items() if word == "off"} == linking
+    assert (said["linking-orphan"], said["label-cell"]) == ("note", "error")
+    assert (said["label-compute"], said["leaked-path"]) == ("warning", "warning")
+    assert set(said) <= set(RULES)
+    own = parse_policy("own.toml", 'base = "pypi"\n[severity]\n"leaked-*" = "off"\n').severity
+    assert own["leaked-path"] == "off", "though the base names it"
+    assert own["top-level"] == "error"
+
+
+def test_an_allowance_for_rules_by_a_glob() -> None:
+    text = ALLOWED.replace("top-level", "top-*").replace('member = "LICENSE"\n', "")
+    for finding in _top_level(text, _stray("LICENSE", "README")):
+        assert (finding.rule, finding.severity) == ("top-level", Severity.NOTE)
+        assert finding.allowed == "the next release moves it"
+    (note,) = _top_level(text, wheel())
+    assert note.rule == "top-level"
+    assert note.what == "the policy allows `top-*` until 2027-06-30, but there is nothing to allow"
+    (other,) = _top_level(text.replace("top-*", "index-*"), _stray("LICENSE"))
+    assert (other.rule, other.severity) == ("top-level", Severity.WARNING)
 
 
 def test_packages_that_torchyard_made_should_be_better() -> None:
@@ -144,6 +178,8 @@ def test_an_unknown_policy() -> None:
         (ALLOWED.replace("2027-06-30", '"2027-02-30"'), "must be a day such as", "", 4),
         (ALLOWED.replace("until = 2027-06-30\n", ""), "lacks the required key `until`", "", 1),
         (ALLOWED.replace("until", "until_"), "unknown key `until_`", "did you mean `until`?", 4),
+        ('[severity]\n"linkin-*" = "off"', "no rule matches `linkin-*`", "mean `linking-*`?", 2),
+        (ALLOWED.replace("top-level", "tap-*"), "no rule matches `tap-*`", "mean `top-*`?", 2),
         ('budget = "1 gigabyte"', "the budget can't be read", 'write "1 GB"', 1),
         ('budgets = "1 GB"', "unknown key `budgets`", "did you mean `budget`?", 1),
         ('base = "pipy"', "no policy `pipy` to begin with", "did you mean `pypi`?", 1),

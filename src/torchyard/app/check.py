@@ -99,7 +99,7 @@ def _only(globs: Sequence[str], policy: CheckPolicy) -> CheckPolicy:
     """Return the policy with exactly those rules on that a glob names."""
     import msgspec
 
-    from torchyard.checks.registry import PACKAGE_RULES
+    from torchyard.checks.registry import PACKAGE_RULES, RULES
     from torchyard.model.matrix import any_match, matches
     from torchyard.model.suggest import did_you_mean
 
@@ -108,6 +108,7 @@ def _only(globs: Sequence[str], policy: CheckPolicy) -> CheckPolicy:
             msg = f"`--rule {glob}` names no rule"
             raise SelectionError(msg, hint=did_you_mean(glob, PACKAGE_RULES))
     off = {rule: "off" for rule in PACKAGE_RULES if not any_match(rule, globs)}
-    allow = tuple(one for one in policy.allow if one.rule not in off)
+    left = RULES.keys() - off
+    allow = tuple(one for one in policy.allow if any(matches(rule, one.rule) for rule in left))
     said = {rule: word for rule, word in policy.severity.items() if word != "off"}
     return msgspec.structs.replace(policy, severity={**said, **off}, allow=allow)

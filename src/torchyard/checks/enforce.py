@@ -46,7 +46,7 @@ class Enforcer:
         fitting = (
             allowance
             for allowance in self._policy.allow
-            if allowance.rule == finding.rule
+            if matches(finding.rule, allowance.rule)
             and matches(package, allowance.package)
             and matches(finding.member, allowance.member)
         )
@@ -55,13 +55,15 @@ class Enforcer:
     def unused(self, rules: Collection[str]) -> list[tuple[Allowance, Finding]]:
         """Return each allowance for these rules that nothing needed, and a note that says so."""
         return [
-            (allowance, _unused_note(allowance))
+            (allowance, _unused_note(allowance, named[0]))
             for allowance in self._policy.allow
-            if allowance.rule in rules and allowance not in self._used
+            if allowance not in self._used
+            and (named := [rule for rule in rules if matches(rule, allowance.rule)])
         ]
 
 
-def _unused_note(allowance: Allowance) -> Finding:
-    what = f"the policy allows this until {allowance.until}, but there is nothing to allow"
+def _unused_note(allowance: Allowance, rule: str) -> Finding:
+    this = "this" if allowance.rule == rule else f"`{allowance.rule}`"
+    what = f"the policy allows {this} until {allowance.until}, but there is nothing to allow"
     hint = f"remove it from the policy: {allowance.reason}"
-    return Finding(rule=allowance.rule, severity=Severity.NOTE, what=what, hint=hint)
+    return Finding(rule=rule, severity=Severity.NOTE, what=what, hint=hint)

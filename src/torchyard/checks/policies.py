@@ -1,7 +1,10 @@
 """Reading policies: those of `data/policies.toml`, or a file of one's own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import TypeVar
+
+import msgspec
 
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PLUG_INS, RULES, SHIPPED
@@ -13,8 +16,11 @@ from torchyard.config.tables import parse_data
 from torchyard.errors import ConfigError, DataError, Diagnostic, UsageError
 from torchyard.host.files import read_data, read_text
 from torchyard.model.canonical import fingerprint
+from torchyard.model.matrix import is_glob, matches
 from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
+
+T = TypeVar("T")
 
 
 def load_policy(name_or_path: str) -> CheckPolicy:
@@ -39,7 +45,14 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
     ]
     if wrong:
         raise ConfigError.of(wrong)
+    policy = msgspec.structs.replace(policy, severity=_by_rule(policy.severity))
     return _over(load_policies()[policy.base], policy) if policy.base else policy
+
+
+def _by_rule(said: Mapping[str, T]) -> dict[str, T]:
+    """Return what is said about each rule: by its name, or else by the last glob that fits."""
+    globs = {rule: word for glob, word in said.items() for rule in RULES if matches(rule, glob)}
+    return globs | {name: word for name, word in said.items() if name in RULES}
 
 
 def policy_digest(policy: CheckPolicy) -> str:
@@ -85,12 +98,11 @@ def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
 def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
     """Yield what is wrong with each value, and what to write instead."""
     for name in policy.severity:
-        if name not in RULES:
-            yield ("severity", name), f"there is no rule `{name}`", did_you_mean(name, RULES)
+        if fault := _unknown_rule(name):
+            yield ("severity", name), *fault
     for index, allowance in enumerate(policy.allow):
-        if allowance.rule not in RULES:
-            hint = did_you_mean(allowance.rule, RULES)
-            yield ("allow", index, "rule"), f"there is no rule `{allowance.rule}`", hint
+        if fault := _unknown_rule(allowance.rule):
+            yield ("allow", index, "rule"), *fault
         if not allowance.reason.strip():
             hint = "say why this is accepted; the report shows it"
             yield ("allow", index, "reason"), "an allowance needs a reason", hint
@@ -102,3 +114,13 @@ def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
             parse_size(policy.budget)
         except ValueError as error:
             yield ("budget",), f"the budget can't be read: {error}", 'write "1 GB", for example'
+
+
+def _unknown_rule(name: str) -> tuple[str, str] | None:
+    """Return what is wrong with a name or glob that fits no rule, and what to write instead."""
+    if any(matches(rule, name) for rule in RULES):
+        return None
+    if is_glob(name):
+        families = sorted({f"{rule.partition('-')[0]}-*" for rule in RULES})
+        return f"no rule matches `{name}`", did_you_mean(name, families)
+    return f"there is no rule `{name}`", did_you_mean(name, RULES)

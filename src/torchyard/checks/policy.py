@@ -12,6 +12,7 @@ class Allowance(Value, kw_only=True):
     """A known finding that is accepted, for a reason and up to a day."""
 
     rule: str
+    """The name of a rule, or a glob over names of rules."""
     reason: str
     until: date
     """The last day; afterwards the finding counts again."""
@@ -28,6 +29,7 @@ class CheckPolicy(Value, kw_only=True):
     strict: bool = False
     """Warnings are errors, but for rules that `severity` names."""
     severity: dict[str, Literal["error", "warning", "note", "off"]] = {}
+    """By the name of a rule; in a file, also by globs over names."""
     allow: tuple[Allowance, ...] = ()
     budget: str = ""
     """The largest size of a package: `1 GB`; empty if there is none."""

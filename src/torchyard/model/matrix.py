@@ -23,7 +23,11 @@ def matches(text: str, pattern: str) -> bool:
     """Return whether a glob matches; most are plain words, which need no regular expression."""
     if text == pattern:
         return True
-    return not _SIGNS.isdisjoint(pattern) and _glob(pattern).match(text) is not None
+    return is_glob(pattern) and _glob(pattern).match(text) is not None
+
+
+def is_glob(pattern: str) -> bool:
+    return not _SIGNS.isdisjoint(pattern)
 
 
 def any_match(text: str, patterns: Iterable[str]) -> bool:
