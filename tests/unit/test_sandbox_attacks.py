@@ -1,6 +1,8 @@
 """Attempts to get out of the sandbox `bwrap`: each is a command that must fail there."""
 
+import ctypes
 import os
+import platform
 import shutil
 import socket
 from collections.abc import Iterator
@@ -17,6 +19,13 @@ USERS = ["caller", "nobody"] if os.geteuid() == 0 else ["caller"]
 CONNECT = "python3 -c 'import socket, sys; socket.socket(socket.{}).connect({})' {}"
 
 NOT_OWN = "-not -path '/proc/[0-9]*' -not -path '/proc/*self/*'"
+
+KEYCTL = 250 if platform.machine() == "x86_64" else 219
+KEYS = (
+    "python3 -c 'import ctypes; "
+    f'key = ctypes.CDLL(None).syscall({KEYCTL}, 10, -3, b"user", b"torchyard-test", 0); '
+    "raise SystemExit(key < 0)'"
+)
 
 ATTACKS = {
     # the file systems of the machine
@@ -71,6 +80,7 @@ ATTACKS = {
     "become another user": "setpriv --reuid 1 --clear-groups true || su daemon -c true",
     "give files away": "touch {tmp}/mine && chown 1 {tmp}/mine",
     "a program of another user": "cp /bin/sh {tmp}/sh && chown 1 {tmp}/sh && chmod u+s {tmp}/sh",
+    "read keys of the session": KEYS,
     "change the kernel": "f=/proc/sys/kernel/core_pattern; cat $f > $f",
     "crash the kernel": "test -w /proc/sysrq-trigger",
     "write to /proc": f"find /proc -maxdepth 3 -type f -writable {NOT_OWN} 2>&- | grep .",
@@ -95,6 +105,9 @@ class Outside:
         for one in (self.path, self.abstract):
             one.listen()
         self.machine.before = self.machine.picture()
+        ctypes.CDLL(None).syscall(
+            KEYCTL - 2, b"user", b"torchyard-test", b"secret", 6, ctypes.c_int(-3)
+        )
 
     def script(self) -> str:
         """Return a step that makes all attempts, and leaves the names of those that succeeded."""

@@ -211,6 +211,27 @@ def test_more_can_be_made_readable(tmp_path: Path) -> None:
     assert argv[at - 1] == "--ro-bind"
 
 
+@needs_bwrap
+def test_private_files_of_the_system_are_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = {"a": 0o700, "b": 0o744, "c": 0o755, "c/d": 0o755, "c/d/e": 0o755}
+    for name, mode in modes.items():
+        (tmp_path / name).mkdir(mode)
+    files = {"key": 0o600, "public": 0o644, "c/key": 0o640, "c/d/key": 0o600, "c/d/e/key": 0o600}
+    for name, mode in files.items():
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    monkeypatch.setattr(system_view, "_SECRETS", {str(tmp_path): 3, str(tmp_path / "none"): 3})
+    system_view._shown_system.cache_clear()
+    try:
+        words = system_view.system_view()
+    finally:
+        system_view._shown_system.cache_clear()
+    hidden = [word.removeprefix(f"{tmp_path}/") for word in words if word.startswith(str(tmp_path))]
+    assert hidden == ["a", "b", "c/d/key", "c/key", "key"]
+
+
 @pytest.mark.parametrize(
     ("stage", "given", "count"),
     [

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from torchyard.host.keyring import leave_session_keyring
 from torchyard.host.secrets import secret_files
 from torchyard.host.system_view import (
     NAME_SERVERS,
@@ -31,6 +32,7 @@ def confined(
     """Return the command that runs a program in a sandbox; as it is, if there is no bubblewrap."""
     if not can_confine():
         return list(argv)
+    leave_session_keyring()
     bwrap = [*isolated(), *system_view(), *(["--share-net"] if network else [])]
     bwrap += read_only([*own_paths(), NAME_SERVERS, argv[0], *map(str, readable)])
     for path in sorted({cwd, *writable}):

@@ -2,13 +2,14 @@
 
 bwrap runs outside of the sandbox. By variables such as LD_PRELOAD, a step could load code of its
 own into it. So bwrap gets no environment, and reads the variables for its program from a file
-handle: other processes could see its arguments.
+handle: other processes could see its arguments. Nor does it pass on keys of the caller's session.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from torchyard.host.keyring import leave_session_keyring
 from torchyard.host.process import replace_process
 
 
@@ -17,6 +18,7 @@ def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[st
 
     It is to be started with the handle and an empty environment, and the handle to be closed.
     """
+    leave_session_keyring()
     options = (word for name, value in env.items() for word in ("--setenv", name, value))
     handle = os.memfd_create("variables")
     with open(handle, "wb", closefd=False) as file:

@@ -1,8 +1,8 @@
 """What a sandbox of bubblewrap shows of this machine: the system, and nothing of its users.
 
 Only what is named here can be seen: no home directories, no sockets, no temporary files, no other
-processes. Files of the system that are not world-readable are hidden, too: without this, steps that
-are run by root could read them.
+processes. Files of the system that are not world-readable are hidden, too: without this, steps
+could read those of the user that runs them, and all if that is root.
 """
 
 import os
@@ -27,8 +27,11 @@ _NO_PART = frozenset(
 )
 """What is no part of a system that is shown in place of this one."""
 
-_SECRETS = "/etc"
-"""Where the system has files that are not world-readable."""
+_SECRETS = {"/etc": 99, "/opt": 3, "/usr/local": 3}
+"""Where the system has files that are not world-readable, and how deep these are looked for.
+
+Toolkits below `/opt` and `/usr/local` have ten thousands of files.
+"""
 
 NAME_SERVERS = "/etc/resolv.conf"
 """What a network needs; it may be a link to where nothing is shown."""
@@ -146,23 +149,26 @@ def _shown_system() -> tuple[str, ...]:
             bwrap += ["--symlink", str(top.readlink()), str(top)]
         elif top.is_dir():
             bwrap += ["--ro-bind", str(top), str(top)]
-    for path, status in _private(_SECRETS):
+    private = (found for top, depth in _SECRETS.items() for found in _private(top, depth))
+    for path, status in private:
         is_folder = stat.S_ISDIR(status.st_mode)
         bwrap += ["--tmpfs", path] if is_folder else ["--ro-bind", os.devnull, path]
     return tuple(bwrap)
 
 
-def _private(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what is not world-readable below a directory."""
-    with suppress(PermissionError), os.scandir(folder) as entries:
+def _private(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what others than its owner and group can't read below a directory."""
+    with suppress(PermissionError, FileNotFoundError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 continue
-            if not status.st_mode & stat.S_IROTH:
+            is_folder = stat.S_ISDIR(status.st_mode)
+            needed = stat.S_IROTH | stat.S_IXOTH if is_folder else stat.S_IROTH
+            if status.st_mode & needed != needed:
                 yield entry.path, status
-            elif stat.S_ISDIR(status.st_mode):
-                yield from _private(entry.path)
+            elif is_folder and depth > 1:
+                yield from _private(entry.path, depth - 1)
 
 
 def _is_below(path: Path, tops: Iterable[str | Path]) -> bool:
