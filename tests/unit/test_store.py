@@ -1,6 +1,7 @@
 """The store: what goes in comes out, once, whole, and goes when nobody needs it."""
 
 import gzip
+import json
 import os
 import platform
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.helpers import Command, make_project
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
 from torchyard.host.process_id import process_birth
@@ -329,6 +331,104 @@ def test_gc_keeps_what_is_reachable_pinned_published_or_young(store: Store, tmp_
     assert set(store.fingerprints()) == kept
     assert verify(store).is_clean
     assert remove_garbage(store, kept, NO_TIME).blobs == {}
+
+
+def spoil(store: Store, result: Result, how: str) -> None:
+    """Make a manifest unusable."""
+    data = msgspec.json.encode(result)
+    spoilt = {
+        "cut": data[: len(data) // 2],
+        "empty": b"",
+        "newer": b'{"since":"version 9",' + data[1:].replace(b'"fingerprint"', b'"name"'),
+        "escaping": data.replace(b'"path":"own"', b'"path":"../own"'),
+    }
+    store.objects.write(result_key(result.fingerprint), spoilt[how])
+
+
+@pytest.mark.parametrize("how", ["newer", "escaping"])
+def test_gc_keeps_what_an_unusable_manifest_names(store: Store, tmp_path: Path, how: str) -> None:
+    """And goes on: what nobody names is removed."""
+    packed = store_result(store, tmp_path, task_of("packed", Stage.PACKAGE), own="1")
+    inputs = (packed.fingerprint,)
+    spoilt = store_result(store, tmp_path, task_of("x", Stage.PUBLISH, inputs), own="2", also="s")
+    lone = store_result(store, tmp_path, task_of("lone"), own="3", shared="s")
+    spoil(store, spoilt, how)
+    tried = remove_garbage(store, set(), NO_TIME, dry_run=True)
+    garbage = remove_garbage(store, set(), NO_TIME)
+    assert list(garbage.unusable) == list(tried.unusable) == [spoilt.fingerprint]
+    assert not garbage.is_blind
+    assert garbage.results == {lone.fingerprint: lone.id}
+    assert garbage.freed == len("3")
+    assert set(store.fingerprints()) == {packed.fingerprint, spoilt.fingerprint}
+    assert {blob_key(digest) for one in (packed, spoilt) for digest in one.blobs()} == blobs(store)
+
+
+@pytest.mark.parametrize("how", ["cut", "empty"])
+def test_gc_removes_no_result_while_a_manifest_is_cut_short(
+    store: Store, tmp_path: Path, how: str
+) -> None:
+    """It may have named any of them, as a publication that needs it."""
+    spoilt = store_result(store, tmp_path, task_of("x"), own="1")
+    lone = store_result(store, tmp_path, task_of("lone"), own="2")
+    leftover = tmp_path / "store/blobs/abcd#1"
+    leftover.write_text("half", encoding="utf-8")
+    spoil(store, spoilt, how)
+    before = blobs(store)
+    garbage = remove_garbage(store, set(), NO_TIME)
+    assert garbage.is_blind
+    assert (garbage.results, garbage.blobs, list(garbage.leftovers)) == ({}, {}, [leftover])
+    assert blobs(store) == before
+    remove_broken(store, verify(store))
+    assert set(remove_garbage(store, set(), NO_TIME).results) == {lone.fingerprint}
+    assert blobs(store) == set()
+
+
+def test_gc_ends_if_a_manifest_can_not_be_reached(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_result(store, tmp_path, task_of("x"), own="1")
+
+    def read(_: str) -> bytes:
+        msg = "the network is down"
+        raise StoreError(msg)
+
+    monkeypatch.setattr(store.objects, "read", read)
+    with pytest.raises(StoreError, match="the network is down"):
+        list(store.results(unusable={}))
+
+
+@pytest.mark.parametrize("how", ["cut", "newer"])
+def test_an_unusable_manifest_is_named_by_commands_that_go_on(
+    torchyard: Command, tmp_path: Path, how: str
+) -> None:
+    file = make_project(tmp_path / "project")
+    store = Store.at(str(file.parent / ".torchyard/store"))
+    spoilt = store_result(store, tmp_path, task_of("x"), own="1")
+    fine = store_result(store, tmp_path, task_of("fine"), own="2")
+    spoil(store, spoilt, how)
+    for command in (("ls",), ("ls", spoilt.fingerprint[:12]), ("gc",), ("gc", "--grace", "0")):
+        said = torchyard("store", *command, "-f", file)
+        assert said.code == 0, said.err
+        assert f"warning: the manifest of {spoilt.fingerprint} can't be read" in said.err
+        assert "hint: `torchyard store verify --remove`" in said.err
+        told = json.loads(torchyard("store", *command, "--json", "-f", file).out)
+        assert list(told["unusable"]) == [spoilt.fingerprint]
+        if command == ("ls",):
+            assert fine.id in said.out
+            assert [one["id"] for one in told["results"]] == [fine.id]
+        elif command[0] == "gc":
+            assert ("no result and no blob is removed" in said.err) == (how == "cut")
+    assert store.has(fine.fingerprint) == (how == "cut")
+    assert torchyard("store", "verify", "--remove", "-f", file).code == 0
+    assert not torchyard("store", "ls", "-f", file).err
+
+
+def test_many_unusable_manifests_are_counted(torchyard: Command, store: Store) -> None:
+    for number in range(40):
+        store.objects.write(result_key(f"{number:064x}"), b"{}")
+    said = torchyard("store", "ls", "--store", store.url)
+    assert said.err.count("warning: the manifest of ") == 10
+    assert "warning: 30 more manifests can't be used" in said.err
 
 
 def test_gc_removes_claims_on_what_is_done(store: Store, tmp_path: Path) -> None:

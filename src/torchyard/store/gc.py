@@ -1,10 +1,17 @@
-"""Garbage collection."""
+"""Garbage collection.
 
+A manifest that can't be used stays, and so does everything that it may name: a signature of another
+key or a newer version does not make it garbage for everybody.
+"""
+
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from torchyard.model.recipe import Stage
 from torchyard.store import claims
@@ -12,11 +19,12 @@ from torchyard.store.gc_lease import GcLease
 from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, key_name, result_key
 from torchyard.store.objects import ObjectMeta
 from torchyard.store.pins import pinned_fingerprints
-from torchyard.store.store import Store
+from torchyard.store.store import Store, Unusable
 
 _ABANDONED = timedelta(days=1)
 """A claim without a heartbeat for so long is probably abandoned."""
 
+_NAME = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 T = TypeVar("T")
 
@@ -28,6 +36,10 @@ class Garbage(NamedTuple):
     blobs: dict[str, int]
     leftovers: dict[Path, int]
     kept: int
+    unusable: Unusable
+    """Manifests that can't be used, which stay."""
+    is_blind: bool
+    """Whether one of these does not even show what it names: no result and no blob is removed."""
 
     @property
     def freed(self) -> int:
@@ -79,35 +91,63 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     listed = {key_name(meta.key) for meta in metas}
     old = {key_name(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
+    unusable: Unusable = {}
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
-    for result in _with_beat(store.results(listed), beat):
+    for result in _with_beat(store.results(listed, unusable), beat):
         if result.order.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.order.task.inputs}
         if result.fingerprint in old:
             unwanted[result.fingerprint] = (result.id, result.blobs())
         else:
             kept.update(result.blobs())
+    blobs_found = list(_older(_with_beat(store.objects.list(BLOBS), beat), born))
+    # Manifests may have been written meanwhile that use old blobs.
+    again = list(_with_beat(store.objects.list(RESULTS), beat))
+    newer = {key_name(meta.key) for meta in again} - listed
+    for result in _with_beat(store.results(newer, unusable), beat):
+        kept.update(result.blobs())
+    is_blind = False
+    for key in {meta.key for meta in (*metas, *again) if key_name(meta.key) in unusable}:
+        manifest = store.objects.read(key)
+        if manifest is None:  # it was removed meanwhile
+            continue
+        named = _named_in(manifest)
+        if named is None:
+            is_blind = True
+        else:
+            kept |= named
+            wanted |= named
     results = {}
     for name, (identifier, blobs) in unwanted.items():
-        if name in wanted:
+        if name in wanted or is_blind:
             kept.update(blobs)
         else:
             results[name] = identifier
-    blobs_found = list(_older(_with_beat(store.objects.list(BLOBS), beat), born))
-    # Manifests may have been written meanwhile that use old blobs.
-    newer = {key_name(meta.key) for meta in _with_beat(store.objects.list(RESULTS), beat)} - listed
-    for result in _with_beat(store.results(newer), beat):
-        kept.update(result.blobs())
     return Garbage(
         results,
-        {meta.key: meta.size for meta in blobs_found if key_name(meta.key) not in kept},
+        {
+            meta.key: meta.size
+            for meta in blobs_found
+            if key_name(meta.key) not in kept and not is_blind
+        },
         {
             path: status.st_size
             for path, status in store.objects.leftovers()
             if status.st_mtime < born.timestamp()
         },
         len(listed) + len(newer) - len(results),
+        unusable,
+        is_blind,
     )
+
+
+def _named_in(manifest: bytes) -> set[str] | None:
+    """Return all digests and fingerprints in a manifest of any kind; None if it is cut short."""
+    try:
+        plain = msgspec.json.encode(msgspec.json.decode(manifest))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return {name.decode() for name in _NAME.findall(plain)}
 
 
 def _with_beat(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:

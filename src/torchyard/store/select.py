@@ -6,20 +6,25 @@ from collections.abc import Iterator, Sequence
 from torchyard.errors import SelectionError
 from torchyard.model.matrix import any_match
 from torchyard.model.result import Result
-from torchyard.store.store import Store
+from torchyard.store.store import Store, Unusable
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{6,64}")
 
 
-def select_results(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
-    """Yield results whose job or cell matches a glob or whose fingerprint has a prefix; or all."""
+def select_results(
+    store: Store, selectors: Sequence[str], unusable: Unusable | None = None
+) -> Iterator[Result]:
+    """Yield results whose job or cell matches a glob or whose fingerprint has a prefix; or all.
+
+    `unusable` takes manifests that can't be used; without it, they raise StoreError.
+    """
     prefixes = tuple(s for s in selectors if _FINGERPRINT.fullmatch(s))
     globs = [s for s in selectors if s not in prefixes]
     names = list(store.fingerprints())
     if prefixes and not globs:
         names = [name for name in names if name.startswith(prefixes)]
     found = False
-    for result in store.results(names):
+    for result in store.results(names, unusable):
         cell = result.order.task.cell
         if (
             not selectors
@@ -29,6 +34,6 @@ def select_results(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
         ):
             found = True
             yield result
-    if selectors and not found:
+    if selectors and not found and not unusable:
         msg = f"the store `{store.url}` has no result of {', '.join(selectors)}"
         raise SelectionError(msg, hint="`torchyard store ls` lists the results")

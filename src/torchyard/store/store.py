@@ -20,6 +20,9 @@ THREADS = 16
 _FEW = 300
 """Up to this many results are requested one by one, which is quicker than a listing."""
 
+Unusable = dict[str, StoreError]
+"""Why manifests can't be used, by the names that they are filed under."""
+
 
 class Store:
     """Results and their files, kept in `objects`; with a key, only results that it signed count."""
@@ -71,11 +74,36 @@ class Store:
             raise StoreError(msg, hint=hint, reason=MISSING)
         return result
 
-    def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:
-        """Yield some results, or all; those that are removed meanwhile are left out."""
+    def results(
+        self, fingerprints: Iterable[str] | None = None, unusable: Unusable | None = None
+    ) -> Iterator[Result]:
+        """Yield some results, or all; those that are removed meanwhile are left out.
+
+        The first manifest that can't be used raises StoreError, unless `unusable` takes these.
+        """
         names = self.fingerprints() if fingerprints is None else fingerprints
+        if unusable is None:
+            with ThreadPoolExecutor(THREADS) as pool:
+                yield from (found for found in pool.map(self.find, names) if found)
+            return
         with ThreadPoolExecutor(THREADS) as pool:
-            yield from (found for found in pool.map(self.find, names) if found)
+            for name, found in pool.map(lambda name: (name, self._try(name)), names):
+                if isinstance(found, StoreError):
+                    unusable[name] = found
+                elif found is not None:
+                    yield found
+
+    def _try(self, fingerprint: str) -> Result | StoreError | None:
+        """Return a result, or why its manifest can't be used; raise if it can't be reached."""
+        try:
+            key = result_key(fingerprint)
+        except StoreError as error:
+            return error
+        data = self.objects.read(key)
+        try:
+            return None if data is None else decode_result(data, fingerprint, self._key)
+        except StoreError as error:
+            return error
 
     def publish(self, result: Result) -> bool:
         """Write a manifest whose blobs all exist; return False if there was one already.

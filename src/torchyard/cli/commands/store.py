@@ -23,14 +23,17 @@ from torchyard.run.cleanup import tidy
 from torchyard.store.gc import remove_garbage
 from torchyard.store.pins import add_pin, list_pins, remove_pin
 from torchyard.store.select import select_results
-from torchyard.store.store import Store
+from torchyard.store.store import Store, Unusable
 from torchyard.store.transfer import copy
 from torchyard.store.trees import fetch_all, read_result_log
 from torchyard.store.verify import remove_broken, verify
-from torchyard.terminal.console import relay, show, talk, write
+from torchyard.terminal.console import relay, show, talk, warn, write
 from torchyard.terminal.untrusted import printable
 
 selectors_argument = click.argument("selectors", nargs=-1, metavar="[GLOB | FINGERPRINT]...")
+
+_WARNINGS = 10
+"""How many manifests that can't be used are named."""
 
 
 @click.group("store")
@@ -52,12 +55,24 @@ def list_results(
 ) -> None:
     """List results with their sizes, and how much of each is its own."""
     store = open_store(store_url, file, make=False)
-    held, stored = holdings(select_results(store, selectors))
+    unusable: Unusable = {}
+    held, stored = holdings(select_results(store, selectors, unusable))
     named = {name: list(kept.results) for name, kept in list_pins(store)}
     if as_json:
-        write(encode(documents.store_document(store.url, held, stored, named)))
+        write(encode(documents.store_document(store.url, held, stored, named, unusable)))
     else:
         show(reports.store_report(store.url, held, stored, named))
+    _warn_of(unusable)
+
+
+def _warn_of(unusable: Unusable) -> None:
+    """Name the manifests that can't be used, and what to do."""
+    if unusable:
+        said = [printable(str(error)) for _, error in sorted(unusable.items())]
+        if more := said[_WARNINGS:]:
+            said[_WARNINGS:] = [f"{show_count(len(more), 'more manifest')} can't be used"]
+        warn(said)
+        talk("hint: `torchyard store verify --remove` removes them, so that they are made again")
 
 
 @command.command("show")
@@ -155,6 +170,9 @@ def collect_garbage(
         write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))
     else:
         show(reports.garbage_report(store.url, garbage, work, dry_run=dry_run))
+    if garbage.is_blind:
+        warn(["no result and no blob is removed: a damaged manifest may name any of them"])
+    _warn_of(garbage.unusable)
 
 
 def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
@@ -169,7 +187,8 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
                 plan = make_plan(planned, load_tables(), PlanSelection(subset))
                 known.update(plan.fingerprints)
     if anywhere != found:
-        found |= {r.fingerprint for r in store.results() if r.order.anywhere in anywhere}
+        usable = store.results(unusable={})  # the others are kept anyway
+        found |= {r.fingerprint for r in usable if r.order.anywhere in anywhere}
     return found
 
 

@@ -8,6 +8,7 @@ from torchyard.model.result import Result
 from torchyard.reports.document import JsonDocument
 from torchyard.reports.store.sharing import Holding
 from torchyard.store.gc import Garbage
+from torchyard.store.store import Unusable
 from torchyard.store.verify import Verification
 
 
@@ -24,7 +25,10 @@ class HeldDocument(JsonDocument, kw_only=True):
 
 
 class StoreDocument(JsonDocument, kw_only=True):
-    """`torchyard store ls --json`: `bytes` as results see them, `stored_bytes` as disks do."""
+    """`torchyard store ls --json`: `bytes` as results see them, `stored_bytes` as disks do.
+
+    `unusable` says of manifests that can't be used, why.
+    """
 
     version: Literal[1] = 1
     store: str
@@ -32,6 +36,7 @@ class StoreDocument(JsonDocument, kw_only=True):
     stored_bytes: int
     pins: dict[str, list[str]]
     results: list[HeldDocument]
+    unusable: dict[str, str]
 
 
 class ResultsDocument(JsonDocument, kw_only=True):
@@ -55,7 +60,10 @@ class VerifyDocument(JsonDocument, kw_only=True):
 
 
 class GarbageDocument(JsonDocument, kw_only=True):
-    """`torchyard store gc --json`: what was removed, or with `dry_run` would be."""
+    """`torchyard store gc --json`: what was removed, or with `dry_run` would be.
+
+    `unusable` says of manifests that can't be used, why; they are kept, with all that they name.
+    """
 
     version: Literal[1] = 1
     store: str
@@ -66,6 +74,7 @@ class GarbageDocument(JsonDocument, kw_only=True):
     work: list[str]
     freed_bytes: int
     kept: int
+    unusable: dict[str, str]
 
 
 class TransferDocument(JsonDocument, kw_only=True):
@@ -80,7 +89,11 @@ class TransferDocument(JsonDocument, kw_only=True):
 
 
 def store_document(
-    url: str, holdings: Iterable[Holding], stored: int, pins: dict[str, list[str]]
+    url: str,
+    holdings: Iterable[Holding],
+    stored: int,
+    pins: dict[str, list[str]],
+    unusable: Unusable,
 ) -> StoreDocument:
     held = [
         HeldDocument(
@@ -95,7 +108,18 @@ def store_document(
         for holding in holdings
     ]
     total = sum(result.bytes for result in held)
-    return StoreDocument(store=url, bytes=total, stored_bytes=stored, pins=pins, results=held)
+    return StoreDocument(
+        store=url,
+        bytes=total,
+        stored_bytes=stored,
+        pins=pins,
+        results=held,
+        unusable=_reasons(unusable),
+    )
+
+
+def _reasons(unusable: Unusable) -> dict[str, str]:
+    return {name: str(error) for name, error in sorted(unusable.items())}
 
 
 def verify_document(url: str, verdict: Verification) -> VerifyDocument:
@@ -121,4 +145,5 @@ def garbage_document(
         work=[str(folder) for folder in work],
         freed_bytes=garbage.freed,
         kept=garbage.kept,
+        unusable=_reasons(garbage.unusable),
     )
