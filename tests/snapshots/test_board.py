@@ -19,7 +19,7 @@ from torchyard.model.event import (
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
 from torchyard.terminal.board import Board, BoardView, clock, shorten
-from torchyard.terminal.events import ProgressLines, event_line
+from torchyard.terminal.events import event_line, printer
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
 BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"
@@ -140,13 +140,13 @@ def test_the_final_table(snapshot: SnapshotAssertion) -> None:
 
 
 def test_without_a_board_long_steps_say_each_minute_how_far_they_are() -> None:
-    progress = ProgressLines()
-    assert progress.line(Stepping(at=10, job=CORE, step="compile", number=1, of=1)) is None
-    said = [
-        progress.line(Progress(at=10.0 + at, job=CORE, done=done, total=1000))
-        for at, done in ((1, 1), (59, 90), (60, 100), (61, 101), (119, 199), (120, 200))
-    ]
+    said: list[str] = []
+    listen = printer(said.append)
+    listen(Stepping(at=10, job=CORE, step="compile", number=1, of=1))
+    for at, done in ((1, 1), (59, 90), (60, 100), (61, 101), (119, 199), (120, 200)):
+        listen(Progress(at=10.0 + at, job=CORE, done=done, total=1000))
     assert said == [
-        *(None, None, f"working  {CORE}: 100 of 1,000 commands, about 9 min left"),
-        *(None, None, f"working  {CORE}: 200 of 1,000 commands, about 8 min left"),
+        f"step 1/1  {CORE}: compile",
+        f"working  {CORE}: 100 of 1,000 commands, about 9 min left",
+        f"working  {CORE}: 200 of 1,000 commands, about 8 min left",
     ]

@@ -102,7 +102,7 @@ def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
     progress = ProgressLines()
 
     def listen(event: AnyEvent) -> None:
-        line = event_line(event) or progress.line(event)
+        line = progress.line(event) or event_line(event)
         if line is not None:
             put(line)
 
