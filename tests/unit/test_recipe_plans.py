@@ -179,6 +179,7 @@ def test_the_steps_of_a_core() -> None:
         "ask CMake to tell what it makes of it",
         "tell CMake what the file says",
         "configure",
+        "configure again, as bindings will",
         "compare it with what was asked for",
         "compile the core",
         "install the core",

