@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 from rich.console import Group
-from tests.helpers import ROOT
+from tests.helpers import ROOT, Command
+from tests.smoke import make_wheel
 
+from torchyard.app.smoke import NO_SANDBOX, smoke_all, smoke_here, smoke_request
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
 from torchyard.checks.smoke.installation import (
@@ -33,6 +35,20 @@ from torchyard.reports.smoke.text import smoke_report
 
 GOOD = "# level: ops\n# about: it is good\n"
 TODAY = date(2027, 1, 1)
+
+
+def test_who_tries_packages_outside_of_jobs_is_told_that_there_is_no_sandbox(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    """A job's sandbox is around all of its steps; `torchyard smoke` itself has none for tests."""
+    said: list[str] = []
+    smoke_all([], smoke_request(), on_line=said.append)
+    assert not said
+    smoke_here([], smoke_request(), on_line=said.append)
+    assert said == [NO_SANDBOX]
+    done = torchyard("smoke", make_wheel(tmp_path, tag="py3-none-win_amd64"))
+    assert done.err.startswith(NO_SANDBOX)
+    assert "can't be tried here" in done.err
 
 
 # ------------------------------------------------------------------------- test files

@@ -216,7 +216,7 @@ def _try_out(
     on_line: Callable[[str], None],
 ) -> set[str]:
     """Install packages in fresh environments, and return the sha256 of those that work."""
-    from torchyard.app.smoke import smoke_all, smoke_request
+    from torchyard.app.smoke import smoke_here, smoke_request
     from torchyard.checks.smoke.package_under_test import read_package_under_test
     from torchyard.config.credentials import take_credentials
 
@@ -224,7 +224,7 @@ def _try_out(
     own = {id(package) for package in packages}
     tested = [read_package_under_test(package.path) for package in packages]
     beside = [read_package_under_test(p.path) for p in around if id(p) not in own]
-    document = smoke_all(tested, smoke_request(level=level), beside, on_line=on_line)
+    document = smoke_here(tested, smoke_request(level=level), beside, on_line=on_line)
     return {one.sha256 for one in document.packages if one.works and one.sha256}
 
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from torchyard.publish.select import Selection
     from torchyard.reports.smoke.document import SmokeDocument
 
+NO_SANDBOX = (
+    "tests run code of the packages with your rights, in no sandbox: "
+    "try packages that you do not trust on a machine that has nothing to steal"
+)
+
 
 def smoke_packages(
     packages: Sequence[str | Path],
@@ -57,7 +62,7 @@ def smoke_packages(
         timeout=timeout,
     )
     found = [read_package_under_test(Path(package)) for package in packages]
-    return smoke_all(found, request, on_line=on_line)
+    return smoke_here(found, request, on_line=on_line)
 
 
 def smoke_request(
@@ -120,6 +125,18 @@ def _index_url(url: str) -> str:
     except ValueError as error:
         hint = "--url https://… says where users find the channel"
         raise UsageError(str(error), hint=hint) from error
+
+
+def smoke_here(
+    packages: Sequence["PackageUnderTest"],
+    request: "Request",
+    beside: Sequence["PackageUnderTest"] = (),
+    *,
+    on_line: Callable[[str], None],
+) -> "SmokeDocument":
+    """Test packages in no job, and say that their code runs with the rights of the caller."""
+    on_line(NO_SANDBOX)
+    return smoke_all(packages, request, beside, on_line=on_line)
 
 
 def smoke_all(

@@ -103,12 +103,15 @@ def command(
     clean environment, and in one where all is wrong that users have met. A package for another
     system, or for a Python that is not installed, is reported as not run.
 
+    Installers run in a sandbox where bubblewrap works, but tests do not: they run code of the
+    packages with your rights. Smoke jobs of a build run in a sandbox as a whole.
+
     With --from, the newest version of everything in a channel is tried, or what is named.
     """
     from torchyard.app.smoke import (
         published_packages,
         refuse_failures,
-        smoke_all,
+        smoke_here,
         smoke_request,
     )
     from torchyard.checks.smoke.package_under_test import read_package_under_test
@@ -139,7 +142,7 @@ def command(
         msg = "there is nothing to try"
         raise UsageError(msg, hint="name packages, or a channel by --from")
     exit_on_sigterm()
-    document = smoke_all(found, request, on_line=say)
+    document = smoke_here(found, request, on_line=say)
     if as_json:
         write(encode(document))
     else:
