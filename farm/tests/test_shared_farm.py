@@ -285,7 +285,7 @@ def test_a_worker_that_demands_a_sandbox_is_obeyed(work: Work, tmp_path: Path) -
     assert (run["results"], refused["results"]) == (0, FAILURE)
     told = read_logs(farm, refused["buildid"])["stdio"]
     assert f"error: this machine refuses {CORE}: it demands its own sandbox" in told
-    assert "hint: leave `root` and `readable` of [sandbox] out" in told
+    assert "hint: leave `root` of [toolchain] and `readable` of [sandbox] out" in told
 
 
 def have_ended(work: Work, plan: str) -> bool:

@@ -51,6 +51,7 @@ def starter(answers: Answers, tables: Tables) -> str:
         pr_python=answers.python[-1],
         compiling=recipe.compiling,
         toolchain=_toolchain() if recipe.provisioned else "",
+        steps=_STEPS if answers.recipe == _EXTENSION else "",
     )
 
 
@@ -116,6 +117,25 @@ requires = [
 {requires}]
 """
 
+_EXTENSION = "extension"
+_STEPS = """
+# The recipe `extension` plans, and has no commands of its own. These make the wheel of a project
+# with a pyproject.toml, by the Python of each cell; correct them for yours.
+[[steps.bindings]]
+name = "compile"
+run = '''
+version={python}
+python3.${version#cp3} -m venv env
+cp -r {source} source
+env/bin/pip wheel --no-deps --wheel-dir {out} ./source
+'''
+outputs = ["*.whl"]
+network = true                 # pip downloads the build requirements
+
+[[steps.package]]
+run = "cp {bindings}/*.whl {out}"
+"""
+
 _TEMPLATE = """\
 # Which binaries of {title} should exist. `torchyard plan` shows what this file means,
 # `torchyard explain CELL` why a package is or is not made.
@@ -155,4 +175,4 @@ python = "{pr_python}"
 memory = "16 GB"
 disk = "30 GB"
 time = "60 min"
-"""
+{steps}"""

@@ -43,7 +43,7 @@ def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
     """Refuse an order that wants to see more of a machine that demands a sandbox."""
     if sandbox.root is not None or sandbox.readable:
         what = "has a root" if sandbox.root is not None else "asks to read more paths"
-        raise _refusal(task, what, "leave `root` and `readable` of [sandbox] out")
+        raise _refusal(task, what, "leave `root` of [toolchain] and `readable` of [sandbox] out")
 
 
 def refuse_code_outside(order: JobSpec) -> None:
