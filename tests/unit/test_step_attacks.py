@@ -114,6 +114,14 @@ def test_variables_of_a_step_do_not_reach_the_program_that_makes_its_sandbox(
     assert done == Attempt("", ("own",))
 
 
+@pytest.mark.parametrize("env", [{"OWN": "x\0--bind\0/\0/mnt"}, {"OWN\0x\0--bind\0/\0/mnt": ""}])
+def test_variables_of_a_step_are_no_options_of_the_sandbox(
+    machine: Machine, env: dict[str, str]
+) -> None:
+    done = machine.run('echo x > "/mnt$VICTIM/file"', **env)
+    assert "has a NUL character" in done.error
+
+
 def test_a_step_inherits_no_file_of_the_program_that_makes_its_sandbox(machine: Machine) -> None:
     script = "! ls /proc/self/fd | grep -vw -e 0 -e 1 -e 2 -e 3; touch {out}/made"
     assert machine.run(script) == Attempt("", ("made",))

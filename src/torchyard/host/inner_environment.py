@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from torchyard.errors import HostError
 from torchyard.host.keyring import leave_session_keyring
 from torchyard.host.process import replace_process
 
@@ -18,6 +19,10 @@ def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[st
 
     It is to be started with the handle and an empty environment, and the handle to be closed.
     """
+    for name, value in env.items():
+        if "\0" in name or "\0" in value:  # what follows would be an option of bwrap
+            msg = f"the variable `{name}` has a NUL character, which no program can be given"
+            raise HostError(msg)
     leave_session_keyring()
     options = (word for name, value in env.items() for word in ("--setenv", name, value))
     handle = os.memfd_create("variables")
