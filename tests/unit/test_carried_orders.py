@@ -90,6 +90,17 @@ def compiled_with(compiler: str) -> bytes:
     return msgspec.json.encode(JobSpec(tasks=(first, core, task_of(Stage.PACKAGE, core))))
 
 
+def running(*run: str, scope: str = SCOPES[Stage.PACKAGE]) -> bytes:
+    task = msgspec.structs.replace(
+        task_of(Stage.PACKAGE),
+        id=f"package:demo-1.0/{scope}",
+        scope=scope,
+        settings={"steps": (Step(run=run),)},
+    )
+    task = msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
+    return msgspec.json.encode(JobSpec(tasks=(task,)))
+
+
 def requiring(*names: str) -> bytes:
     return msgspec.json.encode(order_of(requires=names))
 
@@ -127,6 +138,9 @@ REFUSED: dict[str, bytes] = {
     "requires: a project to build": requiring("-e /tmp/x"),
     "a compiler of its own": compiled_with("/tmp/torchyard/work/job/build/gcc"),
     "a compiler beside the caller": compiled_with("./gcc"),
+    "a step with a NUL": running("echo", "a\0b"),
+    "a step with an unknown word": running("echo", "{nope}"),
+    "a package without a cell": running("true", scope="x"),
     "requires: any version": requiring("setuptools"),
     "no order": b"[]",
     "no JSON": b"\xff",

@@ -208,3 +208,11 @@ def test_names_of_all_kinds(root: Path) -> None:
         for name in names:
             tree.remove(os.fsdecode(name))
     assert sorted(path.name for path in root.iterdir()) == ["a", "a.txt", "empty"]
+
+
+def test_a_pattern_takes_no_time_without_end(tmp_path: Path) -> None:
+    """A step's `outputs` may have been written by a stranger."""
+    (tmp_path / "/".join("a" * 40)).mkdir(parents=True)
+    with UntrustedTree(tmp_path) as tree:
+        assert tree.has("**/" * 40 + "a")
+        assert not tree.has("**/" * 40 + "b")

@@ -307,12 +307,16 @@ def _kind(status: os.stat_result) -> EntryKind:
 
 
 def _matches(names: list[str], wanted: list[str]) -> bool:
-    """Return whether the names of a path match those of a pattern."""
-    if not wanted:
-        return not names
-    if wanted[0] == "**":
-        return any(_matches(names[count:], wanted[1:]) for count in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], wanted[0]) and _matches(names[1:], wanted[1:])
+    """Return whether the names of a path match those of a pattern, in time that many `**` bound."""
+    reached = {0}  # how many names the pattern may have matched so far
+    for want in wanted:
+        if want == "**":
+            reached = set(range(min(reached), len(names) + 1))
+        else:
+            reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], want)}
+        if not reached:
+            return False
+    return len(names) in reached
 
 
 @contextmanager

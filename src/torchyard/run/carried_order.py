@@ -15,7 +15,7 @@ from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Step
+from torchyard.model.step import OWN, Step, places_of, words_in_braces
 from torchyard.model.toolchain import is_pinned
 from torchyard.package.read import read_package
 from torchyard.recipes import steps_of
@@ -64,6 +64,7 @@ def _objections(order: JobSpec) -> Iterator[str]:
             yield f"{task.id} needs what is not in it"
         known.add(task.fingerprint)
         yield from _source_objections(task)
+        yield from _step_objections(task)
         if names_own_compiler(task):
             yield f"`{task.table('toolchain')['compiler']}` is no compiler of the system"
         for name in task.words("requires"):
@@ -71,6 +72,24 @@ def _objections(order: JobSpec) -> Iterator[str]:
                 yield f"`{name}` is no version of a package to build with"
     if not order.tasks or order.task.stage is not Stage.PACKAGE:
         yield "it does not end with a package"
+
+
+def _step_objections(task: Task) -> Iterator[str]:
+    try:
+        known = {*places_of(task.stage), *task.facts, "self", "file", "base"}
+    except ValueError:
+        yield f"{task.id} is no job of stage {task.stage}"
+        return
+    given = task.settings.get("steps")
+    for step in given if isinstance(given, tuple) else ():
+        if not isinstance(step, Step):
+            continue
+        texts = (*step.run, step.cwd, *step.env, *step.env.values(), *step.outputs)
+        if any("\0" in text for text in texts):
+            yield f"a step of {task.id} has a NUL character"
+        for word in (word for text in texts for word in words_in_braces(text)):
+            if word not in known:
+                yield f"a step of {task.id} uses {{{word}}}, which it does not have"
 
 
 def _source_objections(task: Task) -> Iterator[str]:
