@@ -118,7 +118,7 @@ def test_variables_of_a_step_do_not_reach_the_program_that_makes_its_sandbox(
 def test_variables_of_a_step_are_no_options_of_the_sandbox(
     machine: Machine, env: dict[str, str]
 ) -> None:
-    done = machine.run('echo x > "/mnt$VICTIM/file"', **env)
+    done = machine.run('echo x > "/mnt$VICTIM/file"', kind="bwrap", **env)
     assert "has a NUL character" in done.error
 
 

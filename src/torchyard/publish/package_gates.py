@@ -24,7 +24,7 @@ from torchyard.publish.staged import Package
 
 _CELL, _CHECK, _SMOKE = "cell", "check", "smoke"
 GATES = (_CELL, _CHECK, _SMOKE)
-"""The gates that can be overridden."""
+"""The gates that can be overridden: a new one is named here, and called by `refused_packages`."""
 
 
 class GateOverride(NamedTuple):
