@@ -649,6 +649,23 @@ def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_pat
     assert "was done by an earlier run" not in log
 
 
+BURN = "import time; all(iter(lambda: time.process_time() < 2, False))"
+
+
+@needs_bwrap
+@pytest.mark.parametrize("kind", ["none", "bwrap"])
+def test_the_time_of_processors_is_counted_in_every_sandbox(
+    torchyard: Command, tmp_path: Path, kind: str
+) -> None:
+    """Bubblewrap does not wait for its child, so that nothing was counted in it."""
+    burn = f"{sys.executable} -c '{BURN}'; mkdir"
+    file = make_project(tmp_path, WORKS.replace("mkdir", burn, 1))
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert torchyard("run", CORE, "-f", file, "--sandbox", kind).code == 0
+    (core,) = (r for r in Store.at(str(tmp_path / ".torchyard/store")).results() if r.id == CORE)
+    assert sum(step.cpu for step in core.steps) > 1
+
+
 def make_root(root: Path, *programs: str) -> None:
     """Make a system of a few programs and their libraries, which says that it is one package."""
     status = root / "var/lib/dpkg/status"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from torchyard.errors import HostError
 from torchyard.host.inner_environment import with_variables
 from torchyard.host.process import LineReader, hand_over, unread_bytes
-from torchyard.host.process_tree import end_group, family_memory, resume_family, signal_group
+from torchyard.host.process_tree import end_group, family_usage, resume_family, signal_group
 
 _GATE = """
 import _signal, marshal, os, sys
@@ -79,6 +79,7 @@ class Child:
         for handle in handles:
             os.close(handle)
         self._peak = 0
+        self._cpu = 0.0  # bubblewrap does not wait for what it runs, so the kernel adds up nothing
         self._parent = os.getppid()
 
     @property
@@ -110,7 +111,9 @@ class Child:
             ended = self._reap(block=read(_SAMPLE) == 0)
             if time.monotonic() - sampled > _SAMPLE:
                 sampled = time.monotonic()
-                self._peak = max(self._peak, family_memory(self.pid))
+                used = family_usage(self.pid)
+                self._peak = max(self._peak, used.memory)
+                self._cpu = max(self._cpu, used.cpu)
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # the process that paused it is gone
         left = unread_bytes(out.fileno())  # what comes later is written by other processes
@@ -130,7 +133,7 @@ class Child:
         return Exit(
             self._process.returncode,
             time.monotonic() - self._began,
-            usage.ru_utime + usage.ru_stime,
+            max(self._cpu, usage.ru_utime + usage.ru_stime),
             max(self._peak, usage.ru_maxrss * 1024),
         )
 

@@ -45,13 +45,29 @@ def family(pid: int) -> list["psutil.Process"]:
         return []
 
 
-def family_memory(pid: int) -> int:
-    """Return the resident bytes of a process and its descendants."""
-    total = 0
+class FamilyUsage(NamedTuple):
+    """The resident bytes of a process and its descendants, and the CPU seconds they have used.
+
+    Descendants that have ended count, if they were waited for.
+    """
+
+    memory: int
+    cpu: float
+
+
+def family_usage(pid: int) -> FamilyUsage:
+    """Return what a process and its descendants use."""
+    memory, cpu = 0, 0.0
     for process in family(pid):
         with suppress(Exception):  # it may have ended meanwhile
-            total += process.memory_info().rss
-    return total
+            memory += process.memory_info().rss
+            cpu += sum(process.cpu_times()[:4])  # its own, and those of children that ended
+    return FamilyUsage(memory, cpu)
+
+
+def family_memory(pid: int) -> int:
+    """Return the resident bytes of a process and its descendants."""
+    return family_usage(pid).memory
 
 
 def kill_all(processes: Iterable["psutil.Process"]) -> None:
