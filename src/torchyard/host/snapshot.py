@@ -15,21 +15,30 @@ EPOCH = 315_532_800
 
 
 def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
-    """Copy a directory; raise HostError if its digest is not the planned one."""
+    """Copy a directory; raise HostError if its digest is not the planned one.
+
+    It is compared before, so that an order copies nothing that it does not know, and after: the
+    directory may change meanwhile.
+    """
     if not folder.is_dir():
         msg = f"there is no source directory `{folder}`"
         raise HostError(msg, hint="-f names the file that it is beside of")
     _empty(to)
+    _compare(folder, tree_digest(str(folder), leave_out), digest)
     without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
 
     def ignored(place: str, names: list[str]) -> list[str]:
         return [n for n in names if n in NOT_CONTENT or os.path.abspath(f"{place}/{n}") in without]  # noqa: PTH100
 
     shutil.copytree(folder, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
-    if tree_digest(str(to)) != digest:
+    _compare(folder, tree_digest(str(to)), digest)
+    normalise(to)
+
+
+def _compare(folder: Path, found: str, planned: str) -> None:
+    if found != planned:
         msg = f"the source directory `{folder}` is not what it was when the plan was made"
         raise HostError(msg, hint="plan again, or bring it back to what it was")
-    normalise(to)
 
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
