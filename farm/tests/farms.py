@@ -59,6 +59,7 @@ class Builder(TypedDict):
 
 
 class Agent(TypedDict):
+    workerid: int
     name: str
     connected_to: list[object]
 
@@ -250,8 +251,11 @@ class TrialFarm:
 
     def connected(self) -> set[str]:
         """Return the names of the connected workers."""
+        return {agent["name"] for agent in self.agents() if agent["connected_to"]}
+
+    def agents(self) -> list[Agent]:
         found: list[Agent] = self._ask("workers")["workers"]  # type: ignore[assignment]
-        return {agent["name"] for agent in found if agent["connected_to"]}
+        return found
 
     def has_said(self, what: str) -> bool:
         """Return whether the master has ever logged a text."""

@@ -281,7 +281,8 @@ def test_a_worker_that_demands_a_sandbox_is_obeyed(work: Work, tmp_path: Path) -
     store = Store.at(str(tmp_path / "weaker/.torchyard/store"))
     (core,) = (one for one in store.results() if one.id == CORE)
     assert b"Z inside\n" in b"".join(read_result_log(store, core))
-    run, refused = work.builds()
+    (strict,) = (one["workerid"] for one in farm.agents() if one["name"].startswith("strict"))
+    run, refused = (one for one in work.builds() if one["workerid"] == strict)
     assert (run["results"], refused["results"]) == (0, FAILURE)
     told = read_logs(farm, refused["buildid"])["stdio"]
     assert f"error: this machine refuses {CORE}: it demands its own sandbox" in told

@@ -51,7 +51,7 @@ def starter(answers: Answers, tables: Tables) -> str:
         pr_python=answers.python[-1],
         compiling=recipe.compiling,
         toolchain=_toolchain() if recipe.provisioned else "",
-        steps=_STEPS if answers.recipe == _EXTENSION else "",
+        steps="" if recipe.provisioned else _STEPS,
     )
 
 
@@ -117,9 +117,8 @@ requires = [
 {requires}]
 """
 
-_EXTENSION = "extension"
 _STEPS = """
-# The recipe `extension` plans, and has no commands of its own. These make the wheel of a project
+# This recipe plans, and has no commands of its own. These make the wheel of a project
 # with a pyproject.toml, by the Python of each cell; correct them for yours.
 [[steps.bindings]]
 name = "compile"

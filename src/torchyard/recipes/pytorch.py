@@ -29,10 +29,6 @@ _CONFIGURE = {
 }
 """How to make each backend run CMake only."""
 
-_AGAIN = ("cmake", "build")
-"""Configures a second time: with what the first one left in the cache, PyTorch's CMake code gives
-other link lines, and those of the core must be those that a bindings job gets."""
-
 _WHEEL = {
     "setup.py": "from setuptools.build_meta import build_wheel; build_wheel('{work}/tmp/dist')",
     "scikit-build-core": "from scikit_build_core.build import build_wheel;"
@@ -84,7 +80,7 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
         _line("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
-        Step(run=_AGAIN, name="configure again, as bindings will"),
+        _line("configure-again build", "configure again, as bindings will"),
         _line("check-summary --order {order} build", "compare it with what was asked for"),
         *_linalg(task),
         Step(run=(*SHELL, _COMPILE), name="compile the core"),

@@ -78,6 +78,21 @@ def define_command(order: str, script: str) -> None:
     Path(script).write_text(cache_script(_order(order).task.table("cmake")), encoding="utf-8")
 
 
+@command.command("configure-again")
+@click.argument("build")
+def configure_again_command(build: str) -> None:
+    """Run CMake a second time in a build directory that the project's backend has configured.
+
+    With what the first time left in the cache, PyTorch's CMake code gives other link lines, and
+    those of the core must be those that a bindings job gets.
+    """
+    from torchyard.host.process import replace_process
+    from torchyard.toolchain.cmake import Configured
+
+    argv = ["cmake", str(Configured(Path(build)).build)]
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
 @command.command("check-version")
 @click.option("--order", required=True)
 def check_version_command(order: str) -> None:
