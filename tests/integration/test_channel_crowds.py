@@ -202,7 +202,7 @@ def stopped_processes() -> list[psutil.Process]:
     ("stock", "every"),
     [
         pytest.param("directory", 8),
-        pytest.param("bucket", 18),
+        pytest.param("bucket", 18, marks=pytest.mark.slow),
         pytest.param("directory", 1, marks=pytest.mark.slow),
         pytest.param("bucket", 5, marks=pytest.mark.slow),
     ],

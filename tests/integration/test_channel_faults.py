@@ -139,7 +139,15 @@ class Killing(NamedTuple):
 
 @pytest.mark.parametrize(
     ("stock", "point"),
-    [pytest.param(point[0], point, id="-".join(point)) for point in POINTS],
+    [
+        pytest.param(
+            point[0],
+            point,
+            id="-".join(point),
+            marks=pytest.mark.slow if point == ("bucket", "prune") else (),
+        )
+        for point in POINTS
+    ],
     indirect=["stock"],
 )
 def test_a_change_that_is_killed(

@@ -320,6 +320,7 @@ def test_all_wheels_of_a_cell_have_the_same_core(
     assert len(set(map(metadata, wheels))) == 1
 
 
+@slow
 def test_a_core_that_was_changed_for_a_python_is_not_packed(tmp_path: Path) -> None:
     labels = FEW_UNITS + ', TT_UNSTABLE_LABELS = "ON" }'
     project = copy_sample(tmp_path / "tinytorch", labels)
