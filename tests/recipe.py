@@ -29,6 +29,12 @@ _FATBIN = 0xBA55ED50
 _KINDS = {1: "ptx", 2: "elf"}
 
 
+needs_debootstrap = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("debootstrap", "bwrap"))),
+    reason="needs root, debootstrap and bwrap",
+)
+
+
 def run(
     *argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -7,21 +7,13 @@ bindings for two Pythons, packages and their layout are real; only what the code
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.helpers import ROOT
-from tests.recipe import TORCHYARD, Project, call
+from tests.recipe import TORCHYARD, Project, call, needs_debootstrap
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(map(shutil.which, ("debootstrap", "bwrap"))),
-        reason="needs root, debootstrap and bwrap",
-    ),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
 
 EXAMPLE = ROOT / "examples/pytorch-debian/torchyard.toml"
 LAUNCHER = ROOT / "tests/projects/pytorch-empty/empty-unit"

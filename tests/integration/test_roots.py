@@ -1,21 +1,12 @@
 """The sample is built, checked and tested in a root of Debian 13 that torchyard makes."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
-from tests.recipe import PREFIX, TORCHYARD, Project, call, copy_sample, run
+from tests.recipe import PREFIX, TORCHYARD, Project, call, copy_sample, needs_debootstrap, run
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(map(shutil.which, ("debootstrap", "bwrap"))),
-        reason="needs root, debootstrap and bwrap",
-    ),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
 
 CELL = f"{PREFIX}/cpu-openblas"
 

@@ -347,7 +347,7 @@ def spoil(store: Store, result: Result, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["newer", "escaping"])
 def test_gc_keeps_what_an_unusable_manifest_names(store: Store, tmp_path: Path, how: str) -> None:
-    """And goes on: what nobody names is removed."""
+    """A manifest that can be read at all shows what it names; the rest is still collected."""
     packed = store_result(store, tmp_path, task_of("packed", Stage.PACKAGE), own="1")
     inputs = (packed.fingerprint,)
     spoilt = store_result(store, tmp_path, task_of("x", Stage.PUBLISH, inputs), own="2", also="s")

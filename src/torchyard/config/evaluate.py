@@ -53,13 +53,10 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
     problems = Problems(document)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
+    toolchain = spec.toolchain or ToolchainSpec()
     config = Config(
         project=project,
-        source=_source(
-            spec.source,
-            problems,
-            has_root=spec.toolchain is not None and spec.toolchain.root is not None,
-        ),
+        source=_source(spec.source, problems, has_root=toolchain.root is not None),
         matrix=reader.matrix(spec.matrix),
         subsets={
             name: Subset(
@@ -78,7 +75,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         channels=_channels(spec.channel, spec.subset, problems),
         requirements=_requirements(spec.requirements, problems),
         steps=read_steps(spec.steps, project.recipe, problems),
-        sandbox=_sandbox(spec.sandbox, spec.toolchain, problems),
+        sandbox=_sandbox(spec.sandbox, toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
         build=_build(spec.build, problems, tables),
         check=_check(spec.check, problems),
@@ -349,12 +346,12 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
     return Smoke(level=spec.level, folder=spec.tests or "", channels=tuple(spec.channels))
 
 
-def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec | None, problems: Problems) -> Sandbox:
-    root = toolchain.root if toolchain else None
+def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec, problems: Problems) -> Sandbox:
+    root = toolchain.root
     if root is not None and spec.kind not in (None, "bwrap"):
         what = "jobs run in the root of [toolchain] by bubblewrap"
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
-    if root is not None and toolchain and toolchain.cache is not None:
+    if root is not None and toolchain.cache is not None:
         what = "a compile cache is outside of a root, which shows nothing of the machine"
         problems.add(("toolchain", "cache"), what, "leave `cache` or `root` out")
     for index, path in enumerate(spec.readable):

@@ -31,10 +31,13 @@ def installer_files() -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
-def installer_cache(name: str) -> Path | None:
-    """Return torchyard's own cache for pip or uv, which is not the caller's; or None."""
+def installer_cache(name: str, given: str | None = None) -> Path | None:
+    """Return the cache for pip or uv: the given one, or torchyard's own, but not the caller's.
+
+    None if it can't be made.
+    """
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    path = folder / "torchyard" / name
+    path = Path(given) if given else folder / "torchyard" / name
     with suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)
         return path.absolute()

@@ -40,7 +40,10 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 
 
 def keep_readers_out(handle: int) -> None:
-    """Let those read a lock file who can write it, and nobody else: a reader could lock it."""
+    """Set the read permissions of a lock file to its write permissions.
+
+    Locking a file needs no more than permission to read it.
+    """
     status = os.fstat(handle)
     writers = status.st_mode & 0o222
     mode = writers | writers << 1

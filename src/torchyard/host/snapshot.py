@@ -23,7 +23,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
     if not folder.is_dir():
         msg = f"there is no source directory `{folder}`"
         raise HostError(msg, hint="-f names the file that it is beside of")
-    _empty(to)
+    make_empty(to)
     _compare(folder, tree_digest(str(folder), leave_out), digest)
     without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
 
@@ -48,7 +48,7 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
         msg = f"`{revision}` of {url} can be another commit tomorrow"
         hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
         raise HostError(msg, hint=hint)
-    _empty(to)
+    make_empty(to)
 
     def git(*words: str) -> None:
         safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
@@ -68,7 +68,7 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     normalise(to)
 
 
-def _empty(folder: Path) -> None:
+def make_empty(folder: Path) -> None:
     """Create a directory, and remove what an earlier attempt left in it."""
     if folder.exists():
         shutil.rmtree(folder)

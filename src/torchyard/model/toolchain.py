@@ -46,8 +46,12 @@ class Toolchain(Value, kw_only=True):
         """Return the identities that a core depends on, by part."""
         if platform != self.platform:
             return {}
-        keys = {"compiler": "compiler", "compute": f"compute/{compute}", "blas": f"blas/{blas}"}
-        keys["root"] = "root"
+        keys = {
+            "compiler": "compiler",
+            "compute": f"compute/{compute}",
+            "blas": f"blas/{blas}",
+            "root": "root",
+        }
         return {name: self.parts[key] for name, key in keys.items() if key in self.parts}
 
 

@@ -213,10 +213,13 @@ class _Draft:
 
     def set_tree(self, tree: SourceTree, origin: Origin) -> None:
         """Set what a kind of tree needs, unless an override changes it."""
-        for name, given in (("cmake", tree.cmake), ("env", tree.env)):
-            self._tables[name].update(given)
+        for table, given in (("cmake", tree.cmake), ("env", tree.env)):
             for key, value in given.items():
-                self._remember(f"{name}.{key}", value, origin)
+                self._set_entry(table, key, value, origin)
+
+    def _set_entry(self, table: str, key: str, value: str, origin: Origin) -> None:
+        self._tables[table][key] = value
+        self._remember(f"{table}.{key}", value, origin)
 
     def set(self, name: str, value: Setting, origin: Origin) -> None:
         self.values[name] = value
@@ -253,13 +256,15 @@ class _Draft:
                 passed.update(dict.fromkeys(override.pass_env))
                 origin = self.config.origin(f"{path}.pass_env")
                 self.set("pass_env", tuple(sorted(passed)), origin)
-            for name, given in (("cmake", override.cmake), ("env", override.env)):
-                self._tables[name].update(given)
+            for table, given in (("cmake", override.cmake), ("env", override.env)):
                 for key, value in given.items():
-                    origin = self.config.origin(f"{path}.{name}.{key}")
-                    self._remember(f"{name}.{key}", value, origin)
+                    origin = self.config.origin(f"{path}.{table}.{key}")
+                    self._set_entry(table, key, value, origin)
             self.needs = override.needs.over(self.needs)
-        values = {**self.values, **{name: table for name, table in self._tables.items() if table}}
+        values = {
+            **self.values,
+            **{name: entries for name, entries in self._tables.items() if entries},
+        }
         return Settings(values, self.history, self.needs)
 
 

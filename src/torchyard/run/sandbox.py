@@ -27,7 +27,7 @@ from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import Step
 from torchyard.run.workdir import EQUIPMENT, WorkDir
-from torchyard.toolchain.root import check_root, is_hidden_by, name_servers
+from torchyard.toolchain.root import check_root, name_servers, shown_own_paths
 
 INSIDE = "/mnt/torchyard"
 """The path of the directory that steps own, on every machine. Every root has `/mnt`."""
@@ -83,8 +83,8 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     root = sandbox.root
     bwrap = [*isolated(), "--hostname", HOST, *system_view(root)]
     if root is not None:
-        own = (path for path in own_paths() if not is_hidden_by(path, root))
-        bwrap += read_only([*own, *sandbox.readable], sandbox.hidden, root=root)
+        shown = [*shown_own_paths(root), *sandbox.readable]
+        bwrap += read_only(shown, sandbox.hidden, root=root)
         bwrap += name_servers(root) if step.network else []
     else:
         network = [NAME_SERVERS] if step.network else []

@@ -21,18 +21,19 @@ def restore_tree(tree: Path, to: Path) -> None:
     most of the bytes, and no tool may change them. All others are copies, as tools may write to
     them in place.
     """
-    folders = [tree, *(path for path in sorted(tree.rglob("*")) if _is_folder(path))]
-    for folder in folders:
-        (to / folder.relative_to(tree)).mkdir(parents=True, exist_ok=True)
-    for source in _files(tree):
+    folders = [tree]
+    to.mkdir(parents=True, exist_ok=True)
+    for source, is_folder in _entries(tree):
         target = to / source.relative_to(tree)
-        status = source.lstat()
-        if stat.S_ISREG(status.st_mode) and is_compiled(source.name):
-            source.chmod(stat.S_IMODE(status.st_mode) & ~0o222)
+        if is_folder:
+            target.mkdir(exist_ok=True)
+            folders.append(source)
+        elif is_compiled(source.name) and not source.is_symlink():
+            source.chmod(stat.S_IMODE(source.stat().st_mode) & ~0o222)
             os.link(source, target)
         else:
             shutil.copy2(source, target, follow_symlinks=False)
-    for folder in folders:
+    for folder in folders:  # their times change while they are filled
         shutil.copystat(folder, to / folder.relative_to(tree))
 
 
@@ -43,9 +44,9 @@ def keep_times(tree: Path, configured: Path) -> list[Path]:
     again.
     """
     kept = []
-    for path in _files(configured):
+    for path, is_folder in _entries(configured):
         before = tree / path.relative_to(configured)
-        if path.is_symlink() or _is_of_cmake(path) or not before.is_file():
+        if is_folder or path.is_symlink() or _is_of_cmake(path) or not before.is_file():
             continue
         old, new = before.stat(), path.stat()
         if old.st_mtime_ns != new.st_mtime_ns and filecmp.cmp(before, path, shallow=False):
@@ -58,15 +59,11 @@ def _is_of_cmake(path: Path) -> bool:
     return path.name in _CMAKE_FILES or not _CMAKE.isdisjoint(path.parts)
 
 
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield all files and links below a directory; links to directories are links."""
+def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield everything below a directory, and whether it is a directory; links are none."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(Path(entry))
-            else:
-                yield Path(entry)
+            path, is_folder = Path(entry), entry.is_dir(follow_symlinks=False)
+            yield path, is_folder
+            if is_folder:
+                yield from _entries(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture, own_program
-from torchyard.host.snapshot import normalise
+from torchyard.host.snapshot import make_empty, normalise
 from torchyard.model.values import Value
 from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.root import run_in_root
@@ -90,9 +90,7 @@ def get_source(root: str, package: str, to: Path) -> None:
     """
     scratch = to.parent / "debian"
     for folder in (scratch, to):
-        if folder.exists():
-            shutil.rmtree(folder)
-    scratch.mkdir(parents=True)
+        make_empty(folder)
     words = ("-qq", "--download-only", "--only-source", "source", package)
     run_in_root(root, ["apt-get", *words], folder=scratch, network=True)
     (described,) = scratch.glob("*.dsc")
@@ -135,6 +133,8 @@ def _run(*argv: str) -> None:
 
 
 def lock_of(packages: Iterable[str]) -> tuple[str, ...]:
-    """Return `name=version` for packages as `name version architecture`."""
-    words = (line.split() for line in packages if len(line.split()) == len(("n", "v", "a")))
-    return tuple(sorted(f"{name}={version}" for name, version, _ in words))
+    """Return `name=version` for packages as `name version architecture`, without Pythons."""
+    words = map(str.split, packages)
+    return tuple(
+        sorted(f"{name}={version}" for name, version, *architecture in words if architecture)
+    )

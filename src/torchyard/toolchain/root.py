@@ -7,7 +7,7 @@ outside. So everything that finds and installs toolchains is the same with and w
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -101,16 +101,16 @@ def run_in_root(
 ) -> str:
     """Run a program in a root, and return what it prints."""
     check_root(root)
-    own = (path for path in own_paths() if not is_hidden_by(path, root))
-    bwrap = [*isolated(), *system_view(root), *read_only(own, root=root)]
+    bwrap = [*isolated(), *system_view(root), *read_only(shown_own_paths(root), root=root)]
     env = {"PATH": SYSTEM_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"} | ROOT_MARK  # noqa: S108 - its own
     where = "/mnt"
     if folder is not None:
         where = f"{FOLDERS}/{folder.name}"
         bwrap += ["--bind", str(folder), where]
     if network:
-        bwrap += ["--share-net", *name_servers(root)]
-        env |= _settings(bwrap)
+        settings, variables = _installer_settings()
+        bwrap += ["--share-net", *name_servers(root), *settings]
+        env |= variables
     words = [*bwrap, "--chdir", where, "--", *argv]
     try:
         return capture(words, cwd=Path("/"), env=env)
@@ -128,6 +128,11 @@ def check_root(root: str) -> None:
 def is_hidden_by(path: str, root: str) -> bool:
     """Return whether a path of this machine is in a directory that a root has, too."""
     return Path(path).parts[1] in {top.name for top in parts_of_root(root)}
+
+
+def shown_own_paths(root: str) -> list[str]:
+    """Return the directories of torchyard and its Python that can be shown in a root."""
+    return [path for path in own_paths() if not is_hidden_by(path, root)]
 
 
 def name_servers(root: str) -> list[str]:
@@ -172,20 +177,20 @@ def _release(root: str) -> str:
     return " ".join(filter(None, (fields.get("ID", "linux"), fields.get("VERSION_ID", ""))))
 
 
-def _settings(bwrap: list[str]) -> Mapping[str, str]:
-    """Show the caller's settings of installers in a root; return the variables that name them."""
-    given = dict(installer_files()) | {
-        name: Path(text) for name, text in installer_variables().items() if text.startswith("/")
-    }
-    env = {n: text for n, text in installer_variables().items() if n not in ("PATH", *given)}
-    for name, path in given.items():
-        if name != "PATH" and path.exists():
+def _installer_settings() -> tuple[list[str], dict[str, str]]:
+    """Return bwrap's options that show the caller's settings of installers, and their variables."""
+    bwrap: list[str] = []
+    given = {name: text for name, text in installer_variables().items() if name != "PATH"}
+    paths = {name: Path(text) for name, text in given.items() if text.startswith("/")}
+    env = {name: text for name, text in given.items() if name not in paths}
+    for name, path in {**dict(installer_files()), **paths}.items():
+        if path.exists():
             env[name] = f"{_SETTINGS}/{name}"
             bwrap += ["--ro-bind", str(path), env[name]]
     if cache := installer_cache("uv"):
         bwrap += ["--bind", str(cache), _CACHE]
         env |= {"UV_CACHE_DIR": _CACHE, "UV_LINK_MODE": "copy"}
-    return env
+    return bwrap, env
 
 
 def _unstartable(root: str, said: str) -> HostError:

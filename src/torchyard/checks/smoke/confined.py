@@ -7,7 +7,6 @@ and run in a sandbox, where bubblewrap works.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from email.parser import BytesHeaderParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +24,7 @@ from torchyard.host.installer_settings import (
 from torchyard.host.process import capture, own_program
 from torchyard.package.wheel.about import read_about
 
-_CACHES = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
+_CACHES = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
 
 _OWN = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -87,7 +86,9 @@ def make_venv(python: str, folder: Path) -> None:
 def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
     given = installer_variables()
     named = _local_paths((*argv, *(text for name, text in given.items() if name != "PATH")))
-    caches = {name: _cache(given.get(name), name) for name in _CACHES}
+    caches = {
+        variable: installer_cache(name, given.get(variable)) for variable, name in _CACHES.items()
+    }
     readable = {part for path in (*sees, *named) for part in _parts_of(path)}
     with TemporaryDirectory(prefix=".", dir=cwd) as scratch:  # in a sandbox, /tmp is memory
         env = given | _OWN | {"HOME": str(Path.home()), "TMPDIR": scratch}
@@ -105,16 +106,6 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
             shown = " ".join(argv).replace(f"-c {_PIP}", "-m pip")
             msg = str(error).replace(" ".join(words), shown)
             raise HostError(msg) from error
-
-
-def _cache(given: str | None, name: str) -> Path | None:
-    """Return the directory of an installer's cache, which is not the one of the caller; or None."""
-    if not given:
-        return installer_cache(name.partition("_")[0].lower())
-    with suppress(OSError):
-        Path(given).mkdir(parents=True, exist_ok=True)
-        return Path(given).absolute()
-    return None
 
 
 def _local_paths(words: Iterable[str]) -> Iterator[Path]:

@@ -21,7 +21,10 @@ def command() -> None:
 @click.argument("to", metavar="DIR")
 @click.option("--package", "packages", metavar="NAME", multiple=True, help="Package to install.")
 @click.option(
-    "--build-dep", metavar="NAME", multiple=True, help="Source package to install the needs of."
+    "--build-dep",
+    metavar="NAME",
+    multiple=True,
+    help="Source package whose build dependencies are installed.",
 )
 @click.option(
     "--python",

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 import msgspec
@@ -25,6 +25,11 @@ def command() -> None:
 
 def _order(path: str) -> JobSpec:
     return msgspec.json.decode(Path(path).read_bytes(), type=JobSpec)
+
+
+def _exit_as(code: int) -> NoReturn:
+    """Exit as a program did; if a signal killed it, with the exit code that a shell gives."""
+    sys.exit(code if code >= 0 else 128 - code)
 
 
 @command.command("survey")
@@ -198,7 +203,7 @@ def repoint_command(core: str, build: str) -> None:
     argv = repoint(Path(build), str(executable), python.include, python.prefix)
     click.echo("+ " + " ".join(argv), err=True)
     if code := stream(argv, click.echo):
-        sys.exit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
+        _exit_as(code)
     check_bindings(Configured(Path(build)))
     kept = keep_times(Path(core), Path.cwd())
     click.echo(f"{len(kept)} files were written again as they were, and keep their times")
@@ -211,8 +216,7 @@ def bind_command(core: str, build: str) -> None:
     """Build the remaining targets, and nothing of the core."""
     from torchyard.toolchain.ninja import Bound
 
-    code = Bound(Path(core)).build(Path(build), click.echo)
-    sys.exit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
+    _exit_as(Bound(Path(core)).build(Path(build), click.echo))
 
 
 @command.command("unpack")
