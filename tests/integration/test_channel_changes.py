@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conda import SYSTEM, make_package
-from tests.installers import Installer, RefusedError
+from tests.installers import Installer, Pip, RefusedError, Uv
 from tests.served import SHARED, Served, names, tiny
 
 from torchyard.checks.smoke.conda import solve
@@ -14,6 +14,13 @@ from torchyard.errors import HostError
 from torchyard.publish.channel.channel import Channel
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(params=[pytest.param(Pip(), marks=pytest.mark.slow), Uv()], ids=["pip", "uv"])
+def installer(request: pytest.FixtureRequest) -> Installer:
+    """Install by uv, and every night by pip, which takes 30 s of a processor for these tests."""
+    installer: Installer = request.param
+    return installer
 
 
 def test_installers_follow_what_is_done_to_a_channel(

@@ -10,11 +10,17 @@ import time
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
+from torchyard.app.run import find_job_spec
+from torchyard.model.canonical import fingerprint
 from torchyard.model.event import AnyEvent
+from torchyard.recipes import steps_of
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
 from torchyard.run.workdir import WorkDir
@@ -456,6 +462,31 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
     result = torchyard("run", "--order", tmp_path / "order.json", "-f", file)
     assert result.code == 10
     assert "was changed" in result.err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"run": ["true", "a\0b"]}, "no command that can be started"),
+        ({"run": []}, "no command that can be started"),
+        ({"env": {"A=B": "1"}}, "no command that can be started"),
+        ({"run": ["ls", "{nowhere}"]}, "uses `{nowhere}`, which this job does not have"),
+    ],
+)
+def test_an_order_with_steps_that_cannot_be_started(
+    change: dict[str, Any], said: str, torchyard: Command, tmp_path: Path
+) -> None:
+    file = make_project(tmp_path)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    order, _ = find_job_spec(CORE, None, str(file), ())
+    steps = tuple(replace(step, **change) for step in steps_of(order))
+    task = replace(order.task, settings={**order.task.settings, "steps": steps})
+    task = replace(task, fingerprint=fingerprint(task.payload))
+    changed = replace(order, tasks=(*order.tasks[:-1], task))
+    (tmp_path / "order.json").write_bytes(msgspec.json.encode(changed))
+    result = torchyard("run", "--order", tmp_path / "order.json", "-f", file)
+    assert result.code == 9
+    assert said in " ".join(result.err.split())
 
 
 def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path) -> None:
