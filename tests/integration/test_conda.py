@@ -11,8 +11,9 @@ import tarfile
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from datetime import date
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -31,13 +32,17 @@ from tests.conda import (
 )
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
+from torchyard.checks.check import apply_rules
+from torchyard.checks.policy import CheckPolicy
 from torchyard.errors import BuildError, StoreError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
+from torchyard.package.conda.index import INDEX
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.elf.file import read_elf
+from torchyard.package.read import read_package
 from torchyard.recipes.packing import pack
 from torchyard.run.carried_order import carried_order
 
@@ -154,6 +159,7 @@ def assemble(
     *,
     magma: bool = True,
     tests: Path | None = None,
+    channel_libraries: bool = False,
 ) -> Path:
     with_bindings = kind in {CondaKind.PACKAGE, CondaKind.TESTS}
     build = CondaBuild(
@@ -167,6 +173,7 @@ def assemble(
         core_hash="ccccccc",
         linalg_apart=compute != "cpu",
         magma=magma,
+        channel_libraries=channel_libraries,
     )
     image = made.bindings / "image" if with_bindings else None
     sources = Sources(made.core, image, tests)
@@ -418,6 +425,54 @@ def test_the_plugin_is_in_one_package_only(channel: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "gpu/lib/libdemo_linalg.so").exists()
     solve_and_install(channel, ["libdemo-linalg"], tmp_path / "plugin", GPU)
     assert (tmp_path / "plugin/lib/libdemo_linalg.so").is_file()
+
+
+@pytest.fixture(scope="module")
+def apart(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A channel of builds whose `libuv` is the channel's, and the least Python that they need."""
+    folder = tmp_path_factory.mktemp("apart")
+    mine = made._replace(core=folder / "core", bindings=folder / "bindings")
+    shutil.copytree(made.core, mine.core)
+    shutil.copytree(made.bindings, mine.bindings)
+    make_libuv(mine.core / "vendor")
+    vendor = mine.core / "vendor"
+    for lib in (mine.core / "install/lib", mine.bindings / "image/demo/lib"):
+        compile_library(
+            lib / "libdemo_core.so",
+            "int third(); int loop(); int answer() { return third() * loop(); }",
+            *(f"-L{vendor}", "-l:libthird.so.1", "-l:libuv.so.1", "-Wl,-rpath,$ORIGIN"),
+        )
+    out = folder / "channel" / SUBDIR
+    out.mkdir(parents=True)
+    make_python_package(TAG, out)
+    for kind in (CondaKind.PACKAGE, CondaKind.LIBRARIES):
+        assemble(mine, kind, out, channel_libraries=True)
+    return out.parent
+
+
+def make_libuv(folder: Path) -> None:
+    compile_library(folder / "libuv.so.1", "int loop() { return 21; }", "-Wl,-soname,libuv.so.1")
+
+
+def test_a_library_of_the_channel_is_required_and_not_bundled(apart: Path, tmp_path: Path) -> None:
+    packages = [read_package(path) for path in sorted((apart / SUBDIR).glob("*demo*.conda"))]
+    package, libraries = packages
+    assert "libuv >=1.44,<2.0a0" in json.loads(libraries.texts[INDEX])["depends"]
+    bundled = {PurePosixPath(path).name.partition("-")[0] for path in libraries.files}
+    assert "libthird" in bundled, "the table does not have it"
+    assert not any("libuv" in name for name in (*package.files, *libraries.files))
+    for checked in apply_rules(packages, CheckPolicy(), date(2026, 11, 16)):
+        assert not [f for f in checked.findings if f.rule.startswith("linking-")]
+    make_libuv(tmp_path / "tree/lib")
+    for version in ("1.51.0", "2.0.0"):
+        make_package(apart / SUBDIR, "libuv", version, "0", tmp_path / "tree")
+    index(apart)
+    chosen = solve_and_install(apart, ["demo"], tmp_path / "p")
+    assert (tmp_path / "p/conda-meta/libuv-1.51.0-0.json").is_file()
+    assert "libuv" in chosen.builds
+    assert output(tmp_path / "p/bin/python", "-c", "import demo; print(demo.ask())") == "42\n"
+    with pytest.raises(UnsolvableError, match="libuv"):
+        solve(apart, ["demo", "libuv >=2"])
 
 
 def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -> None:

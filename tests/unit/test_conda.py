@@ -90,6 +90,36 @@ def test_the_plugin() -> None:
         torch(CondaKind.LINALG, compute="cpu")
 
 
+def test_libraries_of_the_channel_are_required_as_the_table_says() -> None:
+    needed = frozenset({"libcublas.so.13", "libcudnn.so.9", "libgomp.so.1", "libnew.so.7"})
+    described = torch(
+        CondaKind.LIBRARIES,
+        channel_libraries=True,
+        pins={"cuda": "13.2", "cudnn": "9.20.0.48", "nccl": "2.29.7"},
+        needed=needed,
+    )
+    assert described.depends == (
+        "__glibc >=2.28,<3.0.a0",
+        "cuda-version >=13.2,<14.0a0",
+        "libcublas >=13,<14.0a0",
+        "libcudnn >=9.20.0.48,<10.0a0",
+        "_openmp_mutex >=4.5",
+    )
+    unpinned = torch(CondaKind.LINALG, channel_libraries=True, needed=needed).depends
+    assert {"cuda-version >=13.0,<14.0a0", "libcudnn >=9,<10.0a0"} < set(unpinned)
+    assert torch(CondaKind.LIBRARIES, needed=needed) == torch(CondaKind.LIBRARIES)
+
+
+def test_the_channel_has_what_wheels_take_from_vendors() -> None:
+    """For each library of CUDA's wheels, the name of the same distribution on conda-forge."""
+    table, known = load_conda_table(), set(load_conda_table().distributions.values())
+    for row in table.libraries:
+        for spec in (row.requirement({}), row.requirement({row.pin: "1.2"})):
+            assert MatchSpec(spec).name is not None
+    packages = {row.package for row in table.libraries}
+    assert {"libcublas", "libcudnn", "nccl", "libcusparse", "cuda-cudart"} <= packages & known
+
+
 @pytest.mark.parametrize(
     ("compute", "blas", "name", "build"),
     [
@@ -199,6 +229,7 @@ def test_conda_understands_all_that_is_said() -> None:
         ('cpu = "{name}-cpu"', 'cpu = "{name}-gpu"', "not different"),
         ('cpu = "{name}-cpu"', 'cpu = "{title}-cpu"', "not only of"),
         ("[blas.generic]", "[blas.quick]", "unknown BLAS `quick`"),
+        ('"libnuma.so.1"', '"lib*"', "or all there are"),
         ("[markers.linux-64]", "[markers.beos-64]", "unknown platform `beos-64`"),
     ],
 )

@@ -107,6 +107,19 @@ def test_only_conda_packages_have_channels(folder: Path) -> None:
     assert "channels" not in job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values
 
 
+def test_libraries_of_the_channel_are_a_matter_of_conda_packages(folder: Path) -> None:
+    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
+    for kind, changed in (("bundled", False), ("channel", True)):
+        text = f'{FILE}{PROOF}\n[conda]\nlibraries = "{kind}"\n'
+        (folder / "torchyard.toml").write_text(text)
+        plan = plan_in(folder)
+        for job in plan.jobs:
+            concerned = changed and "conda" in job.identifier
+            assert (job.fingerprint != before[job.identifier]) == concerned, job.identifier
+            said = "channel" if concerned and job.stage is Stage.PACKAGE else None
+            assert job.settings.values.get("libraries") == said
+
+
 def test_an_edited_test_is_run_again_and_nothing_else(folder: Path) -> None:
     before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
     (folder / "smoke/add.py").write_text("# level: import\n")

@@ -118,6 +118,19 @@ def test_dependencies_of_a_conda_package_are_trusted_unless_they_are_given() -> 
     assert hits("linking-unresolved", subject_of(conda("thing", user, ["__glibc >=2.28"])))
 
 
+def test_packages_of_a_conda_channel_bring_the_libraries_they_are_known_for() -> None:
+    user: dict[str, Binary | str] = {"lib/liba.so": library("libcublas.so.13", "libgomp.so.1")}
+    both = ["libcublas >=13,<14.0a0", "_openmp_mutex >=4.5"]
+    assert not hits("linking-unresolved", subject_of(conda("thing", user, both)))
+    assert not hits("linking-undeclared", subject_of(conda("thing", user, both)))
+    [hit] = hits("linking-undeclared", subject_of(conda("thing", user, ["libcublas >=13"])))
+    assert "needs `libgomp.so.1` of `openmp-mutex`" in hit.what
+    user = {"lib/liba.so": library("libthing.so")}
+    [hit] = hits("linking-unresolved", subject_of(conda("thing", user, both)))
+    assert "needs `libthing.so`" in hit.what, "it is in neither of them"
+    assert not hits("linking-unresolved", subject_of(conda("thing", user, [*both, "unknown"])))
+
+
 def test_a_link_may_lead_to_the_file_of_another_package() -> None:
     site = "lib/python3.12/site-packages/thing"
     files: dict[str, Binary | str] = {

@@ -78,6 +78,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         sandbox=_sandbox(spec.sandbox, toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
         build=_build(spec.build, problems, tables),
+        conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, problems),
         origins=document.origins(),

@@ -270,6 +270,18 @@ class BuildSpec(Value, kw_only=True):
     ] = None
 
 
+class CondaSpec(Value, kw_only=True):
+    """How conda packages are made."""
+
+    libraries: Annotated[
+        Literal["bundled", "channel"],
+        Meta(
+            description="Where third-party libraries come from: `bundled`, in the packages; "
+            "`channel`: packages of the channel are required for those in `data/conda.toml`."
+        ),
+    ] = "bundled"
+
+
 class CheckSpec(Value, kw_only=True):
     """How strictly packages are checked (stage check)."""
 
@@ -356,6 +368,7 @@ class FileSpec(Value, kw_only=True):
     build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
         BuildSpec()
     )
+    conda: Annotated[CondaSpec, Meta(description="How conda packages are made.")] = CondaSpec()
     check: Annotated[CheckSpec, Meta(description="How strictly packages are checked.")] = (
         CheckSpec()
     )

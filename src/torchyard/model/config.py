@@ -7,7 +7,7 @@ from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.step import Step
-from torchyard.model.toolchain import Build, Toolchain
+from torchyard.model.toolchain import Build, Libraries, Toolchain
 from torchyard.model.values import DEFAULT, Origin, Value
 
 
@@ -101,6 +101,7 @@ class Config(Value, kw_only=True):
     sandbox: Sandbox = Sandbox()
     toolchain: Toolchain | None = None
     build: Build = Build()
+    conda_libraries: Libraries = "bundled"
     check: Check = Check()
     smoke: Smoke = Smoke()
     origins: dict[str, Origin] = {}

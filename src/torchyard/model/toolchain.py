@@ -55,6 +55,10 @@ class Toolchain(Value, kw_only=True):
         return {name: self.parts[key] for name, key in keys.items() if key in self.parts}
 
 
+Libraries = Literal["bundled", "channel"]
+"""Where the third-party libraries of conda packages come from."""
+
+
 class Build(Value, kw_only=True):
     """One `[build]` table: how the project's own build is driven."""
 

@@ -75,12 +75,16 @@ class Layouts(Value, kw_only=True):
 
 
 class Policy(Value, kw_only=True):
-    """The rules for one package: its layout, its compute platform, its Python package's folder."""
+    """The rules for one package: its layout, its compute platform, its Python package's folder.
+
+    `brought` are globs of the libraries that packages of its conda channel bring.
+    """
 
     layouts: Layouts
     layout: LayoutRow
     compute: LibraryRules
     package: str
+    brought: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[PurePosixPath, ...]:
@@ -90,7 +94,11 @@ class Policy(Value, kw_only=True):
 
     @property
     def force_rpath(self) -> bool:
-        return bool(self._wheels) and self.compute.force_rpath
+        """Whether directories also apply to what a file loads in turn, and before LD_LIBRARY_PATH.
+
+        Conda's Python packages link to libraries of the prefix, which have another `$ORIGIN` there.
+        """
+        return bool(self.brought) or (bool(self._wheels) and self.compute.force_rpath)
 
     @property
     def _wheels(self) -> tuple[WheelRow, ...]:
@@ -103,8 +111,8 @@ class Policy(Value, kw_only=True):
         return ":".join(dict.fromkeys(from_origin(folder, file.parent) for folder in folders))
 
     def is_outside(self, library: str) -> bool:
-        """Return whether a library may come from the system, the driver, or another wheel."""
-        if any_match(library, (*self.layouts.system, *self.compute.drivers)):
+        """Return whether a library may come from the system, the driver, or another package."""
+        if any_match(library, (*self.layouts.system, *self.compute.drivers, *self.brought)):
             return True
         return any(any_match(library, row.libraries) for row in self._wheels)
 
@@ -137,13 +145,15 @@ def from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 
-def policy_for(form: str, compute: str, package: str) -> Policy:
+def policy_for(form: str, compute: str, package: str, brought: tuple[str, ...] = ()) -> Policy:
     """Return the rules for a package; `package` is its Python package's folder, or empty."""
     layouts = load_layouts()
     for row in platform_for(compute).libraries().values():
         if any_match(compute, row.names):
-            rows = layouts.layout[form], row
-            return Policy(layouts=layouts, layout=rows[0], compute=rows[1], package=package)
+            layout = layouts.layout[form]
+            return Policy(
+                layouts=layouts, layout=layout, compute=row, package=package, brought=brought
+            )
     msg = f"no rules are known for the libraries of packages for `{compute}`"
     raise DataError(msg, hint="add a section [libraries.…] to the table of its compute platform")
 

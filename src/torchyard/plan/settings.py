@@ -150,6 +150,9 @@ class SettingsMaker:
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))
+        libraries = self.config.conda_libraries
+        if self.tables.formats[form].channels and libraries != "bundled":
+            draft.set("libraries", libraries, self.config.origin("conda.libraries"))
         if self.tables.formats[form].library_pins:
             self._set_libraries(draft, compute, variant)
             release = self._release(variant)

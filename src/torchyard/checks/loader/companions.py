@@ -12,6 +12,8 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.subject import Subject
 from torchyard.compute.table import WheelRow
 from torchyard.model.matrix import any_match
+from torchyard.package.conda.name import requirement_name
+from torchyard.package.conda.table import load_conda_table
 from torchyard.package.contents import Binary, Contents
 from torchyard.package.formats import format_of, installed_paths, is_split
 from torchyard.package.policy import ImportedRow, load_layouts
@@ -47,6 +49,7 @@ class Siblings:
                 self._places.setdefault(name, set()).update(installed_paths(other))
         self._rows: list[WheelRow] = []
         self._imported: list[ImportedRow] = []
+        self._listed = _listed_packages() if self._split else {}
         if self.form.IN_ENVIRONMENT:
             own = distribution_of(contents)
             known = {*self.given, own}  # their files are known, so the tables are not needed
@@ -64,9 +67,18 @@ class Siblings:
         ]
         if not names and (owner := self._owner(folder)):
             names.append(owner)
-        if not names and self._split and self.trusts_dependencies and folder == "lib":
-            return Brought(tuple(sorted(self.requirements)), declared=True)
+        if not names and self._split and folder == "lib":
+            return self._in_prefix(library)
         return self._brought(names)
+
+    def _in_prefix(self, library: str) -> Brought | None:
+        """Return the packages that bring a library to a conda prefix, as far as it is known."""
+        listed = self._brought(
+            [name for name, sonames in self._listed.items() if any_match(library, sonames)]
+        )
+        if self.trusts_dependencies and not (listed and listed.declared):
+            return Brought(tuple(sorted(self.requirements)), declared=True)
+        return listed
 
     def _owner(self, folder: str) -> str:
         """Return the required wheel whose name a folder has, if its files are unknown; else ""."""
@@ -121,9 +133,11 @@ class Siblings:
     def trusts_dependencies(self) -> bool:
         """Whether unchecked dependencies of a conda package may bring further libraries.
 
-        Python itself brings none that other packages link to.
+        Python itself brings none that other packages link to, and those of the packages in
+        `data/conda.toml` are known.
         """
-        return bool(self.requirements.keys() - self.given.keys() - {"python", "python-abi"})
+        known = {*self.given, *self._listed, "python", "python-abi"}
+        return bool(self.requirements.keys() - known)
 
     def _brought(self, names: list[str]) -> Brought | None:
         if not names:
@@ -170,6 +184,16 @@ def requirements_by_name(
         if holds:
             found[canonicalize_name(requirement.name)] = requirement
     return found
+
+
+@cache
+def _listed_packages() -> dict[str, tuple[str, ...]]:
+    """Return the sonames that packages of conda channels are known to have, by normalised names."""
+    listed: dict[str, tuple[str, ...]] = {}
+    for row in load_conda_table().libraries:
+        name = canonicalize_name(requirement_name(row.package))
+        listed[name] = (*listed.get(name, ()), *row.sonames)
+    return listed
 
 
 def _environment(subject: Subject) -> dict[str, str]:

@@ -36,9 +36,9 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     policy adds under `system`. A library of the same name that is already loaded is accepted as
     well: one that the same program or extension module has loaded before, or that Python code has
     loaded: the package's own code, as torch does with `libtorch_global_deps.so`, or the import of a
-    required `torch`. The files of a conda package's dependencies are not known: unless all of them
-    are checked together with it, they are assumed to bring the libraries that are searched for in
-    `lib`.
+    required `torch`. Of a conda package's dependencies, some are known to bring a library
+    (torchyard's `conda.toml`). The files of all others are not known: unless they are checked
+    together with it, they are assumed to bring the libraries that are searched for in `lib`.
 
     Importing the module, or starting the program, fails with "cannot open shared object file". The
     rest of the package may still work, if the module is optional.
@@ -63,21 +63,22 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
         )
 
 
-@rule("linking-undeclared", Severity.ERROR, "pip would not install what is needed")
+@rule("linking-undeclared", Severity.ERROR, "installing it would not install what is needed")
 def undeclared(subject: Subject) -> Iterator[Hit]:
-    """A library comes with another wheel, which the package does not require.
+    """A library comes with another package, which this one does not require.
 
     The directories in the file lead to where another wheel puts the library, but no Requires-Dist
-    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well). The package works only
-    where that wheel is installed by chance.
+    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well); or a library of a conda
+    package is in one that torchyard's `conda.toml` lists, and `depends` does not name it. The
+    package works only where the other one is installed by chance.
 
-    Add the wheel to the requirements of the package.
+    Add it to the requirements of the package.
     """
     for link, others in _grouped(links_of(subject), How.UNDECLARED):
         yield Hit(
             f"needs `{link.library}` of `{link.where}`, which the package does not require{others}",
             resolver_of(subject).names[link.file],
-            f"add a Requires-Dist for {link.where}",
+            f"require {link.where}",
         )
 
 

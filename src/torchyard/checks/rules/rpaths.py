@@ -10,6 +10,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
 from torchyard.checks.subject import Subject
 from torchyard.errors import DataError
+from torchyard.package.conda.table import channel_sonames
 from torchyard.package.contents import Binary
 from torchyard.package.formats import format_of
 from torchyard.package.policy import Policy, load_layouts, policy_for
@@ -36,7 +37,8 @@ def wanted_of(subject: Subject) -> Wanted | None:
     try:  # whatever the file was renamed to
         project = order.task.facts["name"] if order.tasks else expected.name
         package = form.python_package(contents, project)
-        policy = policy_for(contents.format, expected.compute, package)
+        brought = channel_sonames(order.task.text("libraries")) if order.tasks else ()
+        policy = policy_for(contents.format, expected.compute, package, brought)
         return Wanted(policy, form.top_folder(contents))
     except (DataError, ValueError):  # or a scope that no plan would write
         return None
@@ -155,7 +157,8 @@ def kind(subject: Subject) -> Iterator[Hit]:
     Directories in an RPATH are searched before LD_LIBRARY_PATH and also apply to libraries that the
     file loads in turn; those in a RUNPATH are searched after it and apply to the file alone. A
     package whose libraries come with NVIDIA's wheels wants an RPATH, or an LD_LIBRARY_PATH that
-    leads to another CUDA breaks it (pytorch#111469); all others want a RUNPATH. A file that has
+    leads to another CUDA breaks it (pytorch#111469), and so does a conda package whose libraries
+    come from its channel, as conda's own packages do; all others want a RUNPATH. A file that has
     both ignores its RPATH, and a package that mixes both behaves differently depending on what is
     loaded first. Packages from elsewhere may use either, but the same for all libraries.
 

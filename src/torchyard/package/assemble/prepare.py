@@ -106,8 +106,8 @@ def finish(
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(change, files))
         list(pool.map(lambda library: bring_along(place.root, library, policy, names), bring))
-    needed = frozenset(library for elf in files.values() for library in elf.needed)
     elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
+    needed = frozenset(library for elf in elfs for library in elf.needed)
     versions = frozenset(version for elf in elfs for version in elf.versions)
     return Prepared(*place, needed, versions)
 

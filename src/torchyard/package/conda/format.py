@@ -79,8 +79,8 @@ class CondaFormat:
         about = index.conda_index(contents)
         for depend in about.depends if about else ():
             first, *_ = depend.split() or [""]
-            if not first.startswith("_"):
-                yield first
+            if not first.startswith("__"):
+                yield name.requirement_name(first)
 
     def site_path(self, member: str) -> str | None:
         found = _SITES.match(member)

@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from torchyard.compute.registry import platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, PlanError
+from torchyard.model.matrix import any_match
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard.package.conda.name import SUFFIX
@@ -38,7 +39,9 @@ class CondaBuild(Value, kw_only=True):
     """The properties that the packages of one build share; `python` is a tag such as `cp312`.
 
     An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that works, if
-    that is known; the platform's tag promises at least its own.
+    that is known; the platform's tag promises at least its own. With `channel_libraries`, those of
+    the libraries that it `needed` come from packages of the channel that are in the table, in
+    versions that fit its `pins`.
     """
 
     name: str
@@ -54,6 +57,9 @@ class CondaBuild(Value, kw_only=True):
     linalg_apart: bool = False
     magma: bool = True
     glibc: tuple[int, int] | None = None
+    channel_libraries: bool = False
+    pins: dict[str, str] = {}
+    needed: frozenset[str] = frozenset()
 
 
 class CondaMetadata(Value, kw_only=True):
@@ -121,7 +127,7 @@ def flavour(build: CondaBuild) -> str:
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
     version = conda_version(build.version)
-    depends = [*_python(build), *_system(build)]
+    depends = [*_python(build), *_system(build), *_brought(build)]
     constrains: list[str] = []
     exports = [names.package]
     driver = platform_for(build.compute).conda_virtual_package
@@ -164,7 +170,7 @@ def _libraries(build: CondaBuild, names: Names) -> CondaMetadata:
         build,
         names.libraries,
         _core(build),
-        depends=[*_system(build), *(blas.depends if blas else ())],
+        depends=[*_system(build), *(blas.depends if blas else ()), *_brought(build)],
         constrains=[*constrains, *(blas.constrains if blas else ())],
         run_exports=[_pin(names.libraries, version)],
     )
@@ -172,13 +178,14 @@ def _libraries(build: CondaBuild, names: Names) -> CondaMetadata:
 
 def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
     libraries = _libraries(build, names)
+    core = f"{libraries.name} =={libraries.version} {libraries.build}"
     more = load_conda_table().offsets.magma if build.magma else 0
     return _metadata(
         msgspec.structs.replace(build, number=build.number + more),
         names.linalg,
         "magma" if build.magma else "nomagma",
         _core(build),
-        depends=[*_system(build), f"{libraries.name} =={libraries.version} {libraries.build}"],
+        depends=[*_system(build), core, *_brought(build)],
     )
 
 
@@ -262,6 +269,14 @@ def _system(build: CondaBuild) -> Iterator[str]:
                 yield f"__glibc >={least[0]}.{least[1]},<3.0.a0"
             elif found:
                 yield f"__osx >={found['major']}.{found['minor']}"
+
+
+def _brought(build: CondaBuild) -> Iterator[str]:
+    """Yield the packages of the channel that have libraries which the build needs."""
+    if build.channel_libraries:
+        for row in load_conda_table().libraries:
+            if any(any_match(library, row.sonames) for library in build.needed):
+                yield row.requirement(build.pins)
 
 
 def _either(build: CondaBuild, names: Names) -> Iterator[str]:

@@ -20,6 +20,11 @@ def conda_name(file_name: str) -> str:
     return file_name.rsplit("-", 2)[0]
 
 
+def requirement_name(package: str) -> str:
+    """Return the name of a package as PEP 508 allows it: `openmp_mutex` for `_openmp_mutex`."""
+    return package.removeprefix("_")
+
+
 def split_conda_name(file_name: str) -> CondaName:
     """Return the name, version and build of a conda package, by its file name."""
     stem = conda_stem(file_name)

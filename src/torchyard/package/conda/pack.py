@@ -6,6 +6,7 @@ import msgspec
 
 from torchyard.model.recipe import Stage
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.table import channel_sonames, load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.format import PackageBuild
 
@@ -50,6 +51,8 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         core_hash=core.fingerprint[:_HASH],
         python=facts["python"] if bindings else None,
         linalg_apart=bool(core.text("linalg")),
+        channel_libraries=bool(channel_sonames(task.text("libraries"))),
+        pins={pin: core.text(pin) for pin in load_conda_table().pins if core.text(pin)},
     )
     sources = Sources(
         core=inputs / Stage.CORE,

@@ -1,12 +1,13 @@
 """The table of conda names and pins, read only when conda packages are made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import msgspec
 
 from torchyard.config.tables import load_tables
 from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.package.tables import parse_table
 
@@ -43,6 +44,24 @@ class CondaNeeds(Value, kw_only=True):
     constrains: tuple[str, ...] = ()
 
 
+class LibraryRow(Value, kw_only=True):
+    """A package of the channel, and the sonames of libraries for which it is required.
+
+    Its version is at least that of a `pin`, a setting of the core, or else the `least`.
+    """
+
+    package: str
+    sonames: tuple[str, ...]
+    least: str
+    below: str = ""
+    pin: str = ""
+
+    def requirement(self, pins: Mapping[str, str]) -> str:
+        """Return the requirement of a package that needs one of the libraries."""
+        end = f",<{self.below}.0a0" if self.below else ""
+        return f"{self.package} >={pins.get(self.pin, self.least)}{end}"
+
+
 class Markers(Value, kw_only=True):
     """The environment values that markers of requirements are compared with."""
 
@@ -59,15 +78,31 @@ class CondaTable(Value, kw_only=True):
     linalg: Linalg
     offsets: Offsets
     blas: dict[str, CondaNeeds]
+    libraries: tuple[LibraryRow, ...]
     tests: CondaNeeds
     markers: dict[str, Markers]
     distributions: dict[str, str]
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        """Globs of all libraries that packages of the channel bring."""
+        return tuple(soname for row in self.libraries for soname in row.sonames)
+
+    @property
+    def pins(self) -> frozenset[str]:
+        """The settings of a core that have versions of libraries."""
+        return frozenset(row.pin for row in self.libraries if row.pin)
 
 
 @cache
 def load_conda_table() -> CondaTable:
     """Read the table, and check it against the others."""
     return parse_conda_table(read_data("conda.toml"))
+
+
+def channel_sonames(libraries: str) -> tuple[str, ...]:
+    """Return globs of the libraries that are left to the channel, by the setting of a job."""
+    return load_conda_table().sonames if libraries == "channel" else ()
 
 
 def parse_conda_table(text: str) -> CondaTable:
@@ -86,6 +121,9 @@ def _problems(table: CondaTable) -> Iterator[str]:
     for blas in table.blas:
         if blas not in tables.blas:
             yield f"has an unknown BLAS `{blas}`"
+    for library in table.libraries:
+        if not library.sonames or any_match("libc.so.6", library.sonames):
+            yield f"names no libraries of {library.package}, or all there are"
     subdirs = {platform.conda_subdir for platform in tables.platforms.values()}
     for subdir in table.markers:
         if subdir not in subdirs:

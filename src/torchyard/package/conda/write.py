@@ -12,7 +12,13 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, HostError
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
-from torchyard.package.assemble.prepare import PackingPlace, dynamic_files, empty_place, finish
+from torchyard.package.assemble.prepare import (
+    PackingPlace,
+    Prepared,
+    dynamic_files,
+    empty_place,
+    finish,
+)
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
 from torchyard.package.conda.index import NAME
@@ -114,8 +120,11 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses kinds that the build does not have, before any work
     place = empty_place(scratch)
-    versions = _fill(kind, build, place, sources)
-    build = msgspec.structs.replace(build, glibc=glibc_of(versions))
+    filled = _fill(kind, build, place, sources)
+    if filled is not None:
+        needed = filled.needed - _own_names(place, sources.core)
+        glibc = glibc_of(filled.versions)
+        build = msgspec.structs.replace(build, glibc=glibc, needed=needed)
     out.mkdir(parents=True, exist_ok=True)
     return write_conda(
         place.root,
@@ -128,8 +137,8 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
 
 def _fill(
     kind: CondaKind, build: CondaBuild, place: PackingPlace, sources: Sources
-) -> frozenset[str]:
-    """Fill a prefix with the files of one package; return the symbol versions they need."""
+) -> Prepared | None:
+    """Fill a prefix with the files of one package; return what its compiled files need."""
     match kind:
         case CondaKind.PACKAGE:
             return _fill_package(
@@ -137,20 +146,20 @@ def _fill(
             )
         case CondaKind.TESTS:
             lay_out_tests(sources.tests, place.root, build.name)
-            return frozenset()
+            return None
         case CondaKind.LIBRARIES:
             return _fill_libraries(build, place, _given(sources.core, kind, "a core"))
         case CondaKind.LINALG:
             return _fill_linalg(build, place, _given(sources.core, kind, "a core"))
         case CondaKind.META:
-            return frozenset()  # it is there for what it depends on
+            return None  # it is there for what it depends on
         case _:
             assert_never(kind)
 
 
 def _fill_package(
     build: CondaBuild, place: PackingPlace, image: Path, core: Path | None
-) -> frozenset[str]:
+) -> Prepared:
     package = package_folder(build.name)
     site = PurePosixPath("lib", _library_folder(build), "site-packages")
     known: tuple[Vendored, ...] = ()
@@ -160,30 +169,37 @@ def _fill_package(
         known = _vendored(build, core)
         shared = Core(core / "install", [library.target.name for library in known])
     lay_out_package(image, shared, place.root, place.root / site, package)
-    policy = policy_for(NAME, build.compute, str(site / package))
+    policy = _policy(build, str(site / package))
     done = finish(place, _laid_out(place), policy, known=known)
     write_record(place.root, place.root / site)
-    return done.versions
+    return done
 
 
-def _fill_libraries(build: CondaBuild, place: PackingPlace, core: Path) -> frozenset[str]:
+def _fill_libraries(build: CondaBuild, place: PackingPlace, core: Path) -> Prepared:
     """Include the plugin's needs: both of its packages would have to contain them otherwise."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", place.root, without=without)
     bring = _vendored(build, core)
-    return finish(place, _laid_out(place), _policy(build), bring=bring).versions
+    return finish(place, _laid_out(place), _policy(build), bring=bring)
 
 
-def _fill_linalg(build: CondaBuild, place: PackingPlace, core: Path) -> frozenset[str]:
+def _fill_linalg(build: CondaBuild, place: PackingPlace, core: Path) -> Prepared:
     folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
     lay_out_linalg(folder, place.root, load_conda_table().linalg.library)
     known = _vendored(build, core)
-    return finish(place, _laid_out(place), _policy(build), known=known).versions
+    return finish(place, _laid_out(place), _policy(build), known=known)
 
 
-def _policy(build: CondaBuild) -> Policy:
-    """Return the policy for files in the prefix itself, independent of Python."""
-    return policy_for(NAME, build.compute, "")
+def _policy(build: CondaBuild, package: str = "") -> Policy:
+    """Return the policy for a Python package, or for files in the prefix itself."""
+    brought = load_conda_table().sonames if build.channel_libraries else ()
+    return policy_for(NAME, build.compute, package, brought)
+
+
+def _own_names(place: PackingPlace, core: Path | None) -> set[str]:
+    """Return the names of all files of a package, and of the core's libraries."""
+    own = core / "install" / "lib" if core else None
+    return {path.name for folder in filter(None, (place.root, own)) for path in files_of(folder)}
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
