@@ -25,7 +25,7 @@ def list_results(folder: Path) -> int:
 
 
 def make_store(folder: Path) -> None:
-    from plans import config, tables  # type: ignore[import-not-found]  # noqa: PLC0415
+    from plans import config  # type: ignore[import-not-found]  # noqa: PLC0415
 
     from torchyard.model.canonical import canonical_json  # noqa: PLC0415
     from torchyard.model.result import File, Result  # noqa: PLC0415
@@ -33,7 +33,7 @@ def make_store(folder: Path) -> None:
     from torchyard.plan.job_specs import make_job_spec  # noqa: PLC0415
     from torchyard.store.keys import result_key  # noqa: PLC0415
 
-    plan = make_plan(config(SIZES, rules=False), tables(SIZES))
+    plan = make_plan(config(SIZES, rules=False))
     log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
     for job in plan.jobs:
         result = Result(fingerprint=job.fingerprint, order=make_job_spec(plan, job), log=log)
@@ -43,7 +43,7 @@ def make_store(folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    from plans import config, tables  # noqa: PLC0415
+    from plans import config  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
     from torchyard.app.watch import watch  # noqa: PLC0415
@@ -53,7 +53,7 @@ def build(folder: Path) -> None:
     from torchyard.reports.build.console import build_display, end_build  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
 
-    plan = make_plan(config(SIZES, rules=False), tables(SIZES))
+    plan = make_plan(config(SIZES, rules=False))
     home = folder.with_name("home")
     context = BuildContext(folder=home / "builds/1-1", home=home, file="torchyard.toml")
     store = Store.at(str(folder))

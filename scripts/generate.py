@@ -120,6 +120,7 @@ def configuration() -> str:
     titles |= {"ToolchainSpec": "`[toolchain]`", "BuildSpec": "`[build]`"}
     titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
     titles |= {"CheckSpec": "`[check]`", "SmokeSpec": "`[smoke]`"}
+    titles |= {"TablesSpec": "`[tables.TABLE.ROW]`"}
     parts += (keys(title, definitions[name]) for name, title in titles.items())
     parts.append("Words in braces that a step can use:\n")
     words = {**PLACES, **{stage.value: f"`{{inputs}}/{stage.value}`" for stage in Stage}, **FACTS}
@@ -177,6 +178,8 @@ def kind(described: dict[str, object]) -> str:  # noqa: PLR0911 - one for each k
             return " or ".join(f"`{word}`" for word in words)
         case {"type": "array", "items": {"type": "string", "enum": list(words)}}:
             return "list of " + ", ".join(f"`{word}`" for word in words)
+        case {"type": "array", "items": {"anyOf": [{"enum": list(words)}, {"type": "string"}]}}:
+            return "list of " + ", ".join([*(f"`{word}`" for word in words), "…"])
         case {"type": "array", "items": dict(items)}:
             return f"list of {kind(items)}s"
         case {"type": "object"}:

@@ -117,7 +117,7 @@ def config_of(text: str, *changes: str, name: str = "torchyard.toml") -> Config:
 
 
 def plan_of(text: str, selection: PlanSelection = EVERYTHING, *changes: str) -> Plan:
-    return make_plan(config_of(text, *changes), load_tables(), selection)
+    return make_plan(config_of(text, *changes), selection)
 
 
 def fingerprints(plan: Plan) -> dict[tuple[str, str], str]:

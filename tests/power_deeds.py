@@ -12,7 +12,6 @@ from tests.helpers import CORE, WORKS, make_project
 
 from torchyard.app.build import build_packages
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.plan.build import make_plan_with
@@ -42,7 +41,7 @@ class PowerDeed(NamedTuple):
 def _order(root: Path, job: str) -> JobSpec:
     name = parse(job)
     assert name.stage is not None
-    plan = make_plan_with(load_config(str(root / "project/torchyard.toml")), load_tables(), name)
+    plan = make_plan_with(load_config(str(root / "project/torchyard.toml")), name)
     return make_job_spec(plan, plan.find(name.stage, name.path))
 
 

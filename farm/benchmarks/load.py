@@ -36,7 +36,7 @@ import msgspec
 import psutil
 import sqlalchemy as sa
 
-from benchmarks.plans import config, tables
+from benchmarks.plans import config
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
@@ -266,7 +266,7 @@ def connect(url: str) -> sa.Connection:
 def big_plan(jobs: int) -> FarmPlan:
     """Return the first jobs of a matrix with one platform and enough blocks."""
     sizes = (1, -(-jobs // PER_BLOCK), 1, PYTHONS, PACKAGES)
-    plan = make_plan(config(sizes, rules=False), tables(sizes))
+    plan = make_plan(config(sizes, rules=False))
     whole = farm_plan(plan, (), name=PLAN, store="file:///nowhere")
     some = (msgspec.structs.replace(job, kind=PLATFORM) for job in whole.jobs[:jobs])
     return msgspec.structs.replace(whole, jobs=tuple(some))

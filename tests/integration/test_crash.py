@@ -25,7 +25,6 @@ from tests.helpers import CORE, PACKAGE, ROOT, WORKS, make_project
 from tests.services import S3Server
 
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.host.snapshot import EPOCH
 from torchyard.host.tree import tree_digest
 from torchyard.model.identifier import parse
@@ -202,7 +201,7 @@ class Config:
     def order(self, name: str) -> JobSpec:
         job = parse(JOBS[name])
         assert job.stage is not None
-        plan = make_plan_with(load_config(str(self.file)), load_tables(), job)
+        plan = make_plan_with(load_config(str(self.file)), job)
         return make_job_spec(plan, plan.find(job.stage, job.path))
 
     def fingerprints(self, name: str) -> frozenset[str]:

@@ -28,7 +28,7 @@ from torchyard.model.toolchain import Toolchain
 from torchyard.run.sandbox import INSIDE, Enclosure, enclose
 from torchyard.run.workdir import WorkDir
 from torchyard.toolchain import blas, cache
-from torchyard.toolchain.compilers import Compiler, find_compiler
+from torchyard.toolchain.compilers import Compiler, check_host_compiler, find_compiler
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import identify
 from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
@@ -265,6 +265,7 @@ def equipped(
         seen_as=seen_as or str(folder),
         platforms=compute_platforms(),
         tables=TABLES,
+        newest=TABLES.compute[compute].compilers,
     )
     return compose(SYSTEM, equipment)
 
@@ -444,13 +445,14 @@ def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
 
 @needs_gcc
 def test_a_host_compiler_that_is_too_new_is_refused(gcc: Compiler) -> None:
-    cuda.check_host_compiler("13.0", gcc)
+    newest = TABLES.compute["cu130"].compilers
+    check_host_compiler("CUDA 13.0", gcc, newest)
     future = msgspec.structs.replace(gcc, version="99.1.0")
     with pytest.raises(HostError, match=r"CUDA 13\.0 does not compile with gcc 99\.1\.0.* is 15"):
-        cuda.check_host_compiler("13.0", future)
+        check_host_compiler("CUDA 13.0", future, newest)
     clang = msgspec.structs.replace(gcc, kind="clang", version="21.0.0")
     with pytest.raises(HostError, match="clang 21"):
-        cuda.check_host_compiler("13.0", clang)
+        check_host_compiler("CUDA 13.0", clang, newest)
 
 
 @needs_nvcc
@@ -490,6 +492,7 @@ def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> N
         seen_as=str(tmp_path),
         platforms=compute_platforms(),
         tables=TABLES,
+        newest={},
     )
     assert env["PYTORCH_ROCM_ARCH"] == "gfx90a"
     (tmp_path / "try.hip").write_text(f"#include <hip/hip_runtime.h>\n{KERNEL}", encoding="utf-8")

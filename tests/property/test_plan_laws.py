@@ -1,16 +1,19 @@
 """What holds for every plan: laws, each a function, all of them tried with every plan drawn."""
 
 import copy
+from collections.abc import Mapping
 from itertools import product
 from random import Random
 from typing import NamedTuple
 
+import msgspec
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.helpers import config_of, fingerprints, plan_of, toml_text
 from tests.property.strategies import TABLES, VALUES, Toml, configs, some
 
+from torchyard.compute.registry import compute_platforms
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
@@ -19,6 +22,14 @@ from torchyard.plan.expand import Expansion
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_task
 from torchyard.plan.select import EVERYTHING, PlanSelection, in_subset
+
+SHIPPED: list[tuple[str, Mapping[str, object]]] = [
+    ("releases", TABLES.releases),
+    ("pythons", TABLES.pythons),
+    ("trees", TABLES.trees),
+    *(("compute", platform.table().rows) for platform in compute_platforms()),
+]
+"""Tables that a file can have rows of."""
 
 
 class Drawn(NamedTuple):
@@ -65,7 +76,7 @@ def excluded_and_planned_are_the_product(config: Config, expansion: Expansion) -
 def the_decision_on_a_cell_agrees_with_the_plan(config: Config, expansion: Expansion) -> None:
     kept = set(expansion.cells)
     for cell in everything():
-        assert (admit(cell, config, TABLES).absence is None) == (cell in kept)
+        assert (admit(cell, config).absence is None) == (cell in kept)
 
 
 def everything() -> list[Cell]:
@@ -165,6 +176,19 @@ def a_subset_means_the_same_to_plan_and_explain(drawn: Drawn) -> None:
         assert set(part.cells()) == inside
 
 
+def own_rows_that_are_as_shipped_change_nothing(drawn: Drawn) -> None:
+    """The file may repeat any row, or any part of one."""
+    table, shipped = drawn.data.draw(st.sampled_from(SHIPPED))
+    name = drawn.data.draw(st.sampled_from(sorted(shipped)))
+    row = msgspec.to_builtins(shipped[name])
+    kept = drawn.data.draw(st.sets(st.sampled_from(sorted(row))) if row else st.just(set()))
+    repeated = {**drawn.toml, "tables": {table: {name: {key: row[key] for key in kept}}}}
+    assert config_of(toml_text(repeated)).tables == drawn.config.tables
+    after = planned(repeated)
+    assert after is not None
+    assert after.fingerprints == drawn.plan.fingerprints
+
+
 MATRIX_LAWS = (
     excluded_and_planned_are_the_product,
     the_decision_on_a_cell_agrees_with_the_plan,
@@ -180,6 +204,7 @@ PLAN_LAWS = (
     a_selection_is_a_part_with_the_same_fingerprints,
     select_and_skip_split_the_plan,
     a_subset_means_the_same_to_plan_and_explain,
+    own_rows_that_are_as_shipped_change_nothing,
 )
 
 
@@ -190,7 +215,7 @@ PLAN_LAWS = (
 @given(configs(), st.randoms(use_true_random=False), st.data())
 def test_every_plan_obeys_all_laws(toml: Toml, random: Random, data: st.DataObject) -> None:
     config = config_of(toml_text(toml))
-    expansion = Expansion(config, TABLES)
+    expansion = Expansion(config)
     for matrix_law in MATRIX_LAWS:
         matrix_law(config, expansion)
     plan = planned(toml)

@@ -3,7 +3,6 @@
 import pytest
 from tests.helpers import SMALL, config_of
 
-from torchyard.config.tables import load_tables
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import FingerprintDiff, PlanDiff, diff_plans
@@ -12,7 +11,7 @@ from torchyard.plan.select import PlanSelection
 
 def diff(old: str, new: str, subset: str | None = None) -> PlanDiff:
     plans = [
-        make_plan(config_of(text, name=name), load_tables(), PlanSelection(subset))
+        make_plan(config_of(text, name=name), PlanSelection(subset))
         for text, name in ((old, "old.toml"), (new, "new.toml"))
     ]
     return diff_plans(*plans)
@@ -113,8 +112,8 @@ def test_a_new_version_rebuilds_everything_under_its_new_name() -> None:
 
 
 def test_a_job_that_only_one_plan_has() -> None:
-    old = make_plan(config_of(SMALL), load_tables())
-    new = make_plan(config_of(SMALL + INCLUDE), load_tables())
+    old = make_plan(config_of(SMALL))
+    new = make_plan(config_of(SMALL + INCLUDE))
     scope = ("linux-x86_64", "cu126", "mkl")
     (cause,) = FingerprintDiff(old, new).causes(Stage.CORE, scope)
     assert cause == ("included: one customer", "torchyard.toml:38")
@@ -163,7 +162,7 @@ def test_another_recipe_is_named() -> None:
     text = text.replace('package = ["wheel", "libtorch"]', 'package = ["wheel"]')
     text = text.replace('version = "2.14.0"', 'version = "2.14.0"\nrecipe = "extension"')
     text = text.replace('stage = "core"', 'stage = "bindings"')
-    plans = [make_plan(config_of(t), load_tables()) for t in (SMALL, text)]
+    plans = [make_plan(config_of(t)) for t in (SMALL, text)]
     whats = [cause.what for cause in FingerprintDiff(*plans).causes(Stage.SOURCE, ())]
     assert whats == ["recipe: pytorch → extension"]
 
@@ -201,18 +200,16 @@ def test_a_channel_that_receives_something_else(old: str, new: str, cause: tuple
     plans = []
     for name, more in (("old.toml", old), ("new.toml", new)):
         config = config_of(SMALL + more, name=name)
-        plans.append(
-            make_plan(config, load_tables(), PlanSelection(config.channels["nightly"].subset))
-        )
+        plans.append(make_plan(config, PlanSelection(config.channels["nightly"].subset)))
     assert FingerprintDiff(*plans).causes(Stage.PUBLISH, ("nightly",)) == (cause,)
 
 
 def test_a_channel_that_is_promoted_now() -> None:
     more = '[channel.test]\nurl = "x"\n'
     promoted = SMALL + 'promote_from = "test"\n' + more
-    plans = [make_plan(config_of(text), load_tables()) for text in (SMALL + more, promoted)]
+    plans = [make_plan(config_of(text)) for text in (SMALL + more, promoted)]
     (cause,) = FingerprintDiff(*plans).causes(Stage.PUBLISH, ("nightly",))
     assert cause == ("channel.nightly is promoted from test", "torchyard.toml:37")
-    plans = [make_plan(config_of(text), load_tables()) for text in (SMALL, SMALL + more)]
+    plans = [make_plan(config_of(text)) for text in (SMALL, SMALL + more)]
     (cause,) = FingerprintDiff(*plans).causes(Stage.PUBLISH, ("test",))
     assert cause == ("channel.test", "torchyard.toml:37")

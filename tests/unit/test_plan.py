@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from tests.helpers import EXAMPLE, EXTENSION, ROOT, SMALL, config_of, fingerprints, plan_of
 
-from torchyard.config.tables import load_tables
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import Stage
@@ -240,11 +239,11 @@ def test_finding_a_job_that_is_not_there_names_the_nearest() -> None:
 def test_planning_touches_nothing() -> None:
     """No file, process or socket: import-linter sees imports, this sees what really happens."""
     code = (
-        "import sys; from tests.helpers import SMALL, config_of, load_tables\n"
+        "import sys; from tests.helpers import SMALL, config_of\n"
         "from torchyard.plan.build import make_plan\n"
-        "config, tables, touched = config_of(SMALL), load_tables(), []\n"
+        "config, touched = config_of(SMALL), []\n"
         "sys.addaudithook(lambda event, args: touched.append(event))\n"
-        "make_plan(config, tables)\n"
+        "make_plan(config)\n"
         "seen = [e for e in touched if e.split('.')[0] in ('open', 'os', 'socket', 'subprocess')]\n"
         "sys.exit(f'touched: {seen}' if seen else 0)"
     )
@@ -271,7 +270,7 @@ def test_a_revision_of_a_stage_touches_only_that_stage() -> None:
     config = config_of(SMALL)
     recipe = msgspec.structs.replace(config.project.recipe, revisions={Stage.SMOKE: 2})
     project = msgspec.structs.replace(config.project, recipe=recipe)
-    newer = make_plan(msgspec.structs.replace(config, project=project), load_tables())
+    newer = make_plan(msgspec.structs.replace(config, project=project))
     before, after = fingerprints(plan_of(SMALL)), fingerprints(newer)
     assert {stage for stage, path in before if before[stage, path] != after[stage, path]} == {
         "smoke"

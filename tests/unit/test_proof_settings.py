@@ -8,7 +8,6 @@ from tests.helpers import Command
 from torchyard import __version__
 from torchyard.checks.smoke.suite import read_suite
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.files import read_folder
 from torchyard.model.recipe import Stage
@@ -56,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def plan_in(folder: Path) -> Plan:
-    return make_plan(load_config(str(folder / "torchyard.toml")), load_tables())
+    return make_plan(load_config(str(folder / "torchyard.toml")))
 
 
 def job_of(plan: Plan, stage: Stage, python: str, package: str) -> Job:

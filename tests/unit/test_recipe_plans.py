@@ -69,7 +69,7 @@ def plan_with(parts: Mapping[str, str] = PARTS, text: str = TOOLED, *changes: st
     config = config_of(text, *changes)
     assert config.toolchain is not None
     toolchain = msgspec.structs.replace(config.toolchain, platform=LINUX, parts=dict(parts))
-    return make_plan(msgspec.structs.replace(config, toolchain=toolchain), TABLES, EVERYTHING)
+    return make_plan(msgspec.structs.replace(config, toolchain=toolchain), EVERYTHING)
 
 
 def order_in(plan: Plan, stage: Stage, *scope: str) -> JobSpec:
@@ -100,7 +100,7 @@ def test_a_toolchain_of_another_platform_says_nothing_of_this_one() -> None:
     config = config_of(TOOLED)
     assert config.toolchain is not None
     toolchain = msgspec.structs.replace(config.toolchain, platform="macos-arm64", parts=PARTS)
-    plan = make_plan(msgspec.structs.replace(config, toolchain=toolchain), TABLES, EVERYTHING)
+    plan = make_plan(msgspec.structs.replace(config, toolchain=toolchain), EVERYTHING)
     assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["identity"] == {}
 
 
@@ -254,7 +254,7 @@ def test_steps_name_only_places_that_their_stage_has() -> None:
 
 def test_without_a_toolchain_there_are_no_steps() -> None:
     text = TOOLED.replace('[toolchain]\ncompiler = "gcc"\ncache = "/cache"\n', "")
-    plan = make_plan(config_of(text), TABLES, EVERYTHING)
+    plan = make_plan(config_of(text), EVERYTHING)
     with pytest.raises(PlanError, match="nothing says with what"):
         steps_of(order_in(plan, Stage.CORE, "cpu-openblas"))
 
@@ -278,7 +278,7 @@ def test_stages_without_steps_are_told() -> None:
 )
 def test_a_plan_ends_with_publishing(url: str, place: str) -> None:
     text = f'{TOOLED}\n[channel.nightly]\nurl = "{url}"\n'
-    plan = make_plan(config_of(text), TABLES, EVERYTHING)
+    plan = make_plan(config_of(text), EVERYTHING)
     (job,) = [job for job in plan.jobs if job.stage is Stage.PUBLISH]
     (step,) = steps_of(make_job_spec(plan, job))
     assert place in step.run

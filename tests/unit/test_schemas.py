@@ -17,8 +17,13 @@ def validate(document: object, schema: str) -> None:
     jsonschema.Draft202012Validator(described).validate(document)
 
 
+OWN_ROW = '[tables.pythons.cp316]\nversion = "3.16"\n'
+
+
 @pytest.mark.parametrize(
-    "text", [SMALL, EXAMPLE.read_text(encoding="utf-8")], ids=["small", "example"]
+    "text",
+    [SMALL, EXAMPLE.read_text(encoding="utf-8"), SMALL.replace("cp312", "cp316") + OWN_ROW],
+    ids=["small", "example", "own-rows"],
 )
 def test_configurations(text: str) -> None:
     validate(tomllib.loads(text), "torchyard")
@@ -28,7 +33,7 @@ def test_configurations(text: str) -> None:
     ("written", "instead"),
     [
         ("python = [", "pyton = ["),
-        ('"cp312"]', '"cp321"]'),
+        ('"macos-arm64"]', '"macos-arm"]'),
         ('reason = "nobody wants it"\n', ""),
         ('stage = "core"', 'stage = "cores"'),
         ('name = "torch"', "name = 3"),

@@ -48,11 +48,10 @@ def channel_subset(config: Config, channel: ChannelConfig | None) -> str | None:
 
 def plan_channel(config: Config, channel: ChannelConfig) -> "Plan":
     """Plan what belongs in a channel."""
-    from torchyard.config.tables import load_tables
     from torchyard.plan.build import make_plan
     from torchyard.plan.select import PlanSelection
 
-    return make_plan(config, load_tables(), PlanSelection(channel_subset(config, channel)))
+    return make_plan(config, PlanSelection(channel_subset(config, channel)))
 
 
 def planned_cells(plan: "Plan") -> frozenset[str]:

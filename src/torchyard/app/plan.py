@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import PlanSelection
@@ -30,7 +29,7 @@ def plan_packages(
     from torchyard.plan.build import make_plan
 
     config = with_toolchain_id(load_config(file, tuple(changes)), file)
-    return make_plan(config, load_tables(), PlanSelection(subset, tuple(select), tuple(skip)))
+    return make_plan(config, PlanSelection(subset, tuple(select), tuple(skip)))
 
 
 def plan_revision(
@@ -47,4 +46,4 @@ def plan_revision(
     if subset is not None and subset not in config.subsets:
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")
-    return make_plan(config, load_tables(), PlanSelection(subset))
+    return make_plan(config, PlanSelection(subset))

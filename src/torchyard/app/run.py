@@ -64,7 +64,6 @@ def find_job_spec(
             msg = f"`{order}` is not a job spec: {error}"
             raise StoreError(msg) from error
     from torchyard.config.load import load_config
-    from torchyard.config.tables import load_tables
     from torchyard.model.identifier import parse
     from torchyard.plan.build import make_plan_with
     from torchyard.plan.job_specs import make_job_spec
@@ -74,5 +73,5 @@ def find_job_spec(
         msg = f"`{job}` is a cell, which several jobs work for"
         raise UsageError(msg, hint=f"name one of them, such as package:{job}")
     config = with_toolchain_id(load_config(file, changes), file)
-    plan = make_plan_with(config, load_tables(), parsed)
+    plan = make_plan_with(config, parsed)
     return make_job_spec(plan, plan.find(parsed.stage, parsed.path)), config

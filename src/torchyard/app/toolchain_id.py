@@ -16,7 +16,6 @@ def with_toolchain_id(config: Config, file: str) -> Config:
 
     from torchyard.app.locations import absolute, home_directory
     from torchyard.compute.registry import platform_for
-    from torchyard.config.tables import load_tables
     from torchyard.toolchain.digests import DIGESTS, Digests
     from torchyard.toolchain.identity import identify, identify_in_root
 
@@ -36,7 +35,7 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         config.toolchain,
         computes={name: platform_for(name) for name in computes},
         variants=variants,
-        tables=load_tables(),
+        tables=config.tables,
         digests=Digests(Path(home_directory(file), DIGESTS)),
     )
     return msgspec.structs.replace(config, toolchain=toolchain)

@@ -54,6 +54,8 @@ class ComputePlatform(Protocol):
     label: str
     """A regular expression for its computes, as in `2.14.0+cu130`."""
     is_gpu: bool = True
+    row_type: type[ComputeRow] = ComputeRow
+    """What a row of its table has."""
 
     def table(self) -> ComputeTable[ComputeRow]:
         """Return its table, read once."""
@@ -66,18 +68,20 @@ class ComputePlatform(Protocol):
     def computes(self) -> dict[str, Compute]:
         """Return the values of the dimension `compute` that are of this platform, for plans."""
         table = self.table()
-        return {
-            name: Compute(
-                platform=self.name,
-                source=table.source,
-                version=row.version,
-                pinned=row.pinned,
-                platforms=row.platforms or tuple(row.archs),
-                archs=row.archs,
-                has_origin=self.has_origin,
-            )
-            for name, row in table.rows.items()
-        }
+        return {name: self.compute_of(row, table.source) for name, row in table.rows.items()}
+
+    def compute_of(self, row: ComputeRow, source: str) -> Compute:
+        """Return what plans need to know of a row, which comes from `source`."""
+        return Compute(
+            platform=self.name,
+            source=source,
+            version=row.version,
+            pinned=row.pinned,
+            platforms=row.platforms or tuple(row.archs),
+            archs=row.archs,
+            has_origin=self.has_origin,
+            compilers=row.compilers,
+        )
 
     def reference(self, compute: str) -> dict[str, str]:
         """Return the columns of a row in the reference, besides its architectures."""

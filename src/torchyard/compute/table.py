@@ -4,6 +4,7 @@ A section for each value of the dimension `compute`, then sections `[libraries.â
 contain its libraries, and the libraries of its driver.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -27,6 +28,11 @@ class ComputeRow(Value, kw_only=True):
     pinned: bool = True
     platforms: tuple[str, ...] = ()
     archs: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def compilers(self) -> dict[str, str]:
+        """The newest host compilers that its toolkit takes, by kind; none if it takes any."""
+        return {}
 
 
 class WheelRow(Value, kw_only=True):
@@ -107,10 +113,17 @@ def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:
                 yield f"has an extra for {wheel.distribution}, and no `toolkit` that has extras"
 
 
-def bad_toolkit(compute: str, expected: str, row: ComputeRow) -> Iterator[str]:
-    """Yield what is wrong with a row of a toolkit: its name, or its lists of architectures."""
+def bad_toolkit(compute: str, expected: str, row: ComputeRow, arch: str) -> Iterator[str]:
+    """Yield what is wrong with a row of a toolkit: its name, or its lists of architectures.
+
+    `arch` is a regular expression for an architecture.
+    """
     if compute != expected:
         yield f"{compute} has the version of {expected}"
+    if not row.archs:
+        yield f"{compute} has no architectures, so it is made for no platform"
     for platform, archs in row.archs.items():
         if not archs or len(set(archs)) != len(archs):
             yield f"{compute} on {platform} has no architectures, or one of them twice"
+        for bad in (one for one in archs if not re.fullmatch(arch, one)):
+            yield f"{compute} on {platform} has `{bad}`, which is not an architecture"

@@ -26,26 +26,27 @@ def decode_as(document: Document, kind: type[Spec]) -> Spec:
     try:
         return msgspec.convert(document.raw, kind)
     except msgspec.ValidationError as error:
-        found = list(_diagnose(document, document.raw, kind, ()))
+        found = list(diagnose(document, document.raw, kind, ()))
         raise ConfigError.of(found) from error
 
 
-def _diagnose(
+def diagnose(
     document: Document, value: object, expected: object, path: Path
 ) -> Iterator[Diagnostic]:
+    """Yield where a value is not of the expected type."""
     origin = get_origin(expected)
     if origin is Annotated:
-        yield from _diagnose(document, value, get_args(expected)[0], path)
+        yield from diagnose(document, value, get_args(expected)[0], path)
     elif isinstance(expected, type) and issubclass(expected, msgspec.Struct):
         yield from _diagnose_table(document, value, expected, path)
     elif origin is UnionType and isinstance(value, list) and (kind := _list_in(expected)):
-        yield from _diagnose(document, value, kind, path)
+        yield from diagnose(document, value, kind, path)
     elif origin in (list, tuple) and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _diagnose(document, item, get_args(expected)[0], (*path, index))
+            yield from diagnose(document, item, get_args(expected)[0], (*path, index))
     elif origin is dict and isinstance(value, dict):
         for key, item in value.items():
-            yield from _diagnose(document, item, get_args(expected)[1], (*path, key))
+            yield from diagnose(document, item, get_args(expected)[1], (*path, key))
     else:
         yield from _diagnose_value(document, value, expected, path)
 
@@ -65,7 +66,7 @@ def _diagnose_table(
     fields = {field.name: field for field in msgspec.structs.fields(expected)}
     for key, item in value.items():
         if key in fields:
-            yield from _diagnose(document, item, fields[key].type, (*path, key))
+            yield from diagnose(document, item, fields[key].type, (*path, key))
         else:
             span = document.span((*path, key), at_key=True)
             yield Diagnostic(f"unknown key `{key}` in {where}", span, did_you_mean(key, fields))

@@ -8,6 +8,7 @@ from torchyard.config.document import Document
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.positions import Path
 from torchyard.config.recipes import find_recipe, known_recipes
+from torchyard.config.rows import merge_tables
 from torchyard.config.spec import (
     BuildSpec,
     ChannelSpec,
@@ -49,8 +50,12 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
-    """Return the config of a spec, or fail with everything that is wrong with it."""
+    """Return the config of a spec, or fail with everything that is wrong with it.
+
+    `tables` are the shipped ones.
+    """
     problems = Problems(document)
+    tables = merge_tables(spec.tables, problems, tables)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
     toolchain = spec.toolchain or ToolchainSpec()
@@ -81,6 +86,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, problems),
+        tables=tables,
         origins=document.origins(),
     )
     if problems.found:

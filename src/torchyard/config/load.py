@@ -9,7 +9,7 @@ from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
 from torchyard.config.matrix import as_tuple
-from torchyard.config.spec import MatrixSpec
+from torchyard.config.spec import FileSpec
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.files import (
@@ -63,8 +63,10 @@ def _with_proof(config: Config, base: str) -> Config:
     return msgspec.structs.replace(config, check=check, smoke=smoke)
 
 
-def _named_computes(matrix: MatrixSpec) -> Iterator[str]:
-    """Yield the computes that a matrix names; an unknown one makes the registry load plug-ins."""
+def _named_computes(spec: FileSpec) -> Iterator[str]:
+    """Yield the computes that a file names; an unknown one makes the registry load plug-ins."""
+    matrix = spec.matrix
+    yield from spec.tables.compute
     yield from matrix.compute or ()
     for couple in matrix.couple:
         yield from couple.compute or ()
@@ -75,7 +77,7 @@ def _named_computes(matrix: MatrixSpec) -> Iterator[str]:
 def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Config:
     """Evaluate a document that was read from a path; its source directory is relative to it."""
     spec = decode(document)
-    look_up(_named_computes(spec.matrix))
+    look_up(_named_computes(spec))
     config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))
     if config.source.path is None:
         return config

@@ -6,14 +6,20 @@ import msgspec
 
 from torchyard.config.recipes import known_recipes
 from torchyard.config.spec import FileSpec
-from torchyard.model.recipe import Stage
+from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.tables import Tables
+
+_OPEN = (Dimension.COMPUTE, Dimension.TORCH, Dimension.PYTHON)
+"""Dimensions with values that [tables] can add."""
 
 Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
 
 
 def file_schema(tables: Tables) -> Schema:
-    """Return the schema of the file; closed sets of values are listed as enumerations."""
+    """Return the schema of the file; closed sets of values are listed as enumerations.
+
+    The file may add values of some dimensions, so editors only propose those that are known.
+    """
     schema = msgspec.json.schema(FileSpec)
     definitions = schema["$defs"]
     known = {
@@ -26,7 +32,9 @@ def file_schema(tables: Tables) -> Schema:
         for dimension, values in known.items():
             for option in definitions[table]["properties"][dimension]["anyOf"]:
                 if option.get("type") == "array":
-                    option["items"] = {"type": "string", "enum": list(values)}
+                    listed = {"type": "string", "enum": list(values)}
+                    is_open = dimension in _OPEN
+                    option["items"] = {"anyOf": [listed, {"type": "string"}]} if is_open else listed
     for option in definitions["OverrideSpec"]["properties"]["stage"]["anyOf"]:
         word = option if option.get("type") == "string" else option["items"]
         word["enum"] = list(Stage)

@@ -352,6 +352,37 @@ class ChannelSpec(Value, kw_only=True):
     ] = "compute"
 
 
+_Column = Annotated[object, Meta(extra_json_schema={"description": "As in the shipped table."})]
+RowsSpec = dict[str, dict[str, _Column]]
+"""Rows by name; of a row that is shipped, only the keys to change."""
+
+
+class TablesSpec(Value, kw_only=True):
+    """Rows to add to the shipped tables, or to change in them; see `data/`."""
+
+    releases: Annotated[
+        RowsSpec,
+        Meta(
+            description="Torch releases, such as `2.16`: for each compute platform, `libraries` "
+            "with their pins and the version of `triton`."
+        ),
+    ] = field(default_factory=dict)
+    pythons: Annotated[
+        RowsSpec,
+        Meta(description="Pythons, such as `cp316`: `version`, and whether `free_threaded`."),
+    ] = field(default_factory=dict)
+    compute: Annotated[
+        RowsSpec,
+        Meta(
+            description="Versions of compute platforms, such as `cu133`: `version`, `archs` for "
+            "each platform, and what else a row of `data/compute/` has."
+        ),
+    ] = field(default_factory=dict)
+    trees: Annotated[
+        RowsSpec, Meta(description="Kinds of trees: `title`, and the `cmake` and `env` they need.")
+    ] = field(default_factory=dict)
+
+
 class FileSpec(Value, kw_only=True):
     """torchyard.toml: the one file that defines which binaries should exist."""
 
@@ -384,3 +415,6 @@ class FileSpec(Value, kw_only=True):
         StepsSpec()
     )
     sandbox: Annotated[SandboxSpec, Meta(description="How jobs are isolated.")] = SandboxSpec()
+    tables: Annotated[TablesSpec, Meta(description="Rows that are not shipped, or other ones.")] = (
+        TablesSpec()
+    )

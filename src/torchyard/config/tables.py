@@ -15,7 +15,8 @@ from torchyard.compute.registry import compute_platforms, known_computes
 from torchyard.config.recipes import known_recipes
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
+from torchyard.model.config import own_release
+from torchyard.model.identifier import WORD, fits_identifier
 from torchyard.model.tables import (
     Format,
     PackageKind,
@@ -24,10 +25,14 @@ from torchyard.model.tables import (
     Release,
     SourceTree,
     Tables,
+    python_of,
 )
 from torchyard.model.values import Value
 
 Row = TypeVar("Row", bound=Value)
+
+Problem = tuple[tuple[str, ...], str]
+"""What is wrong with a table, and where: the table, the row, and the keys in it."""
 
 FILES: Mapping[str, type[Value]] = {
     "platforms": Platform,
@@ -75,56 +80,69 @@ def parse_data(name: str, text: str, row: type[Row]) -> dict[str, Row]:
 
 def check_tables(tables: Tables) -> None:
     """Fail if a table refers to a name that no other table defines."""
-    for problem in _problems(tables):
+    for _, problem in table_problems(tables):
         raise DataError(problem)
 
 
-def _problems(tables: Tables) -> Iterator[str]:
+def table_problems(tables: Tables) -> Iterator[Problem]:
+    """Yield what is wrong with the rows, each seen together with the other tables."""
     yield from _bad_names(tables)
     for name, compute in tables.compute.items():
         for platform in compute.platforms:
             if platform not in tables.platforms:
-                yield f"{name} names the unknown platform `{platform}`"
+                yield ("compute", name), f"{name} names the unknown platform `{platform}`"
     yield from _unknown_names(tables)
 
 
-def _unknown_names(tables: Tables) -> Iterator[str]:
+def _unknown_names(tables: Tables) -> Iterator[Problem]:
     """Yield references to names that no table defines."""
     for name, release in tables.releases.items():
-        for compute in (*release.libraries, *release.triton):
-            if compute not in tables.compute:
-                yield f"torch {name} names the unknown compute platform `{compute}`"
+        for column, computes in (("libraries", release.libraries), ("triton", release.triton)):
+            for compute in computes:
+                if compute not in tables.compute:
+                    what = f"torch {name} names the unknown compute platform `{compute}`"
+                    yield ("releases", name, column, compute), what
     yield from _unknown_columns(tables)
     yield from _unknown_packages(tables)
     for name, kind in tables.packages.items():
         if kind.format not in tables.formats:
-            yield f"the package kind {name} names the unknown format `{kind.format}`"
+            what = f"the package kind {name} names the unknown format `{kind.format}`"
+            yield ("packages", name), what
 
 
-def _unknown_packages(tables: Tables) -> Iterator[str]:
+def _unknown_packages(tables: Tables) -> Iterator[Problem]:
     for recipe in known_recipes().values():
         for package in recipe.packages:
             if package not in tables.packages:
-                yield f"the recipe {recipe.name} names the unknown package kind `{package}`"
+                what = f"the recipe {recipe.name} names the unknown package kind `{package}`"
+                yield ("recipes", recipe.name), what
 
 
-def _unknown_columns(tables: Tables) -> Iterator[str]:
+def _unknown_columns(tables: Tables) -> Iterator[Problem]:
     for name, form in tables.formats.items():
         for column in form.platform.values():
             if column not in Platform.__struct_fields__:
-                yield f"the format {name} names the unknown column `{column}` of platforms.toml"
+                what = f"the format {name} names the unknown column `{column}` of platforms.toml"
+                yield ("formats", name), what
 
 
-def _bad_names(tables: Tables) -> Iterator[str]:
-    """Yield names that cannot be part of an identifier."""
-    for name in (*tables.platforms, *tables.pythons, *tables.packages):
-        if not fits_identifier(name):
-            yield f"`{name}` can't be part of an identifier"
+def _bad_names(tables: Tables) -> Iterator[Problem]:
+    """Yield names that cannot be part of an identifier, or that say something else than the row."""
+    for table, names in (("platforms", tables.platforms), ("packages", tables.packages)):
+        for name in names:
+            if not fits_identifier(name):
+                yield (table, name), f"`{name}` can't be part of an identifier"
+    for name, python in tables.pythons.items():
+        if python_of(name) != python:
+            what = f"`{name}` is not the tag of this Python, such as cp313t of a free-threaded 3.13"
+            yield ("pythons", name), what
     for compute in tables.compute:
         if not WORD.fullmatch(compute):
-            yield f"the compute platform `{compute}` can't stand before the `-` of an identifier"
-    if ANY_PYTHON in tables.pythons:
-        yield f"a Python is called `{ANY_PYTHON}`, which means: the same for all of them"
+            what = f"the compute platform `{compute}` can't stand before the `-` of an identifier"
+            yield ("compute", compute), what
+    for release in tables.releases:
+        if own_release(release) != release:
+            yield ("releases", release), f"`{release}` is not a torch release, such as 2.14"
 
 
 def dump(rows: Mapping[str, object], header: str) -> str:

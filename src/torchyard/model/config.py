@@ -7,6 +7,7 @@ from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.step import Step
+from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Libraries, Toolchain
 from torchyard.model.values import DEFAULT, Origin, Value
 
@@ -104,7 +105,12 @@ class Config(Value, kw_only=True):
     conda_libraries: Libraries = "bundled"
     check: Check = Check()
     smoke: Smoke = Smoke()
+    tables: Tables
     origins: dict[str, Origin] = {}
+
+    def row_origin(self, table: str, *keys: str) -> Origin | None:
+        """Return where the file has a row of a table, or a key of it; None if it is as shipped."""
+        return self.origins.get(".".join(("tables", table, *keys)))
 
     def origin(self, path: str) -> Origin:
         """Return the origin of the value at a dotted path, such as `matrix.python[2]`."""

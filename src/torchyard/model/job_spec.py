@@ -42,7 +42,10 @@ class Payload(Value, kw_only=True):
 
 
 class Task(Value, kw_only=True):
-    """One job in full. Its fingerprint covers everything except `needs` and `source`."""
+    """One job in full. Its fingerprint covers everything except `needs`, `source` and `compilers`.
+
+    `compilers` are the newest host compilers that its toolkit takes, if the file changes that.
+    """
 
     id: JobId
     stage: Stage
@@ -54,6 +57,7 @@ class Task(Value, kw_only=True):
     settings: dict[str, Setting] = {}
     needs: Needs = Needs()
     source: Source | None = None
+    compilers: dict[str, str] = {}
 
     @property
     def cell(self) -> str:

@@ -3,11 +3,14 @@
 The code defines what a platform or a package kind is; which ones exist is data.
 """
 
+import re
+
 from torchyard.model.recipe import Dimension, Recipe
 from torchyard.model.values import Value
 
 TORCH_PREFIX = "torch"
 """A torch release as the variant of an extension's cell: `torch2.13`."""
+_PYTHON = re.compile(r"cp(\d)(\d+)(t?)")
 
 
 class Platform(Value, kw_only=True):
@@ -23,6 +26,14 @@ class Python(Value, kw_only=True):
 
     version: str
     free_threaded: bool = False
+
+
+def python_of(tag: str) -> Python | None:
+    """Return the interpreter that a tag such as `cp313t` names, or None if it names none."""
+    found = _PYTHON.fullmatch(tag)
+    if found is None:
+        return None
+    return Python(version=f"{found[1]}.{found[2]}", free_threaded=bool(found[3]))
 
 
 class Format(Value, kw_only=True):
@@ -49,7 +60,8 @@ class Compute(Value, kw_only=True):
 
     `platform` is the compute platform's name, `source` the table that the row comes from. With
     `has_origin`, `[toolchain]` sets where its toolkit comes from. One that is not `pinned` needs
-    no row in a torch release: every release has it.
+    no row in a torch release: every release has it. `compilers` are the newest host compilers that
+    its toolkit takes, by kind.
     """
 
     platform: str
@@ -59,6 +71,7 @@ class Compute(Value, kw_only=True):
     platforms: tuple[str, ...] = ()
     archs: dict[str, tuple[str, ...]] = {}
     has_origin: bool = False
+    compilers: dict[str, str] = {}
 
 
 class Release(Value, kw_only=True):

@@ -7,7 +7,6 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Exclusion, Inclusion
 from torchyard.model.recipe import Dimension
-from torchyard.model.tables import Tables
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import impossible, unreleased
 
@@ -31,13 +30,13 @@ class Admission(NamedTuple):
     """Whether the product of the dimensions or an inclusion contains the cell."""
 
 
-def admit(cell: Cell, config: Config, tables: Tables) -> Admission:
+def admit(cell: Cell, config: Config) -> Admission:
     """Decide on a cell of known values: tables rule out, inclusions overrule exclusions."""
     outside = outside_product(cell, config)
     inclusion = next((rule for rule in config.matrix.include if rule.matches(cell)), None)
     if outside and not inclusion:
         return Admission(outside, wanted=False)
-    reason = _ruled_out(cell, config, tables)
+    reason = _ruled_out(cell, config)
     if reason:
         return Admission(Absence(reason, TABLES))
     exclusion = next((rule for rule in config.matrix.exclude if rule.pattern.matches(cell)), None)
@@ -66,12 +65,12 @@ def outside_product(scope: Sequence[str], config: Config) -> Absence | None:
     return None
 
 
-def _ruled_out(cell: Cell, config: Config, tables: Tables) -> str | None:
+def _ruled_out(cell: Cell, config: Config) -> str | None:
     """Return why the tables do not allow a cell, or None if they do."""
-    kind = tables.packages[cell.package]
-    reason = impossible(cell[:3], config, tables)
+    kind = config.tables.packages[cell.package]
+    reason = impossible(cell[:3], config)
     if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
-        reason = unreleased(cell[:3], config, tables)
+        reason = unreleased(cell[:3], config)
     if not reason and kind.per_python == (cell.python == ANY_PYTHON):
         how = "made for each Python" if kind.per_python else "the same for every Python"
         reason = f"a {cell.package} is {how}, so there is none for `{cell.python}`"

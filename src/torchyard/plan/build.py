@@ -8,7 +8,6 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, job_identifier, scope_path
 from torchyard.model.job_spec import Payload
 from torchyard.model.recipe import CELL_STAGES, Stage
-from torchyard.model.tables import Tables
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
@@ -17,10 +16,10 @@ from torchyard.plan.select_jobs import select_jobs
 from torchyard.plan.settings import Settings, SettingsMaker
 
 
-def make_plan(config: Config, tables: Tables, selection: PlanSelection = EVERYTHING) -> Plan:
+def make_plan(config: Config, selection: PlanSelection = EVERYTHING) -> Plan:
     """Plan a config, or the part of it that is selected."""
-    expansion = expand(config, tables)
-    builder = _Builder(config, tables)
+    expansion = expand(config)
+    builder = _Builder(config)
     builder.add_source()
     for head, cells in groupby(matching_cells(expansion, selection), key=_head):
         builder.add_block(head, list(cells))
@@ -31,10 +30,10 @@ def make_plan(config: Config, tables: Tables, selection: PlanSelection = EVERYTH
     return select_jobs(plan, selection)
 
 
-def make_plan_with(config: Config, tables: Tables, identifier: Identifier) -> Plan:
+def make_plan_with(config: Config, identifier: Identifier) -> Plan:
     """Make the plan that an identifier belongs to: a channel publishes the plan of its subset."""
     channel = config.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
-    return make_plan(config, tables, PlanSelection(channel.subset if channel else None))
+    return make_plan(config, PlanSelection(channel.subset if channel else None))
 
 
 def _head(cell: Cell) -> Head:
@@ -44,11 +43,11 @@ def _head(cell: Cell) -> Head:
 class _Builder:
     """Appends jobs to a plan. A job refers to its inputs by their numbers."""
 
-    def __init__(self, config: Config, tables: Tables) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.tables = tables
+        self.tables = config.tables
         self.jobs: list[Job] = []
-        self._settings = SettingsMaker(config, tables)
+        self._settings = SettingsMaker(config)
 
     def add_source(self) -> None:
         self._add(Stage.SOURCE, (), (), self._settings.of_source())

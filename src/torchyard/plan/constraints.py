@@ -2,7 +2,7 @@
 
 from torchyard.model.config import Config
 from torchyard.model.recipe import Dimension
-from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.tables import TORCH_PREFIX
 
 Scope = tuple[str, ...]
 """The first fields of a cell that a job is about, or the name of a channel."""
@@ -11,24 +11,24 @@ Head = tuple[str, str, str]
 """Platform, compute and variant: the fields of a cell that name its block."""
 
 
-def impossible(head: Head, config: Config, tables: Tables) -> str | None:
+def impossible(head: Head, config: Config) -> str | None:
     """Return why nothing can be built for a block, or None."""
     platform, compute, variant = head
-    if platform not in tables.compute[compute].platforms:
+    if platform not in config.tables.compute[compute].platforms:
         return f"{compute} is not made for {platform}"
-    blas = tables.platforms[platform].blas
+    blas = config.tables.platforms[platform].blas
     if config.project.recipe.variant is Dimension.BLAS and variant not in blas:
         return f"{variant} is not made for {platform}"
     return None
 
 
-def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
+def unreleased(head: Head, config: Config) -> str | None:
     """Return why packages with a torch release's pins can't be built for a block, or None."""
     _, compute, variant = head
-    if not tables.compute[compute].pinned:
+    if not config.tables.compute[compute].pinned:
         return None
     name = release_name(config, variant)
-    release = tables.releases.get(name or "")
+    release = config.tables.releases.get(name or "")
     if name is None or (release is not None and compute in release.libraries):
         return None
     return f"torch {name} has no {compute} build"

@@ -102,7 +102,7 @@ def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Caus
     row = _row_only_in(having.config, lacking.config, cell)
     if row:
         return Cause(words.value.format("a couple", row[0]), str(row[1]))
-    absence = admit(cell, lacking.config, lacking.tables).absence
+    absence = admit(cell, lacking.config).absence
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
     new = having if words is _NEW else lacking

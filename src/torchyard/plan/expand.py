@@ -9,7 +9,6 @@ from torchyard.errors import PlanError
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Exclusion, Inclusion, Matrix
-from torchyard.model.tables import Tables
 from torchyard.plan.admission import Absence, admit, outside_product
 from torchyard.plan.constraints import Head, unreleased
 
@@ -24,9 +23,8 @@ class AbsentCell(NamedTuple):
 class Expansion:
     """The cells of a matrix, in the order in which the file lists the values."""
 
-    def __init__(self, config: Config, tables: Tables) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.tables = tables
         self.values = _universe(config.matrix)
         """The values of each field: the matrix's own, then those that only inclusions name."""
         self.cells: list[Cell] = []
@@ -40,7 +38,7 @@ class Expansion:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The last two fields of cells: a Python, or `any`, and a package."""
         *_, pythons, packages = self.values
-        kinds = self.tables.packages
+        kinds = self.config.tables.packages
         return (
             *product(pythons, (name for name in packages if kinds[name].per_python)),
             *((ANY_PYTHON, name) for name in packages if not kinds[name].per_python),
@@ -59,7 +57,7 @@ class Expansion:
                 yield head
 
     def _add(self, cell: Cell) -> None:
-        absence, rule, wanted = admit(cell, self.config, self.tables)
+        absence, rule, wanted = admit(cell, self.config)
         if rule:
             self._effects[id(rule)] += 1
         if absence is None:
@@ -76,28 +74,29 @@ def _universe(matrix: Matrix) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def expand(config: Config, tables: Tables) -> Expansion:
+def expand(config: Config) -> Expansion:
     """Expand a config's matrix; raise PlanError if it is empty or names unknown libraries."""
-    expansion = Expansion(config, tables)
+    expansion = Expansion(config)
     if not expansion.cells:
         reasons = dict.fromkeys(absent.absence.reason for absent in expansion.absent)
         msg = "the matrix is empty: every cell is left out"
         hint = "because " + "; ".join(reasons) if reasons else None
         raise PlanError(msg, hint=hint)
     for cell in expansion.cells:
-        if tables.packages[cell.package].pinned:
-            _check_release(cell, config, tables)
+        if config.tables.packages[cell.package].pinned:
+            _check_release(cell, config)
     return expansion
 
 
-def _check_release(cell: Cell, config: Config, tables: Tables) -> None:
+def _check_release(cell: Cell, config: Config) -> None:
     """Fail if the torch release says nothing about the compute that a package is made for."""
-    reason = unreleased(cell[:3], config, tables)
+    reason = unreleased(cell[:3], config)
     if reason:
-        known = [name for name, r in tables.releases.items() if cell.compute in r.libraries]
+        releases = config.tables.releases.items()
+        known = [name for name, row in releases if cell.compute in row.libraries]
         msg = f"{reason}, so the libraries of {cell.path} are unknown"
         hint = (
-            "exclude such cells, or name a release to take the libraries of: "
-            f"[project] release = {' or '.join(known)}"
+            "exclude such cells, add them to [tables.releases], or name a release to take the "
+            f"libraries of: [project] release = {' or '.join(known)}"
         )
         raise PlanError(msg, hint=hint)

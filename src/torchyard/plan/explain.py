@@ -11,7 +11,7 @@ from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Origin
 from torchyard.plan.admission import Absence, admit
-from torchyard.plan.constraints import Scope
+from torchyard.plan.constraints import Scope, release_name
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import in_subset
 
@@ -86,7 +86,7 @@ def _explain_publish(plan: Plan, identifier: Identifier) -> Explanation:
 def _check_values(plan: Plan, scope: Scope) -> None:
     """Raise SelectionError for a value that no table has; one outside the matrix is fine."""
     for (dimension, known), value in zip(
-        plan.tables.known(plan.config.project.recipe).items(), scope, strict=False
+        plan.config.tables.known(plan.config.project.recipe).items(), scope, strict=False
     ):
         if value not in known and not (dimension is Dimension.PYTHON and value == ANY_PYTHON):
             msg = f"unknown {dimension} `{value}`"
@@ -105,7 +105,7 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
         return
     cells = [Cell(*scope)] if len(scope) == DEPTH[Stage.PACKAGE] else _cells_under(plan, scope)
     for cell in cells:
-        absence = admit(cell, plan.config, plan.tables).absence
+        absence = admit(cell, plan.config).absence
         if absence:
             yield absence
 
@@ -130,6 +130,17 @@ def _admission(config: Config, cell: Cell) -> Iterator[Ingredient]:
         origin = value_origin(config, field, cell[field])
         if origin:
             yield Ingredient(dimension.value, cell[field], origin)
+    yield from _own_rows(config, cell)
+
+
+def _own_rows(config: Config, cell: Cell) -> Iterator[Ingredient]:
+    """Yield the rows of the file's own tables that a cell needs."""
+    release = release_name(config, cell.variant) or ""
+    rows = {"compute": cell.compute, "releases": release, "pythons": cell.python}
+    for table, name in rows.items():
+        origin = config.row_origin(table, name)
+        if origin:
+            yield Ingredient(f"row of {table}", name, origin)
 
 
 def value_origin(config: Config, field: int, value: str) -> Origin | None:

@@ -48,7 +48,6 @@ class Plan:
         self, expansion: Expansion, jobs: Iterable[Job], *, subset: str | None, partial: bool
     ) -> None:
         self.config: Config = expansion.config
-        self.tables = expansion.tables
         self.expansion = expansion
         self.subset = subset
         self.partial = partial

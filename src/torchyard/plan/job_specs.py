@@ -30,4 +30,15 @@ def make_task(plan: Plan, job: Job) -> Task:
         settings=job.settings.values,
         needs=job.settings.needs,
         source=plan.config.source if job.stage is Stage.SOURCE else None,
+        compilers=_compilers(plan, job),
     )
+
+
+def _compilers(plan: Plan, job: Job) -> dict[str, str]:
+    """Return which host compilers a toolkit takes, if the file has a row of it."""
+    config = plan.config
+    if job.stage is not config.project.recipe.compiling:
+        return {}
+    _, compute, *_ = job.scope
+    is_own = config.row_origin("compute", compute) is not None
+    return config.tables.compute[compute].compilers if is_own else {}

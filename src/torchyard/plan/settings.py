@@ -7,7 +7,7 @@ from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
-from torchyard.model.tables import Release, SourceTree, Tables
+from torchyard.model.tables import Release
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import Head, Scope, is_release_bound, release_name
@@ -38,9 +38,9 @@ class Settings(NamedTuple):
 class SettingsMaker:
     """Makes settings, and shares them between all jobs that have the same."""
 
-    def __init__(self, config: Config, tables: Tables) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.tables = tables
+        self.tables = config.tables
         self._compiling = config.project.recipe.compiling
         self._overrides = {
             stage: [
@@ -114,8 +114,10 @@ class SettingsMaker:
         draft.set("version", project.version, self.config.origin("project.version"))
         row = self.tables.compute[compute]
         if row.version:
-            origin = Origin(row.source)
+            shipped, row_origin = Origin(row.source), self.config.row_origin
+            origin = row_origin("compute", compute, "version") or shipped
             draft.set(row.platform, row.version, origin)
+            origin = row_origin("compute", compute, "archs", platform) or shipped
             draft.set("archs", row.archs[platform], origin)
         self._set_libraries(draft, compute, variant)
         if self.config.toolchain is not None:
@@ -134,7 +136,7 @@ class SettingsMaker:
         draft.set("backend", build.backend, origin("build.backend"))
         draft.set("requires", build.requires, origin("build.requires"))
         if build.tree is not None:
-            draft.set_tree(self.tables.trees[build.tree], Origin(f"data/trees.toml: {build.tree}"))
+            draft.set_tree(build.tree)
         if build.prepare:
             draft.set("prepare", build.prepare, origin("build.prepare"))
         if build.linalg is not None and row.pinned:
@@ -157,7 +159,8 @@ class SettingsMaker:
             self._set_libraries(draft, compute, variant)
             release = self._release(variant)
             if release is not None and compute in release.triton:
-                draft.set("triton", release.triton[compute], self._release_origin())
+                origin = self._pin_origin(variant, "triton", compute)
+                draft.set("triton", release.triton[compute], origin)
 
     def _set_check(self, draft: "_Draft") -> None:
         check, origin = self.config.check, self.config.origin("check.policy")
@@ -184,13 +187,17 @@ class SettingsMaker:
         release = self._release(variant)
         if release is not None:
             for library, version in release.libraries.get(compute, {}).items():
-                draft.set(library, version, self._release_origin())
+                origin = self._pin_origin(variant, "libraries", compute, library)
+                draft.set(library, version, origin)
 
     def _release(self, variant: str) -> Release | None:
         return self.tables.releases.get(release_name(self.config, variant) or "")
 
-    def _release_origin(self) -> Origin:
-        """Return the line that chose the torch release whose libraries are used."""
+    def _pin_origin(self, variant: str, *keys: str) -> Origin:
+        """Return the line that sets a pin, or that chose the torch release which has it."""
+        own = self.config.row_origin("releases", release_name(self.config, variant) or "", *keys)
+        if own is not None:
+            return own
         if self.config.project.recipe.variant is Dimension.TORCH:
             return self.config.origin("matrix.torch")
         key = "release" if "project.release" in self.config.origins else "version"
@@ -214,10 +221,12 @@ class _Draft:
         self.history: dict[str, tuple[SettingSource, ...]] = {}
         self._tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
 
-    def set_tree(self, tree: SourceTree, origin: Origin) -> None:
+    def set_tree(self, name: str) -> None:
         """Set what a kind of tree needs, unless an override changes it."""
+        tree, shipped = self.config.tables.trees[name], Origin(f"data/trees.toml: {name}")
         for table, given in (("cmake", tree.cmake), ("env", tree.env)):
             for key, value in given.items():
+                origin = self.config.row_origin("trees", name, table, key) or shipped
                 self._set_entry(table, key, value, origin)
 
     def _set_entry(self, table: str, key: str, value: str, origin: Origin) -> None:

@@ -1,8 +1,10 @@
 """Counts of a plan's packages, jobs and rules."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Origin
@@ -33,6 +35,31 @@ class RuleCount(NamedTuple):
     reason: str
     origin: Origin
     cells: int
+
+
+class OwnRow(NamedTuple):
+    """A row that the file adds to a table, or changes in it."""
+
+    table: str
+    name: str
+    origin: Origin
+
+
+def own_rows(config: Config) -> list[OwnRow]:
+    """Return the rows of tables that are the file's own."""
+    tables = config.tables
+    names: dict[str, Iterable[str]] = {
+        "releases": tables.releases,
+        "pythons": tables.pythons,
+        "compute": tables.compute,
+        "trees": tables.trees,
+    }
+    return [
+        OwnRow(table, name, origin)
+        for table, rows in names.items()
+        for name in rows
+        if (origin := config.row_origin(table, name))
+    ]
 
 
 def exclusions(plan: Plan) -> list[RuleCount]:

@@ -80,7 +80,9 @@ def equip_here(
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import equip  # noqa: PLC0415
 
-    core = order.compiled
+    core, tables = order.compiled, load_tables()
+    compute = core.facts["compute"]
+    shipped = tables.compute.get(compute)
     seen_as = tools_path(sandbox, place)
     if core.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
@@ -91,8 +93,8 @@ def equip_here(
     tools = equip(
         core.table("identity"),
         toolchain=_toolchain(core, cache),
-        compute=core.facts["compute"],
-        source=platform_for(core.facts["compute"]),
+        compute=compute,
+        source=platform_for(compute),
         blas=core.facts["variant"],
         archs=core.words("archs"),
         interpreter=_interpreter(order.task),
@@ -100,7 +102,8 @@ def equip_here(
         folder=place.folder,
         seen_as=seen_as,
         platforms=compute_platforms(),
-        tables=load_tables(),
+        tables=tables,
+        newest=core.compilers or (shipped.compilers if shipped else {}),
         digests=Digests(place.folder.parent / DIGESTS),
     )
     return tools | recipe_module(core.recipe).environment(order)

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 from torchyard.errors import HostError
 from torchyard.host.process import capture
 from torchyard.model.values import Value
+from torchyard.model.version import version_numbers
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -46,6 +48,18 @@ class Compiler(Value, kw_only=True):
         """Return a library on its default search path, such as `libblas.so`, or None."""
         found = find_library(self.cc, "", name)
         return found and found.resolve()
+
+
+def check_host_compiler(toolkit: str, compiler: Compiler, newest: Mapping[str, str]) -> None:
+    """Fail if a toolkit would refuse a compiler: `newest` are those that it takes, by kind."""
+    limit = newest.get(compiler.kind)
+    if limit is not None and version_numbers(compiler.version)[:1] > version_numbers(limit):
+        msg = (
+            f"{toolkit} does not compile with {compiler.kind} {compiler.version}: "
+            f"the newest that it takes is {limit}"
+        )
+        hint = f'install {compiler.kind}-{limit}, and set `compiler = "{compiler.kind}-{limit}"`'
+        raise HostError(msg, hint=f"{hint} in [toolchain]")
 
 
 def find_library(cc: str, folders: str, name: str) -> Path | None:

@@ -11,7 +11,7 @@ from torchyard.model.toolchain import Toolchain
 from torchyard.toolchain import blas as blas_room
 from torchyard.toolchain import cache
 from torchyard.toolchain.blas import Blas
-from torchyard.toolchain.compilers import Compiler, find_compiler
+from torchyard.toolchain.compilers import Compiler, check_host_compiler, find_compiler
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import blas_for, find_toolkit
 from torchyard.toolchain.interpreters import Interpreter
@@ -52,13 +52,15 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     seen_as: str,
     platforms: Iterable[ToolkitSource],
     tables: Tables,
+    newest: Mapping[str, str],
     digests: Digests | None = None,
 ) -> dict[str, str]:
     """Install what a job needs in its folder; repeating it changes nothing.
 
     Return the variables for its steps, which take precedence over all others: see `compose`.
 
-    `parts` are the identities in the plan; `seen_as` is the folder's path as steps see it.
+    `parts` are the identities in the plan; `seen_as` is the folder's path as steps see it; `newest`
+    are the newest host compilers that the toolkit takes, by kind.
     """
     try:
         tools = find_tools(
@@ -71,6 +73,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     compare(parts, tools.parts)
     python = interpreter.path if interpreter else sys.executable
     if tools.kit:
+        check_host_compiler(f"{source.title} {source.version(compute)}", tools.compiler, newest)
         place = folder / _place(tools.kit)
         tools.kit.prepare(place, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:

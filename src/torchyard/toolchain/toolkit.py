@@ -36,7 +36,7 @@ class Toolkit(Protocol):
     ) -> None:
         """Install it in the folder if it comes from PyPI.
 
-        Fail if it does not compile for the architectures, or with the host compiler.
+        Fail if it does not compile for the architectures.
         """
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
@@ -51,6 +51,9 @@ class ToolkitSource(Protocol):
     needs_toolkit: bool
     cmake_switch: str
     cmake_archs: str
+
+    def version(self, compute: str) -> str:
+        """Return the version in the name of a compute: `13.0` for cu130."""
 
     def find_toolkit(self, compute: str, origin: Origin, digests: Digests) -> Toolkit | None:
         """Return the toolkit that would compile for a compute; nothing is installed."""

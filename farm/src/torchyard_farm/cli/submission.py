@@ -7,7 +7,6 @@ from torchyard.app.locations import open_store
 from torchyard.app.run import job_conditions
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.engines.builtin.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
@@ -43,7 +42,7 @@ class PlanDraft(NamedTuple):
 def draft_plan(wanted: BuildRequest, moment: str, schedule: str = "") -> PlanDraft:
     """Make a plan, without jobs whose results the store has."""
     config = with_toolchain_id(load_config(wanted.file, wanted.changes), wanted.file)
-    plan = make_plan(config, load_tables(), wanted.selection)
+    plan = make_plan(config, wanted.selection)
     store = open_store(wanted.store_url, wanted.file, config)
     return draft_from_plan(plan, store, moment, schedule)
 

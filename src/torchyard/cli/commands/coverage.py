@@ -6,7 +6,6 @@ from torchyard.app.channel_config import channel_subset
 from torchyard.app.locations import read_channel
 from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.errors import PublishError
 from torchyard.model.quantity import show_count
 from torchyard.terminal.console import show, write
@@ -44,7 +43,7 @@ def command(
     project = config.project
     subset = subset or channel_subset(config, config.channels.get(channel))
     place = read_channel(channel, file)
-    planned = select_cells(expand(config, load_tables()), PlanSelection(subset))
+    planned = select_cells(expand(config), PlanSelection(subset))
     found = find_coverage(place, project.name, version or project.version, planned)
     if as_json:
         write(encode(coverage_document(found, place.url, subset)))

@@ -6,7 +6,6 @@ from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
-from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.model.identifier import Identifier, parse
 from torchyard.model.suggest import did_you_mean, nearest
@@ -54,12 +53,11 @@ def command(
     parsed = _parsed(identifier)
     others = [against] if against else []
     config = load_config(file, changes, others=others)
-    tables = load_tables()  # after the file, which may name a compute of a plug-in
-    plan = make_plan_with(with_toolchain_id(config, file), tables, parsed)
+    plan = make_plan_with(with_toolchain_id(config, file), parsed)
     differences = None
     if against:
         before = with_toolchain_id(load_config_at(against, file, others=[file]), file)
-        old = make_plan_with(before, tables, parsed)
+        old = make_plan_with(before, parsed)
         differences = FingerprintDiff(old, plan)
     story = explain(plan, parsed)
     if as_json:

@@ -47,10 +47,9 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"`{file}` exists already"
         raise HostError(msg, hint="pass --force to replace it")
     answers = _Questions(flags).answers()
-    tables = load_tables()
-    text = starter(answers, tables)
+    text = starter(answers, load_tables())
     try:
-        make_plan(config_of(file, Document(file, text)), tables)
+        make_plan(config_of(file, Document(file, text)))
     except TorchyardError as error:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error

@@ -17,7 +17,6 @@ from torchyard.cli.options import (
     subset_option,
 )
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
 from torchyard.model.config import Config
 from torchyard.plan.expand import expand
@@ -75,7 +74,7 @@ def command(
         raise UsageError(msg, hint="select cells, such as cu130 or */linux-x86_64/*")
     config = load_config(file, changes)
     if identifiers:
-        expansion = expand(config, load_tables())
+        expansion = expand(config)
         cells = select_cells(expansion, selection)
         write("".join(f"{config.project.label}/{cell.path}\n" for cell in cells))
         warn(warnings(expansion))
@@ -88,7 +87,7 @@ def _print(
 ) -> None:
     from torchyard.plan.build import make_plan
 
-    plan = make_plan(config, load_tables(), selection)
+    plan = make_plan(config, selection)
     if as_json:
         from torchyard.reports.plan.document import plan_json
 

@@ -10,7 +10,6 @@ from torchyard.app.locations import home_directory, open_store
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.config.load import load_config
-from torchyard.config.tables import load_tables
 from torchyard.errors import StoreError, UsageError
 from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.plan.build import make_plan
@@ -184,7 +183,7 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
         here = with_toolchain_id(config, file)
         for subset in (None, *config.subsets):
             for known, planned in ((found, here), (anywhere, config)):
-                plan = make_plan(planned, load_tables(), PlanSelection(subset))
+                plan = make_plan(planned, PlanSelection(subset))
                 known.update(plan.fingerprints)
     if anywhere != found:
         usable = store.results(unusable={})  # the others are kept anyway

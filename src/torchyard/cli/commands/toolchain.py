@@ -108,14 +108,14 @@ def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
     """Return what this machine's blocks of a file would use."""
     from torchyard.toolchain.identity import survey
 
-    config, tables = load_config(file), load_tables()
-    cells = expand(config, tables).cells
+    config = load_config(file)
+    cells = expand(config).cells
     here = [cell for cell in cells if cell.platform == platform_name()]
     return survey(
         config.toolchain or Toolchain(),
         computes={cell.compute: platform_for(cell.compute) for cell in here},
         variants=dict.fromkeys(cell.variant for cell in here),
-        tables=tables,
+        tables=config.tables,
         digests=digests,
     )
 

@@ -27,6 +27,7 @@ class Cuda(ComputePlatform):
     name = "cuda"
     title = "CUDA"
     label = _LABEL.pattern
+    row_type: type[ComputeRow] = CudaRow
     has_origin = True
     cmake_switch = "USE_CUDA"
     cmake_archs = "TORCH_CUDA_ARCH_LIST"
@@ -53,9 +54,12 @@ class Cuda(ComputePlatform):
 
     def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
         for compute, row in rows.items():
-            yield from bad_toolkit(compute, f"cu{row.version.replace('.', '')}", row)
+            yield from bad_toolkit(compute, f"cu{row.version.replace('.', '')}", row, self.arch)
+            for kind, newest in row.compilers.items():
+                if not newest.isdecimal():
+                    yield f"{compute} takes {kind} up to `{newest}`, which is not a number"
             for platform, archs in row.archs.items():
-                order = [tuple(map(int, arch.removesuffix(_PTX).split("."))) for arch in archs]
+                order = [version_numbers(arch) for arch in archs]
                 if order != sorted(order):
                     yield f"the architectures of {compute} on {platform} are not in order"
 

@@ -18,6 +18,10 @@ class CudaRow(ComputeRow, kw_only=True):
     driver_min_linux: str
     driver_min_windows: str | None = None
 
+    @property
+    def compilers(self) -> dict[str, str]:
+        return {"gcc": self.gcc_max, "clang": self.clang_max}
+
 
 @cache
 def cuda_table() -> ComputeTable[CudaRow]:

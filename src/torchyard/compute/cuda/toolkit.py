@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
 from torchyard.model.toolchain import Origin
@@ -57,7 +56,6 @@ class CudaToolkit(Value, kw_only=True):
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
         """Install it if it comes from PyPI; fail if it can't compile for the architectures."""
-        check_host_compiler(self.release, compiler)
         install_toolkit(self, folder, python)
         check_cuda_archs(self, folder, archs)
 
@@ -174,27 +172,6 @@ def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
                 plain.symlink_to(library.name)
 
     make_whole(folder, lock.stamp, fill)
-
-
-def check_host_compiler(release: str, compiler: Compiler) -> None:
-    """Fail if nvcc would refuse the host compiler."""
-    rows = cuda_table().rows
-    row = next((one for one in rows.values() if one.version == release), None)
-    if row is None:
-        msg = f"torchyard knows nothing of CUDA {release}"
-        raise HostError(msg, hint=f"use one of {', '.join(rows)}")
-    newest = _newest(row, compiler)
-    if int(compiler.version.partition(".")[0]) > int(newest):
-        msg = (
-            f"CUDA {release} does not compile with {compiler.kind} {compiler.version}: "
-            f"the newest that it takes is {newest}"
-        )
-        hint = f'install {compiler.kind}-{newest}, and set `compiler = "{compiler.kind}-{newest}"`'
-        raise HostError(msg, hint=f"{hint} in [toolchain]")
-
-
-def _newest(row: CudaRow, compiler: Compiler) -> str:
-    return row.gcc_max if compiler.kind == "gcc" else row.clang_max
 
 
 def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ class Rocm(ComputePlatform):
 
     def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
         for compute, row in rows.items():
-            yield from bad_toolkit(compute, f"rocm{row.version}", row)
+            yield from bad_toolkit(compute, f"rocm{row.version}", row, self.arch)
 
     def version(self, compute: str) -> str:
         return compute.removeprefix("rocm")

@@ -17,6 +17,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, PlanError
 from torchyard.model.matrix import any_match
 from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import Python, python_of
 from torchyard.model.values import Value
 from torchyard.package.conda.name import SUFFIX
 from torchyard.package.conda.requirements import conda_requirements
@@ -140,7 +141,7 @@ def _package(build: CondaBuild, names: Names) -> CondaMetadata:
         exports.append(names.libraries)
         if build.linalg_apart:
             depends.append(_any_linalg(build, names))
-    python = load_tables().pythons[_tag(build)].version
+    python = python_for(build).version
     depends += conda_requirements(build.requires, build.name, python, build.subdir)
     return _metadata(
         build,
@@ -239,21 +240,23 @@ def _is_gpu(build: CondaBuild) -> bool:
     return platform_for(build.compute).is_gpu
 
 
-def _tag(build: CondaBuild) -> str:
-    pythons = load_tables().pythons
-    if build.python not in pythons:
+def python_for(build: CondaBuild) -> Python:
+    """Return the Python that a build is for; fail if it is for none."""
+    python = python_of(build.python or "")
+    if python is None:
         msg = f"a conda package with bindings needs a Python, not `{build.python}`"
-        raise PlanError(msg, hint=did_you_mean(str(build.python), pythons))
-    return build.python
+        raise PlanError(msg, hint="name one by its tag, such as cp312")
+    return python
 
 
 def _py(build: CondaBuild) -> str:
-    return f"py{_tag(build).removeprefix('cp')}"
+    python = python_for(build)
+    return f"py{python.version.replace('.', '')}{'t' if python.free_threaded else ''}"
 
 
 def _python(build: CondaBuild) -> Iterator[str]:
     """Yield the interpreter and its ABI, as a free-threaded one has the same version."""
-    python = load_tables().pythons[_tag(build)]
+    python = python_for(build)
     major, minor = map(int, python.version.split("."))
     yield f"python >={python.version},<{major}.{minor + 1}.0a0"
     yield f"python_abi {python.version}.* *_{build.python}"

@@ -8,7 +8,6 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, HostError
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
@@ -31,7 +30,13 @@ from torchyard.package.conda.layout import (
     lay_out_tests,
     write_record,
 )
-from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
+from torchyard.package.conda.metadata import (
+    CondaBuild,
+    CondaKind,
+    CondaMetadata,
+    describe,
+    python_for,
+)
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.elf.file import Elf
 from torchyard.package.policy import Policy, policy_for
@@ -222,7 +227,7 @@ def _given(path: Path | None, kind: CondaKind, what: str) -> Path:
 
 
 def _library_folder(build: CondaBuild) -> str:
-    python = load_tables().pythons[str(build.python)]
+    python = python_for(build)
     return f"python{python.version}{'t' if python.free_threaded else ''}"
 
 

@@ -14,7 +14,7 @@ from torchyard.plan.diff import Cause, FingerprintDiff, PackageChange, PlanDiff
 from torchyard.plan.estimate import Estimate, estimate
 from torchyard.plan.explain import Explanation, ingredients
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
+from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, own_rows, summarize
 from torchyard.reports.tables import SHORT, folded, number, table, word
 
 _LISTED = 12
@@ -45,6 +45,10 @@ def plan_report(plan: Plan) -> RenderableType:
     for heading, rules in (("taken in", inclusions(plan)), ("left out", exclusions(plan))):
         if rules:
             parts += ["", _rules(heading, rules)]
+    own = own_rows(plan.config)
+    if own:
+        columns = (word("row"), word("of table"), word("where"))
+        parts += ["", table(columns, ((row.name, row.table, str(row.origin)) for row in own))]
     return Group(*parts)
 
 
