@@ -10,7 +10,6 @@ import time
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -474,7 +473,7 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
     ],
 )
 def test_an_order_with_steps_that_cannot_be_started(
-    change: dict[str, Any], said: str, torchyard: Command, tmp_path: Path
+    change: dict[str, object], said: str, torchyard: Command, tmp_path: Path
 ) -> None:
     file = make_project(tmp_path)
     torchyard("run", "source:demo-1.0", "-f", file)

@@ -20,7 +20,6 @@ from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
-from torchyard.package.wheel.format import WheelFormat
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.registry import recipe_module
@@ -125,6 +124,8 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     task = place.order.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
+    from torchyard.package.wheel.format import WheelFormat  # noqa: PLC0415 - as above
+
     wheels = sorted((place.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
@@ -139,6 +140,8 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 def _equip_visit(task: Task) -> Mapping[str, str]:
     """Provide the Python that a published wheel is for; one for any Python needs none."""
+    from torchyard.package.wheel.format import WheelFormat  # noqa: PLC0415 - as above
+
     if task.facts["kind"] != WheelFormat.NAME or task.facts["python"] == ANY_PYTHON:
         return {}
     return {"PATH": str(Path(_interpreter(task).path).parent)}
