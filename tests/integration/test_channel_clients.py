@@ -80,6 +80,24 @@ def test_each_variant_has_an_index_and_one_has_all(
             installer.install(f"{served.url}/{view}/", f"tiny=={other}", tmp_path / "b")
 
 
+def test_a_wheel_with_a_build_number_is_installed_in_place_of_the_first(
+    served: Served, installer: Installer, release: Path, tmp_path: Path
+) -> None:
+    served.publish(release)
+    folder = tmp_path / "anew"
+    folder.mkdir()
+    files = {"tiny/__init__.py": "anew = True\n"}
+    made = make_wheel(folder, files, version="1.1+cpu", requires="shared>=2", dist="tiny")
+    made.rename(folder / made.name.replace("1.1+cpu-", "1.1+cpu-1-"))
+    served.publish(folder)
+    found = installer.install(f"{served.url}/cpu/", "tiny", tmp_path / "installed")
+    assert found == {"tiny": "1.1+cpu", "shared": "2.0"}
+    installed = (tmp_path / "installed/tiny/__init__.py").read_text(encoding="utf-8")
+    assert installed == "anew = True\n"
+    entries = served.channel.state(served.channel.head(), "simple/tiny").entries
+    assert {tiny("1.1+cpu"), tiny("1.1+cpu-1")} <= {entry.file for entry in entries}
+
+
 def test_changed_wheels_and_sidecars_are_refused(
     served: Served, installer: Installer, release: Path, tmp_path: Path
 ) -> None:

@@ -314,6 +314,24 @@ def test_newest_build_of_a_conda_package(torchyard: Command, tmp_path: Path) -> 
     assert set(told.whys.values()) == {"fits, but less well than torch-2.14.0-cpu_10.conda"}
 
 
+def test_highest_build_of_a_wheel(ask: Ask) -> None:
+    """As pip does it: a better tag comes before a higher build number."""
+    tags = f"cp312-cp312-{LINUX}"
+    builds = [wheel("2.14.0+cpu", tags=f"{build}{tags}") for build in ("", "9-", "10-")]
+    told = ask([*builds, wheel("2.14.0+cpu", tags="11-cp312-cp312-manylinux_2_17_x86_64")])
+    assert told.file == f"torch-2.14.0+cpu-10-{tags}.whl"
+    assert told.whys[builds[1].file] == f"fits, but less well than {told.file}"
+
+
+def test_highest_build_of_a_libtorch_zip(torchyard: Command, tmp_path: Path) -> None:
+    stem = "libtorch-shared-with-deps-2.14.0+cpu"
+    zips = [wheel("2.14.0+cpu", file=f"{stem}{end}.zip") for end in ("-9", "-10", "")]
+    put(tmp_path / "channel", "libtorch/torch", *zips)
+    args = ("--kind", "libtorch", "--cpu", "--json")
+    told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
+    assert told.file == f"{stem}-10.zip"
+
+
 def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_path: Path) -> None:
     zips = [
         wheel(

@@ -44,6 +44,7 @@ _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
+_NUMBER = re.compile(r"0|[1-9]\d?")
 _DATE = re.compile(r"20\d{6}")
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -116,7 +117,14 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
     release = None if spec.release == NO_RELEASE else spec.release or own_release(spec.version)
-    return Project(name=spec.name, version=version, recipe=recipe, release=release)
+    number = str(spec.build_number)
+    if not _NUMBER.fullmatch(number):
+        hint = "0 to 99: from 100, conda's solvers would take it for a build with MKL"
+        problems.add(("project", "build_number"), f"`{number}` is no build number", hint)
+        number = "0"
+    return Project(
+        name=spec.name, version=version, recipe=recipe, release=release, build_number=int(number)
+    )
 
 
 def _source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Source:

@@ -28,6 +28,13 @@ class ProjectSpec(Value, kw_only=True):
         str,
         Meta(description=f"{_RECIPES}."),
     ] = DEFAULT_RECIPE
+    build_number: Annotated[
+        int | str,
+        Meta(
+            description="Counts packages of one version that are made anew: 0 to 99. In names of "
+            "wheels and zips if it is not 0; in conda's build numbers, plus their offsets."
+        ),
+    ] = 0
     release: Annotated[
         str | None,
         Meta(

@@ -13,12 +13,16 @@ from torchyard.model.values import DEFAULT, Origin, Value
 
 
 class Project(Value, kw_only=True):
-    """What is built. `release` is the row of the torch release table to take pins from, if any."""
+    """What is built. `release` is the row of the torch release table to take pins from, if any.
+
+    `build_number` counts packages of one version that are made anew.
+    """
 
     name: str
     version: str
     recipe: Recipe
     release: str | None
+    build_number: int = 0
 
     @property
     def label(self) -> str:

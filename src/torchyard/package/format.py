@@ -39,6 +39,12 @@ class PackageBuild(NamedTuple):
     scratch: Path
     out: Path
 
+    @property
+    def number(self) -> int:
+        """Which package of this version it is; 0 is the first one."""
+        text = self.spec.task.text("build_number")
+        return int(text) if text.isdecimal() else 0
+
 
 class PackageFormat(Protocol):
     """A package format."""

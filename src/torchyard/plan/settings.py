@@ -149,6 +149,9 @@ class SettingsMaker:
         self, draft: "_Draft", form: str, platform: str, compute: str, variant: str
     ) -> None:
         draft.set("format", form, Origin("data/packages.toml"))
+        number = self.config.project.build_number
+        if number:
+            draft.set("build_number", str(number), self.config.origin("project.build_number"))
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))

@@ -3,7 +3,7 @@
 libtorch/PROJECT/            the files of all variants
 libtorch/PROJECT/VARIANT/    those of one
     index.html, index.json   every file, the newest version first
-    latest.json              the files of the newest version that is not yanked
+    latest.json              the files of the newest version that is not yanked, by build number
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from torchyard.index.libtorch.platform import zip_platforms
 from torchyard.index.order import age
 from torchyard.index.page import Media, Page
 from torchyard.model.quantity import show_size
+from torchyard.package.libtorch.format import zip_build, zip_without_build
 
 _HEADS = ("File", "Version", "Variant", "Size", "Published", "SHA-256")
 
@@ -30,7 +31,7 @@ def listing_pages(
     title = project if view == WHOLE else f"{project}, {view}"
     shown = [] if state.status == "quarantined" else _newest_first(entries)
     newest = next((_public(entry) for entry in shown if entry.yanked is None), "")
-    latest = [entry for entry in shown if entry.yanked is None and _public(entry) == newest]
+    latest = _last_builds(e for e in shown if e.yanked is None and _public(e) == newest)
     about: dict[str, object] = {
         "version": 1,
         "serial": state.serials.get(view, 0),
@@ -51,7 +52,15 @@ def root_page(projects: Iterable[str]) -> Page:
 
 
 def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda entry: age(entry.version), reverse=True)
+    return sorted(entries, key=lambda e: (age(e.version), zip_build(e.file)), reverse=True)
+
+
+def _last_builds(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the files, the newest first, without those that were made anew since."""
+    found: dict[tuple[str, ...], Entry] = {}
+    for entry in entries:
+        found.setdefault((zip_without_build(entry.file), *zip_platforms(entry)), entry)
+    return list(found.values())
 
 
 def _public(entry: Entry) -> str:

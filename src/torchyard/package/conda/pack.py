@@ -49,6 +49,7 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         subdir=task.text("subdir"),
         build_hash=(bindings or core).fingerprint[:_HASH],
         core_hash=core.fingerprint[:_HASH],
+        number=made.number,
         python=facts["python"] if bindings else None,
         linalg_apart=bool(core.text("linalg")),
         channel_libraries=bool(channel_sonames(task.text("libraries"))),

@@ -20,11 +20,18 @@ def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
     compute: str,
     git_hash: str,
     order: Path,
+    number: int = 0,
 ) -> Assembled:
     """Make the zip for C++ from a core."""
     policy = policy_for(NAME, compute, "")
     prepared = prepare(install, scratch, policy, vendor)
     zipped = write_libtorch(
-        prepared.root, out, name=name, version=version, git_hash=git_hash, order=order
+        prepared.root,
+        out,
+        name=name,
+        version=version,
+        git_hash=git_hash,
+        order=order,
+        number=number,
     )
     return Assembled(zipped, write_debug(prepared.debug, zipped))

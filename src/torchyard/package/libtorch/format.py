@@ -18,7 +18,22 @@ from torchyard.package.versions import is_version, local_version, unquoted
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
 
-_NAMED = re.compile(r"(?P<name>lib[^-]+)-(?:.+-)?(?P<version>\d[^-]*)(?:-debug)?\.zip")
+_NAMED = re.compile(
+    r"(?P<stem>(?P<name>lib[^-]+)-(?:.+?-)??)(?P<version>\d[^-]*)"
+    r"(?P<rest>(?:-(?P<build>\d+))?(?:-debug)?\.zip)"
+)
+
+
+def zip_build(file_name: str) -> int:
+    """Return the build number in the name of a zip; 0 if it has none."""
+    named = _NAMED.fullmatch(unquote(file_name))
+    return int(named["build"] or 0) if named else 0
+
+
+def zip_without_build(file_name: str) -> str:
+    """Return the name that a zip has in all its builds."""
+    number = zip_build(file_name)
+    return re.sub(rf"-{number}(?=(-debug)?\.zip$)", "", file_name) if number else file_name
 
 
 def is_libtorch(contents: Contents) -> bool:
@@ -69,10 +84,11 @@ class LibtorchFormat:
     def new_name(
         self, file_name: str, version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
     ) -> str:
-        suffix = self.SUFFIXES[0]
-        stem, dash, old = unquoted(file_name).removesuffix(suffix).rpartition("-")
-        new = version(old) if is_version(old) else old
-        return f"{stem}{dash}{new}{suffix}" if new != old else file_name
+        named = _NAMED.fullmatch(unquoted(file_name))
+        if named is None or not is_version(named["version"]):
+            return file_name
+        new = version(named["version"])
+        return f"{named['stem']}{new}{named['rest']}" if new != named["version"] else file_name
 
     def metadata_folder(self, _file_name: str, _members: Iterable[str]) -> str:
         return ""
@@ -94,6 +110,7 @@ class LibtorchFormat:
             compute=facts["compute"],
             git_hash=build.commit,
             order=build.carried,
+            number=build.number,
         )
         return made.files
 

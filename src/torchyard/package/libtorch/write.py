@@ -9,7 +9,7 @@ NAME = "zip"
 
 
 def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
-    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path
+    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path, number: int = 0
 ) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
@@ -20,12 +20,16 @@ def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
     members.append(Member(f"{top}build-version", f"{version}\n".encode()))
     members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
     members.append(Member(top + order.name, order.read_bytes()))
-    path = out / libtorch_name(name, version)
+    path = out / libtorch_name(name, version, number)
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))
     return path
 
 
-def libtorch_name(name: str, version: str) -> str:
-    """Return the name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
-    return f"lib{name}-shared-with-deps-{parse_version(version)}.zip"
+def libtorch_name(name: str, version: str, number: int = 0) -> str:
+    """Return the name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`.
+
+    A build number that is not 0 comes last, after a `-`.
+    """
+    build = f"-{number}" if number else ""
+    return f"lib{name}-shared-with-deps-{parse_version(version)}{build}.zip"

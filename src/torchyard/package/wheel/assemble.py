@@ -31,6 +31,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
     toolkit: str,
     pins: Mapping[str, str],
     order: Path,
+    number: int = 0,
 ) -> Assembled:
     """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
 
@@ -53,5 +54,6 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         platform_tag=true_tag(platform_tag, prepared.versions),
         requires=policy.requirements(prepared.needed, pins, toolkit),
         order=order,
+        number=number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))

@@ -125,6 +125,7 @@ class WheelFormat:
             toolkit=build.core.text(platform_for(facts["compute"]).name),
             pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
             order=build.carried,
+            number=build.number,
         )
         return made.files
 

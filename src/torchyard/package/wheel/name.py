@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
+from packaging.utils import BuildTag, canonicalize_name, parse_wheel_filename
 
 from torchyard.errors import CheckError, UsageError
 from torchyard.package.versions import parse_version, unquoted
@@ -29,8 +29,16 @@ def wheel_stem(name: str, version: str) -> str:
     return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
 
 
-def wheel_name(name: str, version: str, tags: WheelTags, platform_tag: str) -> str:
-    return f"{wheel_stem(name, version)}-{tags.python}-{tags.abi}-{platform_tag}{SUFFIX}"
+def wheel_name(name: str, version: str, tags: WheelTags, platform_tag: str, number: int = 0) -> str:
+    """Return the name of a wheel; a build number that is 0 is left out."""
+    build = f"-{number}" if number else ""
+    return f"{wheel_stem(name, version)}{build}-{tags.python}-{tags.abi}-{platform_tag}{SUFFIX}"
+
+
+def wheel_build(file_name: str) -> BuildTag:
+    """Return the build tag of a wheel, by which installers choose among equal ones."""
+    _, _, build, _ = parse_wheel_filename(file_name)
+    return build
 
 
 def is_wheel_name(file_name: str) -> bool:

@@ -74,11 +74,13 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     platform_tag: str,
     requires: Sequence[str],
     order: Path,
+    number: int = 0,
 ) -> Path:
     """Write a wheel into the directory `out`; the image stays as it is.
 
-    `requires` are requirements beside those in the image's METADATA. The order is the file from
-    which the package can be built again; it goes into the wheel under its own name.
+    `requires` are requirements beside those in the image's METADATA; `number` is the wheel's build
+    number. The order is the file from which the package can be built again; it goes into the wheel
+    under its own name.
     """
     dist_info = find_dist_info(image)
     stem = wheel_stem(name, version)
@@ -89,14 +91,14 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     }
     made = [
         Member(f"{home}METADATA", metadata(_read(dist_info / "METADATA"), name, version, requires)),
-        Member(f"{home}WHEEL", _wheel_text(tags, platform_tag)),
+        Member(f"{home}WHEEL", _wheel_text(tags, platform_tag, number)),
         Member(home + order.name, order.read_bytes()),
     ]
     ours = {home + file for file in _OURS} | {member.name for member in made}
     kept = [_renamed(member, renamed) for member in members_of(image)]
     content = [member for member in kept if not member.name.startswith(home)]
     about = [m for m in kept if m.name.startswith(home) and m.name not in ours]
-    path = out / wheel_name(name, version, tags, platform_tag)
+    path = out / wheel_name(name, version, tags, platform_tag, number)
     with writing(path) as archive:
         written = archive.add([*content, *sorted(about + made, key=lambda member: member.name)])
         archive.add([Member(f"{home}RECORD", record(written, f"{home}RECORD").encode())])
@@ -161,8 +163,9 @@ def _requirement(text: str) -> str:
         raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)") from error
 
 
-def _wheel_text(tags: WheelTags, platform_tag: str) -> bytes:
+def _wheel_text(tags: WheelTags, platform_tag: str, number: int) -> bytes:
     lines = ["Wheel-Version: 1.0", f"Generator: torchyard {__version__}", "Root-Is-Purelib: false"]
     spelt = parse_tag(f"{tags.python}-{tags.abi}-{platform_tag}")
     lines += [f"Tag: {tag}" for tag in sorted(map(str, spelt))]
+    lines += [f"Build: {number}"] if number else []
     return "".join(f"{line}\n" for line in lines).encode()

@@ -8,18 +8,21 @@ from typing import NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, mac_platforms
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import BuildTag, InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
 from torchyard.index.conda.section import CondaSection, conda_record
 from torchyard.index.entry import Entry, cell_of
+from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.section import ANY_PLATFORM, ChannelSection
 from torchyard.index.sections import fits_of
 from torchyard.index.simple.section import SimpleSection
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
+from torchyard.package.libtorch.format import zip_build
 from torchyard.package.wheel.compatible_tags import python_tags, runs_on
+from torchyard.package.wheel.name import wheel_build
 
 _NEWEST_GLIBC = 99  # for machines whose glibc is unknown
 _NEWEST_MAC = (99, 0)  # the same for macOS
@@ -72,6 +75,15 @@ class Grade(NamedTuple):
     compute: tuple[int, ...] = ()
     blas: int = 0
     tag: int = 0
+    build: BuildTag = ()
+    """The build tag of a wheel, or the build number of a zip."""
+
+
+def _build(section: ChannelSection, file: str) -> BuildTag:
+    """Return which of several packages of a version it is; conda's are graded by their number."""
+    if section.NAME == SimpleSection.NAME:
+        return wheel_build(file)
+    return (zip_build(file), "") if section.NAME == LibtorchSection.NAME else ()
 
 
 class Fitter:
@@ -92,7 +104,7 @@ class Fitter:
             return graded
         known = self.tables.platforms[self.facts.platform].blas
         rank = -known.index(blas) if blas in known else -len(known)
-        return graded._replace(blas=rank, tag=found)
+        return graded._replace(blas=rank, tag=found, build=_build(section, entry.file))
 
     def _label(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | int:
         """Return why a file's tags do not fit, or how well they do, whatever its compute.
