@@ -11,8 +11,8 @@ from torchyard.reports.plan.document import plan_json
 
 GOLDEN = {
     None: (
-        "669b40fe06fc44dbd6e8e17cb4876e3edc81df789a3cae77566d3d89cbfc2506",
-        "a60ae50a2eec8113c524dd8a221a9f8fefd4f523e4380738a679714f31cad055",
+        "fb9897bce371084bd600ed4ff277c058f8df377fcac861d661910de7fb062f4f",
+        "6cfc1749138517b40c97408e53f094cf516d9e09743b50da54213c41de1846a5",
     ),
     "pr": (
         "a791a47b4e8be7a8802190dcd45f85c2baea50c5ba0b5c7e560bdedd2943e4d2",
@@ -23,12 +23,12 @@ GOLDEN = {
         "9384d137e59337e99e54c32b615edd5413c516ae1e602f24607f2f91e512ec5b",
     ),
     "release": (
-        "9898af7bf3235529840aa3d8e6896c0a1ab95e0c003471f21b6f142cef194f27",
-        "90cfec30f517aeeae88b1b3cdc5c2206c93cd002025fe2200c0904becd376b15",
+        "4ff01de549dc1f3da4af067db3b71a20f52a380738968ff2ffb502844ce393b0",
+        "283c43d34d2b9fe31db7e5c255701be4f315eae9ae4ca59423d5372cb687b364",
     ),
     "conda": (
-        "ab66f32d111ca95de1563d0bd779156da65999fee286ec7c03b724bf47e7df10",
-        "671947abc76b8a277ef65367d2c72b8bfe1dc20747db500868c942a786549985",
+        "61437fdbbb5f2c6cdd42ab59209880019bd357502a94e5187002d4face88a3f1",
+        "e3621a4baafa7a0c47d869e84b1fefb2dcdd96db4e9b051503df1a1a9f803eb1",
     ),
 }
 """For each subset, the sha256 of `plan --json` and of all fingerprints."""

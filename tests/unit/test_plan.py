@@ -299,3 +299,15 @@ def test_an_inclusion_may_say_any() -> None:
         cell.python for cell in plan_of(SMALL + more).cells() if cell.package == "conda-libtorch"
     ]
     assert kinds == ["any"] * 3
+
+
+def test_the_linear_algebra_plugin_is_left_out_for_cpus() -> None:
+    text = SMALL.replace('"libtorch"]', '"libtorch", "conda-libtorch", "conda-linalg"]')
+    plan = plan_of(text)
+    made = {cell.compute for cell in plan.cells() if cell.package == "conda-linalg"}
+    assert made == {"cu130"}
+    why = "conda-linalg is made for GPUs only: the linear algebra of CPUs is in conda-libtorch"
+    assert why in {rule.reason for rule in exclusions(plan)}
+    with pytest.raises(PlanError, match="every cell is left out") as caught:
+        plan_of(SMALL, EVERYTHING, 'matrix.compute=["cpu"]', 'matrix.package=["conda-linalg"]')
+    assert why in str(caught.value.diagnostics[0].hint)

@@ -80,6 +80,7 @@ class ComputePlatform(Protocol):
             platforms=row.platforms or tuple(row.archs),
             archs=row.archs,
             has_origin=self.has_origin,
+            is_gpu=self.is_gpu,
             compilers=row.compilers,
         )
 

@@ -47,12 +47,16 @@ class Format(Value, kw_only=True):
 
 
 class PackageKind(Value, kw_only=True):
-    """A form in which a build is delivered."""
+    """A form in which a build is delivered.
+
+    If only builds for GPUs have it, `gpu_only` says what others have instead.
+    """
 
     title: str
     format: str
     per_python: bool
     pinned: bool
+    gpu_only: str = ""
 
 
 class Compute(Value, kw_only=True):
@@ -71,6 +75,7 @@ class Compute(Value, kw_only=True):
     platforms: tuple[str, ...] = ()
     archs: dict[str, tuple[str, ...]] = {}
     has_origin: bool = False
+    is_gpu: bool = True
     compilers: dict[str, str] = {}
 
 

@@ -71,6 +71,8 @@ def _ruled_out(cell: Cell, config: Config) -> str | None:
     reason = impossible(cell[:3], config)
     if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
         reason = unreleased(cell[:3], config)
+    if not reason and kind.gpu_only and not config.tables.compute[cell.compute].is_gpu:
+        reason = f"{cell.package} is made for GPUs only: {kind.gpu_only}"
     if not reason and kind.per_python == (cell.python == ANY_PYTHON):
         how = "made for each Python" if kind.per_python else "the same for every Python"
         reason = f"a {cell.package} is {how}, so there is none for `{cell.python}`"
