@@ -66,7 +66,7 @@ def test_plan_json_has_the_example_s_counts(torchyard: Command) -> None:
         "macos-arm64": 8,
         "macos-x86_64": 0,
     }
-    assert len(document["jobs"]) == 1242
+    assert len(document["jobs"]) == 1260
     assert document["sharing"] == {"compilations": 30, "packages": 343, "saved": 313}
 
 
