@@ -19,9 +19,9 @@ from pathlib import Path
 
 import msgspec
 
+from torchyard.host.zstd import compress, decompress
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry, State, order_of
-from torchyard.package.zstd import compress, decompress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.layout import PartName, key_of

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from torchyard.package.zstd import decompress
+from torchyard.host.zstd import decompress
 
 PROJECTS = tuple(f"project-{number:02}" for number in range(50))
 VARIANTS = ("cpu", "cu126", "cu128", "cu130", "cu132", "rocm7.1", "rocm7.2", "xpu")

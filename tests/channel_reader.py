@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 import msgspec
 
+from torchyard.host.zstd import decompress
 from torchyard.index.entry import SHARED, WHOLE
 from torchyard.index.simple.write import serial_of
-from torchyard.package.zstd import decompress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 

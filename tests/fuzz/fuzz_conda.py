@@ -9,7 +9,7 @@ from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import check_all, is_within_limits, read_bytes
 from tests.fuzz.zips import build_zip
 
-from torchyard.package.zstd import compress
+from torchyard.host.zstd import compress
 
 _STEM = CONDA_NAME.removesuffix(".conda")
 _RAW = 255

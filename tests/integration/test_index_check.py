@@ -15,8 +15,8 @@ from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_channel, make_w
 from tests.web import FileServer
 
 from torchyard.checks.registry import INDEX_RULES
+from torchyard.host.zstd import compress
 from torchyard.index.conda.read import read_shard_index
-from torchyard.package.zstd import compress
 
 pytestmark = pytest.mark.integration
 

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
 
+from torchyard.host.zstd import compress
 from torchyard.package.contents import Fault
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
@@ -17,7 +18,6 @@ from torchyard.package.limits import LIMITS, Faults, Limits
 from torchyard.package.members import FoundMembers
 from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
-from torchyard.package.zstd import compress
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 DT_SYMTAB, DT_GNU_HASH, DT_VERNEED, DT_VERNEEDNUM = 6, 0x6FFFFEF5, 0x6FFFFFFE, 0x6FFFFFFF

@@ -9,9 +9,9 @@ from tests.channel_reader import Reader, assert_right, read_all
 from tests.channels import LATER, Death, Mortal, adding, conda, libtorch, put, wheel, without
 
 from torchyard.errors import SelectionError, StoreError
+from torchyard.host.zstd import compress
 from torchyard.index.entry import WHOLE, State
 from torchyard.index.simple.write import serial_of
-from torchyard.package.zstd import compress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import HEAD, Head, state_key

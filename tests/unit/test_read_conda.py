@@ -16,11 +16,11 @@ from tests.made_elf import Made, make_elf
 from tests.made_zip import Made as Member
 from tests.made_zip import make_zip
 
+from torchyard.host.zstd import compress
 from torchyard.package.contents import Contents, FaultKind, PackageFile
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
-from torchyard.package.zstd import compress
 
 LIBRARY = make_elf(Made(soname="libx.so", filler=random.Random(1).randbytes(300_000)))  # noqa: S311
 STEM = "x-1.0-h1_0"

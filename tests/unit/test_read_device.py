@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.made_elf import Made, make_elf
 
+from torchyard.host.zstd import compress
 from torchyard.package.contents import DeviceCode
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS
 from torchyard.package.read import read_package
-from torchyard.package.zstd import compress
 
 MAGIC = b"\x50\xed\x55\xba"
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.channels import wheel
 
+from torchyard.host.zstd import compress
 from torchyard.index.conda.read import (
     LARGEST_SHARD,
     Record,
@@ -21,7 +22,6 @@ from torchyard.index.conda.read import (
 from torchyard.index.entry import State
 from torchyard.index.simple.read import FileLink, Listing, read_listing
 from torchyard.index.simple.write import ProjectIndex, root_pages
-from torchyard.package.zstd import compress
 
 URL = "https://example.org/simple/thing/"
 WHEEL = "thing-1.0-py3-none-any.whl"

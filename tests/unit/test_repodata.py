@@ -12,10 +12,10 @@ import pytest
 from tests.channels import LATER, NOW, adding, without
 
 from torchyard.errors import BuildError
+from torchyard.host.zstd import decompress
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.package.conda.name import conda_name
-from torchyard.package.zstd import decompress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.layout import PartName, key_of, pages, parse_part

@@ -2,8 +2,8 @@
 
 import pytest
 
-from torchyard.package import zstd
-from torchyard.package.zstd import ZstdError, compress, decompress_text
+from torchyard.host import zstd
+from torchyard.host.zstd import ZstdError, compress, decompress_text
 
 TEXT = b"".join(b"%d: some text\n" % number for number in range(40_000))
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import msgspec
 
+from torchyard.host.zstd import ZstdError, ZstdFile
 from torchyard.index.entry import is_file_name
 from torchyard.model.values import Value
-from torchyard.package.zstd import ZstdError, ZstdFile
 
 LARGEST = 1 << 30
 """Maximum size of an unpacked document; the largest public channel has less than half of it."""

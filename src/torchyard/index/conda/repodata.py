@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from torchyard.errors import BuildError
+from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
 from torchyard.package.conda.index import RUN_EXPORTS, parse_index
 from torchyard.package.conda.name import SUFFIX, conda_name
-from torchyard.package.zstd import LEVEL, compress
 
 NOARCH = "noarch"
 """The subdir that every channel must have, even if it is empty."""

@@ -9,11 +9,11 @@ from hashlib import sha256
 
 import msgspec
 
+from torchyard.host.zstd import compress
 from torchyard.index.conda.repodata import listed_packages, of_name
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.package.conda.name import conda_name
-from torchyard.package.zstd import compress
 
 _SHARD = ".msgpack.zst"
 _RECORD = msgspec.json.Decoder(dict[str, object])

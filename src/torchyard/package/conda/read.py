@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 import deflate
 import msgspec
 
+from torchyard.host.zstd import ZstdDecompressor, ZstdError
 from torchyard.package.conda.name import SUFFIX
 from torchyard.package.contents import FaultKind, PackageFile
 from torchyard.package.limits import Faults, Limits
@@ -17,7 +18,6 @@ from torchyard.package.tar_reader import Stream, TarError, TarMember, Type, tar_
 from torchyard.package.zip.directory import STORED, ZipEntry, read_directory
 from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.package.zip.names import check_member_names
-from torchyard.package.zstd import ZstdDecompressor, ZstdError
 
 _IN = 128 << 10
 _OUT = 256 << 10

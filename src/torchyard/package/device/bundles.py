@@ -100,7 +100,7 @@ def _inflated(data: bytes, method: int) -> bytes:
             return zlib.decompressobj().decompress(data, _LONGEST_LIST)
         except zlib.error:
             return b""
-    from torchyard.package.zstd import ZstdDecompressor, ZstdError  # noqa: PLC0415 - rare
+    from torchyard.host.zstd import ZstdDecompressor, ZstdError  # noqa: PLC0415 - rare
 
     try:
         return ZstdDecompressor().decompress(data, _LONGEST_LIST)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError
+from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.availability import PackageOffer, offers
 from torchyard.index.entry import SHARED, Entry, State, changed
 from torchyard.index.page import Page
 from torchyard.index.sections import is_in_variants, section_of
 from torchyard.index.simple.write import serial_of
 from torchyard.model.canonical import canonical_json
-from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.channel.head import HISTORY, Change, ChannelPart, Head
 from torchyard.publish.channel.layout import changed_views, companions, pages, parse_part, settle
 from torchyard.publish.channel.root_pages import changed_roots

@@ -6,8 +6,8 @@ from typing import Protocol
 import msgspec
 
 from torchyard.errors import StoreError
+from torchyard.host.zstd import ZstdError, decompress_text
 from torchyard.index.entry import State
-from torchyard.package.zstd import ZstdError, decompress_text
 from torchyard.publish.channel.head import HEAD, Head, state_key
 
 _HEAD = msgspec.json.Decoder(Head)

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from torchyard.errors import StoreError
+from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, State
 from torchyard.index.sections import SECTIONS
 from torchyard.model.canonical import canonical_json
-from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ROOTS, ChangeReason
 from torchyard.publish.channel.head import (
