@@ -5,6 +5,8 @@ from tests.helpers import SMALL, config_of
 
 from torchyard.errors import ConfigError, Diagnostic
 
+SOURCE = 'git = "https://example.org/pytorch"\nrev = "v2.14.0"\n'
+
 
 def problems(text: str, *changes: str) -> tuple[Diagnostic, ...]:
     with pytest.raises(ConfigError) as caught:
@@ -43,6 +45,48 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
         ('version = "2.14.0"', 'version = "v2"', "`v2` is not a public version", '"v2"', "2.14.0"),
         ('memory = "16 GB"', 'memory = "16 GiB"', "`16 GiB` is not a number", '"16 GiB"', None),
         ('rev = "v2.14.0"\n', "", "[source] has `git` but no `rev`", '"https', "commit"),
+        (
+            SOURCE,
+            'archive = "torch-2.14.0.tar.gz"\n',
+            "[source] has `archive` but no `sha256`",
+            '"torch-2',
+            "sha256sum",
+        ),
+        (
+            SOURCE,
+            'archive = "a.zip"\nsha256 = "1f3a"\n',
+            "`1f3a` is no sha256",
+            '"1f3a"',
+            "64 hexadecimal",
+        ),
+        (
+            SOURCE,
+            f'archive = "https://me@example.org/a.zip"\nsha256 = "{"0" * 64}"\n',
+            "is no address of an archive",
+            '"https://me',
+            "without a user name",
+        ),
+        (
+            SOURCE,
+            f'{SOURCE}sha256 = "{"0" * 64}"\n',
+            "`sha256` belongs to `archive`",
+            "sha256",
+            None,
+        ),
+        (
+            SOURCE,
+            f'archive = "a.zip"\nrev = "v1"\nsha256 = "{"0" * 64}"\n',
+            "`rev` belongs to `git`; any other source is taken as it is",
+            "rev",
+            None,
+        ),
+        (
+            SOURCE,
+            f'{SOURCE}patches = ["a.patch"]\n[[steps.source]]\nrun = "true"\n',
+            "[[steps.source]] takes the place of what applies patches",
+            "[",
+            "apply them in a step",
+        ),
         (
             'reason = "nobody wants it"\n',
             "",
@@ -148,7 +192,7 @@ def test_a_mistake_on_the_command_line_is_placed_there() -> None:
 
 def test_git_and_path_exclude_each_other() -> None:
     (found,) = problems(SMALL.replace("[source]\n", '[source]\npath = "."\n'))
-    assert found.what == "[source] needs one of `git`, `path` and `debian`"
+    assert found.what == "[source] needs one of `git`, `path`, `archive` and `debian`"
 
 
 @pytest.mark.parametrize(

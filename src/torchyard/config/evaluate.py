@@ -9,6 +9,7 @@ from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.positions import Path
 from torchyard.config.recipes import find_recipe, known_recipes
 from torchyard.config.rows import merge_tables
+from torchyard.config.source import read_patches, read_source
 from torchyard.config.spec import (
     BuildSpec,
     ChannelSpec,
@@ -20,14 +21,13 @@ from torchyard.config.spec import (
     RequirementsSpec,
     SandboxSpec,
     SmokeSpec,
-    SourceSpec,
     StoreSpec,
     SubsetSpec,
     ToolchainSpec,
 )
 from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
-from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, Source, own_release
+from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
@@ -46,8 +46,6 @@ VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _NUMBER = re.compile(r"0|[1-9]\d?")
 _DATE = re.compile(r"20\d{6}")
-_DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
@@ -60,9 +58,11 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
     toolchain = spec.toolchain or ToolchainSpec()
+    steps = read_steps(spec.steps, project.recipe, problems)
     config = Config(
         project=project,
-        source=_source(spec.source, problems, has_root=toolchain.root is not None),
+        source=read_source(spec.source, problems, has_root=toolchain.root is not None),
+        patches=read_patches(spec.source, steps, problems),
         matrix=reader.matrix(spec.matrix),
         subsets={
             name: Subset(
@@ -80,7 +80,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         copies=_copies(spec.store, problems),
         channels=_channels(spec.channel, spec.subset, problems),
         requirements=_requirements(spec.requirements, problems),
-        steps=read_steps(spec.steps, project.recipe, problems),
+        steps=steps,
         sandbox=_sandbox(spec.sandbox, toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
         build=_build(spec.build, problems, tables),
@@ -124,39 +124,6 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         number = "0"
     return Project(
         name=spec.name, version=version, recipe=recipe, release=release, build_number=int(number)
-    )
-
-
-def _source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Source:
-    commit = spec.commit
-    if sum(one is not None for one in (spec.git, spec.path, spec.debian)) != 1:
-        hint = 'git = "https://…" with rev = "v2.14.0", path = ".", or debian = "pytorch=2.6.0-7"'
-        problems.add(("source",), "[source] needs one of `git`, `path` and `debian`", hint)
-    elif spec.debian is not None and not _DEBIAN.fullmatch(spec.debian):
-        hint = "a name and a version, such as pytorch=2.6.0+dfsg-7; `apt-cache showsrc` lists them"
-        problems.add(("source", "debian"), f"`{spec.debian}` is no source package", hint)
-    elif spec.debian is not None and not has_root:
-        hint = "make a root with `torchyard root make`, and name it: root = …"
-        problems.add(("source", "debian"), "a source package needs a root in [toolchain]", hint)
-    elif spec.git is not None and not (spec.rev or commit):
-        hint = "a plan is made of one commit: name it, or a tag"
-        problems.add(("source", "git"), "[source] has `git` but no `rev`", hint)
-    elif spec.path is not None and (spec.rev is not None or commit is not None):
-        key = "rev" if commit is None else "commit"
-        what = f"`{key}` belongs to `git`; a `path` is taken as it is"
-        problems.add(("source", key), what, at_key=True)
-    if commit is not None and not _COMMIT.fullmatch(commit):
-        hint = "40 hexadecimal digits, as `git rev-parse` prints them"
-        problems.add(("source", "commit"), f"`{commit}` is not a commit", hint)
-    if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
-        commit = spec.rev
-    return Source(
-        git=spec.git,
-        rev=spec.rev,
-        commit=commit,
-        path=spec.path,
-        debian=spec.debian,
-        submodules=spec.submodules,
     )
 
 

@@ -19,6 +19,7 @@ from torchyard.host.files import (
     isdir,
     join,
     read_folder,
+    read_globs,
     read_text,
     realpath,
 )
@@ -63,6 +64,16 @@ def _with_proof(config: Config, base: str) -> Config:
     return msgspec.structs.replace(config, check=check, smoke=smoke)
 
 
+def _with_patches(config: Config, base: str) -> Config:
+    """Return the config with the patches of its source read."""
+    if not config.patches.globs:
+        return config
+    texts = read_globs(base, config.patches.globs)
+    return msgspec.structs.replace(
+        config, patches=msgspec.structs.replace(config.patches, texts=texts)
+    )
+
+
 def _named_computes(spec: FileSpec) -> Iterator[str]:
     """Yield the computes that a file names; an unknown one makes the registry load plug-ins."""
     matrix = spec.matrix
@@ -79,6 +90,7 @@ def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> C
     spec = decode(document)
     look_up(_named_computes(spec))
     config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))
+    config = _with_patches(config, dirname(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits

@@ -45,7 +45,7 @@ class ProjectSpec(Value, kw_only=True):
 
 
 class SourceSpec(Value, kw_only=True):
-    """Where the code comes from: `git` with `rev`, `path`, or `debian`."""
+    """Where the code comes from: `git` with `rev`, `path`, `archive` with `sha256`, or `debian`."""
 
     git: Annotated[str | None, Meta(description="Repository to clone.")] = None
     rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
@@ -63,6 +63,23 @@ class SourceSpec(Value, kw_only=True):
             "that the root of [toolchain] was made of."
         ),
     ] = None
+    archive: Annotated[
+        str | None,
+        Meta(
+            description="Address of a tar or zip archive, or its path relative to this file. A "
+            "directory that everything in it is in is left out."
+        ),
+    ] = None
+    sha256: Annotated[
+        str | None, Meta(description="Digest of the archive, which identifies it.")
+    ] = None
+    patches: Annotated[
+        list[str],
+        Meta(
+            description="Globs over files, relative to this file, to apply as `git apply` does, in "
+            "order; those of one glob by name."
+        ),
+    ] = field(default_factory=list)
     submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
 
 

@@ -6,7 +6,8 @@ longer than reading its configuration does.
 
 import errno
 import os
-from os.path import basename, dirname, exists, isdir, join, realpath
+from collections.abc import Iterable
+from os.path import basename, dirname, exists, isdir, isfile, join, realpath
 
 from torchyard.errors import BuildError, HostError
 
@@ -22,6 +23,7 @@ __all__ = [
     "list_data",
     "read_data",
     "read_folder",
+    "read_globs",
     "read_text",
     "realpath",
     "write_text",
@@ -77,12 +79,35 @@ def read_folder(path: str) -> dict[str, str]:
         for name in sorted(files):
             whole = join(top, name)
             size += os.stat(whole).st_size if exists(whole) else 0
-            if size > _FOLDER:
-                msg = f"the files in `{path}` have {size:,} bytes or more; {_FOLDER:,} is the most"
-                hint = "keep what is large elsewhere: these files go with every job"
-                raise HostError(msg, hint=hint)
+            _refuse_more(size, f"in `{path}`")
             found[os.path.relpath(whole, path)] = read_text(whole)
     return dict(sorted(found.items()))
+
+
+def read_globs(base: str, globs: Iterable[str]) -> dict[str, str]:
+    """Read the text files that globs match, keyed by path relative to `base`, in their order.
+
+    The files of one glob are sorted by name; each glob has to match one at least.
+    """
+    from glob import glob  # noqa: PLC0415 - slow to import
+
+    found: dict[str, str] = {}
+    for pattern in globs:
+        paths = sorted(path for path in glob(join(base, pattern), recursive=True) if isfile(path))
+        if not paths:
+            msg = f"there is no file `{pattern}`"
+            raise HostError(msg, hint=f"it is relative to `{base or '.'}`")
+        for path in paths:
+            _refuse_more(sum(map(len, found.values())) + os.stat(path).st_size, f"`{pattern}`")
+            found[os.path.relpath(path, base or ".")] = read_text(path)
+    return found
+
+
+def _refuse_more(size: int, where: str) -> None:
+    if size > _FOLDER:
+        msg = f"the files {where} have {size:,} bytes or more; {_FOLDER:,} is the most"
+        hint = "keep what is large elsewhere: these files go with every job"
+        raise HostError(msg, hint=hint)
 
 
 def list_data(folder: str) -> list[str]:

@@ -3,15 +3,22 @@
 import os
 import shutil
 from collections.abc import Collection
+from hashlib import file_digest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from torchyard.errors import HostError
+from torchyard.host.archive import unpack_source
+from torchyard.host.files import basename
 from torchyard.host.git import is_commit, resolve_commit
 from torchyard.host.process import capture
 from torchyard.host.tree import NOT_CONTENT, tree_digest
 
 EPOCH = 315_532_800
 """The mtime of every file: 1980-01-01, the earliest that a zip archive can hold."""
+
+SUBMODULES = "torchyard-submodules.txt"
+"""The file in a checked out source that has the commit and the path of each submodule."""
 
 
 def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
@@ -42,7 +49,10 @@ def _compare(folder: Path, found: str, planned: str) -> None:
 
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
-    """Check out one commit with its submodules, and remove all `.git`."""
+    """Check out one commit with its submodules, and remove all `.git`.
+
+    The commits of submodules are kept in a file.
+    """
     if not is_commit(revision):
         commit = resolve_commit(url, revision)
         msg = f"`{revision}` of {url} can be another commit tomorrow"
@@ -50,9 +60,9 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
         raise HostError(msg, hint=hint)
     make_empty(to)
 
-    def git(*words: str) -> None:
+    def git(*words: str) -> str:
         safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
-        capture(["git", *safe, *words], cwd=to)
+        return capture(["git", *safe, *words], cwd=to)
 
     git("init", "--quiet")
     git("remote", "add", "--", "origin", url)
@@ -63,8 +73,43 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     git("checkout", "--quiet", revision)
     if submodules:
         git("submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+        each = "echo $sha1 $displaypath"
+        if commits := git("submodule", "--quiet", "foreach", "--recursive", each):
+            (to / SUBMODULES).write_text(commits, encoding="utf-8")
     for found in sorted(to.rglob(".git"), reverse=True):
         shutil.rmtree(found) if found.is_dir() else found.unlink()
+    normalise(to)
+
+
+def unpack_archive(place: str, sha256: str, to: Path) -> None:
+    """Unpack an archive, which is a file or an address; raise HostError if it is another one."""
+    if "://" not in place:
+        _unpack(Path(place), place, sha256, to)
+        return
+    from torchyard.host.http import HttpClient  # noqa: PLC0415 - most sources need no web
+
+    with TemporaryDirectory(dir=to.parent) as folder:
+        fetched = Path(folder, "archive")
+        try:
+            with fetched.open("wb") as file:
+                file.writelines(HttpClient().pieces(place))
+        except FileNotFoundError as error:
+            msg = f"there is no archive at {error}"
+            raise HostError(msg, hint="look whether the address is right") from error
+        _unpack(fetched, place, sha256, to)
+
+
+def _unpack(archive: Path, place: str, sha256: str, to: Path) -> None:
+    if not archive.is_file():
+        msg = f"there is no archive `{place}`"
+        raise HostError(msg, hint="[source] archive is relative to the file that names it")
+    with archive.open("rb") as file:
+        found = file_digest(file, "sha256").hexdigest()
+        if found != sha256:
+            msg = f"the archive {place} has the sha256 {found}, and not {sha256}"
+            hint = "if it is the one that you want, and you trust it, write this sha256"
+            raise HostError(msg, hint=hint)
+        unpack_source(file, basename(place), to)
     normalise(to)
 
 

@@ -35,10 +35,10 @@ def own_release(version: str) -> str:
 
 
 class Source(Value, kw_only=True):
-    """Where the source comes from: a commit, a directory's content, or a package of Debian.
+    """Where the source comes from: a commit, a directory's content, an archive, or Debian.
 
     `debian` is a source package, as `name=version`. A `rev` may be a tag or branch, whose commit is
-    unknown until it is resolved.
+    unknown until it is resolved. An `archive` is an address or a file.
     """
 
     git: str | None = None
@@ -47,7 +47,22 @@ class Source(Value, kw_only=True):
     path: str | None = None
     digest: str | None = None
     debian: str | None = None
+    archive: str | None = None
+    sha256: str | None = None
     submodules: bool = True
+
+    @property
+    def file(self) -> str | None:
+        """The directory or file of this machine that it is read from, if it is one."""
+        is_address = self.archive is not None and "://" in self.archive
+        return self.path or (None if is_address else self.archive)
+
+
+class Patches(Value, kw_only=True):
+    """The patches of a source: globs, and the texts of the files that they match, in order."""
+
+    globs: tuple[str, ...] = ()
+    texts: dict[str, str] = {}
 
 
 SmokeDemand = Literal["planned", "required", "off"]
@@ -95,6 +110,7 @@ class Config(Value, kw_only=True):
 
     project: Project
     source: Source
+    patches: Patches = Patches()
     matrix: Matrix
     subsets: dict[str, Subset] = {}
     overrides: tuple[Override, ...] = ()

@@ -139,9 +139,10 @@ class JobSpec(Value, kw_only=True):
 
     @property
     def commit(self) -> str:
-        """The commit, or the digest of the directory, that a job is made from; empty if unknown."""
+        """The commit, or the digest of the source, that a job is made from; empty if unknown."""
+        keys = ("commit", "digest", "sha256")
         sources = (task for task in self.tasks if task.stage is Stage.SOURCE)
-        names = (task.text("commit") or task.text("digest") for task in sources)
+        names = (name for task in sources for name in map(task.text, keys) if name)
         return next(names, "")[:_COMMIT_DIGITS]
 
     @property

@@ -53,11 +53,13 @@ class SettingsMaker:
         self._made: dict[tuple[Stage, Head | None, str | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
-        """Return the source's settings: its commit if known, whatever the repository is."""
+        """Return the source's settings: its commit or digest if known, wherever it is from."""
         draft = self._draft(Stage.SOURCE)
         source = self.config.source
         if source.digest is not None:
             draft.set("digest", source.digest, self.config.origin("source.path"))
+        elif source.sha256 is not None:
+            draft.set("sha256", source.sha256, self.config.origin("source.sha256"))
         elif source.debian is not None:
             draft.set("debian", source.debian, self.config.origin("source.debian"))
         elif source.commit is not None:
@@ -67,6 +69,10 @@ class SettingsMaker:
             draft.set("git", source.git or "", self.config.origin("source.git"))
             draft.set("rev", source.rev or "", self.config.origin("source.rev"))
         draft.set("submodules", source.submodules, self.config.origin("source.submodules"))
+        if patches := self.config.patches.texts:
+            origin = self.config.origin("source.patches")
+            draft.set_files("patches", patches, origin)
+            draft.set("series", tuple(patches), origin)
         return draft.finish(self._all_overrides(Stage.SOURCE))
 
     def of_publish(self, channel: ChannelConfig) -> Settings:

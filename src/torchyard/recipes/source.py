@@ -1,6 +1,7 @@
 """The steps of stage source, the same for every recipe."""
 
 from torchyard.errors import StoreError
+from torchyard.model.config import Source
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.step import OWN, Step, beside
 
@@ -8,21 +9,33 @@ _SELF = (*OWN, "snapshot", "--to", "{out}")
 
 
 def snapshot(order: JobSpec) -> tuple[Step, ...]:
-    """Return the step that copies a directory, checks out a commit or gets a source package."""
+    """Return the step that gets the source, and applies its patches."""
     task = order.task
-    source = task.source
-    if source is None:
+    if task.source is None:
         msg = f"nothing says where the source of {task.id} comes from"
         raise StoreError(msg, hint="run it from its torchyard.toml")
+    where, name = _origin(order, task.source)
+    patches = ("--patches", "{order}") if task.words("series") else ()
+    run = (*_SELF, *where, *patches)
+    return (Step(run=run, name=name, network=task.source.file is None),)
+
+
+def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:
+    """Return the options that say where a source is, and what is done with it."""
+    task = order.task
     if source.path is not None:
-        digest = str(task.settings["digest"])
-        path = source.path.replace("{", "{{").replace("}", "}}")
-        where = ("--path", beside(path), "--digest", digest)
-        return (Step(run=(*_SELF, *where, "--leave-out", "{file}"), name="copy the source"),)
+        where = ("--path", _beside(source.path), "--digest", task.text("digest"))
+        return (*where, "--leave-out", "{file}"), "copy the source"
+    if source.archive is not None:
+        where = ("--archive", _beside(source.archive), "--digest", task.text("sha256"))
+        return where, "unpack the source"
     if source.debian is not None:
         where = ("--debian", source.debian, "--root", beside(order.sandbox.root or ""))
-        return (Step(run=(*_SELF, *where), name="get the source package", network=True),)
-    words = [*_SELF, "--git", source.git or "", "--rev", source.commit or source.rev or ""]
-    if not source.submodules:
-        words.append("--no-submodules")
-    return (Step(run=tuple(words), name="check the source out", network=True),)
+        return where, "get the source package"
+    where = ("--git", source.git or "", "--rev", source.commit or source.rev or "")
+    return where if source.submodules else (*where, "--no-submodules"), "check the source out"
+
+
+def _beside(place: str) -> str:
+    """Return a place as steps see it; braces in it are meant as they are."""
+    return beside(place.replace("{", "{{").replace("}", "}}"))

@@ -100,12 +100,18 @@ def _source_objections(task: Task) -> Iterator[str]:
         yield f"`{source.git}` is no address that a source is fetched from"
     if source.commit is not None and source.commit != task.text("commit"):
         yield f"{task.id} would check out another commit than {task.text('commit')}"
+    if source.archive is not None and not task.text("sha256"):
+        yield f"{task.id} would unpack any archive: it has no sha256"
+    if not set(task.words("series")) <= set(task.table("patches")):
+        yield f"{task.id} would apply patches that are not in it"
 
 
 def describe_order(order: JobSpec) -> Iterator[str]:
     """Yield the lines that say what an order would run: sources, and the command of each step."""
     for task in order.tasks:
         yield f"{task.id}{_origin(task)}"
+        if series := task.words("series"):
+            yield f"  with the patches {' '.join(series)}"
         for name, value in task.table("toolchain").items():
             yield f"  with {name} {value}"
         if requires := task.words("requires"):
@@ -123,6 +129,10 @@ def _origin(task: Task) -> str:
         return ""
     if source.path is not None:
         return f"  of the directory {source.path}"
+    if source.archive is not None:
+        return f"  of the archive {source.archive}"
+    if source.debian is not None:
+        return f"  of Debian's {source.debian}"
     return f"  of {source.git} at {source.commit or source.rev}"
 
 

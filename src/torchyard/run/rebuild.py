@@ -10,7 +10,8 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from torchyard.errors import StoreError
-from torchyard.host.snapshot import copy_folder
+from torchyard.host.patches import apply_patches
+from torchyard.host.snapshot import copy_folder, unpack_archive
 from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import File, Result
@@ -40,10 +41,10 @@ def rebuild(
 ) -> RebuiltPackage:
     """Run every job that a package was made by, unless the scratch store has its result.
 
-    A source directory is copied here: each step runs in a sandbox, where it can't be seen.
+    A source of this machine is copied here: each step runs in a sandbox, where it can't be seen.
     """
     for task in order.tasks[:-1]:
-        if task.source is not None and task.source.path is not None:
+        if task.source is not None and task.source.file is not None:
             _copy_source(order.of(task), scratch, conditions)
         run_job(order.of(task), scratch, conditions, on_event)
     scratch.objects.delete([result_key(order.task.fingerprint)])  # of an earlier comparison
@@ -62,21 +63,25 @@ def rebuild(
 
 
 def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None:
-    """Put the source directory, which is beside the configuration, into the scratch store."""
-    task = order.task
-    if scratch.has(task.fingerprint) or not runs_only_ours(task):
+    """Put the source, which is beside the configuration, into the scratch store."""
+    task, base = order.task, Path(conditions.file).parent
+    if scratch.has(task.fingerprint) or not runs_only_ours(task) or task.source is None:
         return
-    source = Path(conditions.file).parent / str(task.source and task.source.path)
     conditions.work.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=conditions.work) as folder:
         log = Path(folder, "log.gz")
         log.write_bytes(gzip.compress(b"copied\n", mtime=0))
-        copy_folder(source, task.text("digest"), Path(folder, "out"), [conditions.file])
+        out = Path(folder, "out")
+        if task.source.path is not None:
+            copy_folder(base / task.source.path, task.text("digest"), out, [conditions.file])
+        else:
+            unpack_archive(str(base / str(task.source.archive)), task.text("sha256"), out)
+        apply_patches(task.table("patches"), task.words("series"), out)
         writer = Writer(scratch)
         result = Result(
             fingerprint=task.fingerprint,
             order=order,
-            tree=writer.add_tree(Path(folder, "out")),
+            tree=writer.add_tree(out),
             log=writer.add_file(log, log.name),
             torchyard=__version__,
             run=uuid4().hex,

@@ -68,9 +68,9 @@ def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm
 
 
 def _brings_source(made: PlanDraft, file: str) -> bool:
-    """Put a source directory, which workers can't read, into the store; return whether it did."""
+    """Put a source that workers can't read into the store; return whether it did."""
     plan, farmed, store = made
-    if plan.config.source.path is None:
+    if plan.config.source.file is None:
         return False
     for number in range(len(farmed.jobs)):
         if farmed.task(number).stage is Stage.SOURCE:

@@ -3,20 +3,25 @@
 from pathlib import Path
 
 import click
+import msgspec
 
 from torchyard.errors import UsageError
-from torchyard.host.snapshot import check_out, copy_folder
+from torchyard.host.patches import apply_patches
+from torchyard.host.snapshot import check_out, copy_folder, unpack_archive
+from torchyard.model.job_spec import JobSpec
 
 
 @click.command("snapshot", hidden=True)
 @click.option("--to", required=True, help="Directory to fill.")
 @click.option("--path", help="Directory to copy.")
-@click.option("--digest", default="", help="What the directory must contain.")
+@click.option("--digest", default="", help="What the directory or archive must contain.")
 @click.option("--leave-out", multiple=True, help="File that is no part of the source.")
 @click.option("--git", "url", help="Repository to check out from.")
 @click.option("--rev", default="", help="Commit to check out.")
+@click.option("--archive", help="Archive to unpack: a file or an address.")
 @click.option("--debian", help="Source package of Debian, as `name=version`.")
 @click.option("--root", default="", help="Root whose apt gets it.")
+@click.option("--patches", help="Order whose patches are applied.")
 @click.option("--submodules/--no-submodules", default=True, help="Take submodules along.")
 def command(
     *,
@@ -26,19 +31,26 @@ def command(
     leave_out: tuple[str, ...],
     url: str | None,
     rev: str,
+    archive: str | None,
     debian: str | None,
     root: str,
+    patches: str | None,
     submodules: bool,
 ) -> None:
-    """Take a snapshot of a directory, a commit or a source package."""
+    """Take a snapshot of a directory, a commit, an archive or a source package."""
     if path is not None:
         copy_folder(Path(path), digest, Path(to), leave_out)
     elif url is not None:
         check_out(url, rev, Path(to), submodules=submodules)
+    elif archive is not None:
+        unpack_archive(archive, digest, Path(to))
     elif debian is not None:
         from torchyard.toolchain.debian_root import get_source
 
         get_source(root, debian, Path(to))
     else:
         msg = "a snapshot of what?"
-        raise UsageError(msg, hint="give --path, --git or --debian")
+        raise UsageError(msg, hint="give --path, --git, --archive or --debian")
+    if patches is not None:
+        task = msgspec.json.decode(Path(patches).read_bytes(), type=JobSpec).task
+        apply_patches(task.table("patches"), task.words("series"), Path(to))

@@ -1,0 +1,80 @@
+"""Evaluates the source of a spec."""
+
+import re
+from collections.abc import Collection
+
+from torchyard.config.matrix import Problems
+from torchyard.config.spec import SourceSpec
+from torchyard.model.config import Patches, Source
+from torchyard.model.recipe import Stage
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_HINT = "64 hexadecimal digits, as `sha256sum` prints them"
+_DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
+_ARCHIVE = re.compile(r"https?://[^@/\s]+/\S+|(?!.*://).+")
+"""An address without a user name, or a path."""
+
+
+def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Source:
+    """Return where the source comes from; without `has_root`, it can't come from Debian."""
+    commit = spec.commit
+    given = (spec.git, spec.path, spec.archive, spec.debian)
+    if sum(one is not None for one in given) != 1:
+        hint = 'git = "https://…" with rev = "v2.14.0", or path = "." for this directory'
+        what = "[source] needs one of `git`, `path`, `archive` and `debian`"
+        problems.add(("source",), what, hint)
+    elif spec.debian is not None and not _DEBIAN.fullmatch(spec.debian):
+        hint = "a name and a version, such as pytorch=2.6.0+dfsg-7; `apt-cache showsrc` lists them"
+        problems.add(("source", "debian"), f"`{spec.debian}` is no source package", hint)
+    elif spec.debian is not None and not has_root:
+        hint = "make a root with `torchyard root make`, and name it: root = …"
+        problems.add(("source", "debian"), "a source package needs a root in [toolchain]", hint)
+    elif spec.git is not None and not (spec.rev or commit):
+        hint = "a plan is made of one commit: name it, or a tag"
+        problems.add(("source", "git"), "[source] has `git` but no `rev`", hint)
+    elif spec.git is None and (spec.rev is not None or commit is not None):
+        key = "rev" if commit is None else "commit"
+        what = f"`{key}` belongs to `git`; any other source is taken as it is"
+        problems.add(("source", key), what, at_key=True)
+    if commit is not None and not _COMMIT.fullmatch(commit):
+        hint = "40 hexadecimal digits, as `git rev-parse` prints them"
+        problems.add(("source", "commit"), f"`{commit}` is not a commit", hint)
+    if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
+        commit = spec.rev
+    _check_archive(spec, problems)
+    return Source(
+        git=spec.git,
+        rev=spec.rev,
+        commit=commit,
+        path=spec.path,
+        debian=spec.debian,
+        archive=spec.archive,
+        sha256=spec.sha256,
+        submodules=spec.submodules,
+    )
+
+
+def _check_archive(spec: SourceSpec, problems: Problems) -> None:
+    archive, sha256 = spec.archive, spec.sha256
+    if archive is not None and not _ARCHIVE.fullmatch(archive):
+        hint = "write https://… without a user name or password, or a path"
+        problems.add(("source", "archive"), f"`{archive}` is no address of an archive", hint)
+    if archive is not None and sha256 is None:
+        what = "[source] has `archive` but no `sha256`"
+        problems.add(("source", "archive"), what, _HINT)
+    elif archive is None and sha256 is not None:
+        problems.add(("source", "sha256"), "`sha256` belongs to `archive`", at_key=True)
+    elif sha256 is not None and not _SHA256.fullmatch(sha256):
+        problems.add(("source", "sha256"), f"`{sha256}` is no sha256", _HINT)
+
+
+def read_patches(spec: SourceSpec, steps: Collection[Stage], problems: Problems) -> Patches:
+    """Return the patches of the source; `steps` are the stages that the file gives steps for."""
+    for index, glob in enumerate(spec.patches):
+        if not glob:
+            problems.add(("source", "patches", index), "a patch is a file")
+    if spec.patches and Stage.SOURCE in steps:
+        what = "[[steps.source]] takes the place of what applies patches"
+        problems.add(("source", "patches"), what, "apply them in a step, or leave the steps out")
+    return Patches(globs=tuple(spec.patches))

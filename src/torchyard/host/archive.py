@@ -1,0 +1,213 @@
+"""Tar and zip archives that are not trusted: nothing is written outside of the target directory.
+
+Members are written through an `UntrustedTree`, so no link of an archive is followed, whatever the
+order of its members is.
+"""
+
+import bz2
+import gzip
+import lzma
+import os
+import posixpath
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple, cast
+
+from torchyard.errors import HostError
+from torchyard.host.files import is_full
+from torchyard.host.untrusted_tree import EntryKind, UntrustedTree, remove_tree
+from torchyard.host.zstd import ZstdError, ZstdFile
+
+_ZIP = b"PK\x03\x04"
+_COMPRESSIONS: dict[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": ZstdFile,
+}
+"""How the files of each compression begin."""
+
+_LONGEST_LINK = 4096
+
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, EOFError),
+    *(UnicodeError, NotImplementedError, RuntimeError),  # the last one: a zip with a password
+)
+
+
+class ArchiveMember(NamedTuple):
+    """A member of an archive.
+
+    `target` is where a symbolic link leads; if `is_same`, it is another member with the same bytes.
+    `open` is for files, and only until the next member is read.
+    """
+
+    path: str
+    kind: EntryKind
+    open: Callable[[], IO[bytes]]
+    executable: bool = False
+    mtime: float | None = None
+    target: str = ""
+    is_same: bool = False
+
+    def write_to(self, tree: UntrustedTree) -> None:
+        """Write it to a tree, in place of what another member of this path has left there."""
+        if self.kind is EntryKind.SPECIAL:
+            msg = f"`{self.path}` is a device, socket or fifo"
+            raise HostError(msg)
+        folder = posixpath.dirname(self.path)
+        if folder:
+            tree.make_directory(folder)
+        old = tree.find(self.path)
+        if old is not None and not (old.kind is self.kind is EntryKind.FOLDER):
+            tree.remove(self.path)
+        if self.kind is EntryKind.FOLDER:
+            tree.make_directory(self.path)
+        elif self.kind is EntryKind.LINK:
+            tree.create_link(self.path, self.target)
+        else:
+            with (
+                tree.open_file(self.target) if self.is_same else self.open() as content,
+                tree.create_file(self.path) as file,
+            ):
+                shutil.copyfileobj(content, file, 1 << 20)
+                file.flush()
+                os.fchmod(file.fileno(), 0o755 if self.executable else 0o644)
+                if self.mtime is not None:
+                    os.utime(file.fileno(), (self.mtime, self.mtime))
+
+
+def unpack_source(archive: BinaryIO, name: str, to: Path) -> None:
+    """Unpack an archive of sources, without the directory that all members are in, if there is one.
+
+    Links that lead out of it are refused, and so are devices.
+    """
+    whole = to.with_name(f"{to.name}.unpacked")
+    for folder in (whole, to):
+        remove_tree(folder)
+    whole.mkdir(parents=True)
+    with refused_by_name(name):
+        with UntrustedTree(whole) as tree:
+            for member in archive_members(archive):
+                member.write_to(tree)
+            top = tree.entries()
+        is_wrapped = len(top) == 1 and top[0].kind is EntryKind.FOLDER
+        (whole / top[0].path if is_wrapped else whole).rename(to)
+        remove_tree(whole)
+        with UntrustedTree(to) as tree:
+            _refuse_leaving_links(tree)
+
+
+@contextmanager
+def refused_by_name(name: str) -> Iterator[None]:
+    """Turn what is wrong with an archive into a HostError that names the archive."""
+    try:
+        yield
+    except _DAMAGED as error:
+        msg = f"`{name}` can't be unpacked: {str(error) or type(error).__name__}"
+        hint = "it is damaged, or no archive: .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst or .zip"
+        raise HostError(msg, hint=hint) from error
+    except HostError as error:
+        msg = f"`{name}` is not unpacked: {error}"
+        hint = "devices, and members and links that lead out of an archive, are refused"
+        raise HostError(msg, hint=hint) from error
+    except OSError as error:
+        if is_full(error):
+            raise
+        msg = f"`{name}` can't be unpacked: {error}"
+        raise HostError(msg, hint="it is damaged: get it again") from error
+
+
+def archive_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
+    """Yield the members of a zip or tar archive, however it is compressed."""
+    archive.seek(0)
+    start = archive.read(8)
+    archive.seek(0)
+    if start.startswith(_ZIP):
+        yield from _zip_members(archive)
+        return
+    for magic, decompressor in _COMPRESSIONS.items():
+        if start.startswith(magic):
+            archive = cast("BinaryIO", decompressor(archive))
+    yield from _tar_members(archive)
+
+
+def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
+    kinds = {
+        **dict.fromkeys(tarfile.REGULAR_TYPES, EntryKind.FILE),
+        tarfile.LNKTYPE: EntryKind.FILE,
+        tarfile.SYMTYPE: EntryKind.LINK,
+        tarfile.DIRTYPE: EntryKind.FOLDER,
+    }
+    with tarfile.open(fileobj=archive, mode="r|") as tar:
+        for info in tar:
+            path = _plain(info.name)
+            if not path:
+                continue
+            yield ArchiveMember(
+                path,
+                kinds.get(info.type, EntryKind.SPECIAL),
+                open=partial(_open_in, tar, info),
+                executable=bool(info.mode & 0o100),
+                mtime=info.mtime,
+                target=_plain(info.linkname) if info.islnk() else info.linkname,
+                is_same=info.islnk(),
+            )
+
+
+def _zip_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
+    kinds = {0: EntryKind.FILE, stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.LINK}
+    with zipfile.ZipFile(archive) as zipped:
+        for info in zipped.infolist():
+            mode = info.external_attr >> 16
+            kind = kinds.get(stat.S_IFMT(mode), EntryKind.SPECIAL)
+            kind = EntryKind.FOLDER if info.is_dir() else kind
+            yield ArchiveMember(
+                _plain(info.filename),
+                kind,
+                open=partial(zipped.open, info),
+                executable=bool(mode & 0o100),
+                target=_link_in(zipped, info) if kind is EntryKind.LINK else "",
+            )
+
+
+def _open_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    return tar.extractfile(info) or BytesIO()
+
+
+def _link_in(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    with zipped.open(info) as content:
+        return content.read(_LONGEST_LINK).decode()
+
+
+def _plain(path: str) -> str:
+    """Return a path without `.` and doubled `/`; an absolute one is refused."""
+    if path.startswith("/"):
+        msg = f"`{path}` is an absolute path"
+        raise HostError(msg)
+    return "/".join(name for name in path.split("/") if name not in ("", "."))
+
+
+def _refuse_leaving_links(tree: UntrustedTree) -> None:
+    """Refuse links that lead out of a tree, and let no link climb after it has descended.
+
+    A link `a/../b` would be above its directory if `a` were a link; it becomes `b`.
+    """
+    for entry in tree.walk():
+        if entry.kind is EntryKind.LINK:
+            target = tree.read_link(entry.path)
+            plain = posixpath.normpath(target)
+            end = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), plain))
+            if plain.startswith("/") or end == ".." or end.startswith("../"):
+                msg = f"the link `{entry.path}` leads out of it, to `{target}`"
+                raise HostError(msg)
+            if plain != target:
+                tree.create_link(entry.path, plain)

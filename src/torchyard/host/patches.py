@@ -1,0 +1,78 @@
+"""Apply patches to a source, all of each or nothing of it, and the same way on every machine."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from torchyard.errors import BuildError, HostError
+from torchyard.host.process import capture
+from torchyard.host.snapshot import normalise
+
+_APPLY = ("git", "apply", "--whitespace=nowarn")
+_FAILED = re.compile(r"error: patch failed: (.*):(\d+)$", re.MULTILINE)
+_ERROR = re.compile(r"error: (.*)$", re.MULTILINE)
+_FILE = re.compile(r"^\+\+\+ (?:[^/\s]*/)?([^\t\n]*)")
+_HUNK = re.compile(r"^@@ -(\d+)")
+
+
+def apply_patches(texts: Mapping[str, str], series: Iterable[str], folder: Path) -> None:
+    """Apply the patches of a series, in its order."""
+    for name in series:
+        _apply_patch(name, texts[name], folder)
+    normalise(folder)
+
+
+def _apply_patch(name: str, text: str, folder: Path) -> None:
+    """Apply a patch as `git apply` does: without fuzz, paths without their first directory."""
+    with NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        try:
+            _apply(folder, file.name)
+        except HostError as error:
+            if not _ERROR.search(str(error)):  # there is no git, for one
+                raise
+            msg = f"the patch `{name}` does not apply: {_reason(str(error), text)}"
+            hint = "make it anew from this source, with `git diff`, or leave it out"
+            if _is_applied(folder, file.name):
+                msg = f"the patch `{name}` does not apply: the source has this change already"
+                hint = "leave it out of `patches`"
+            raise BuildError(msg, hint=hint) from error
+
+
+def _apply(folder: Path, *words: str) -> None:
+    """Run `git apply` as if there were no repository around the directory, and no settings."""
+    env = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C",
+        "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    capture([*_APPLY, *words], cwd=folder, env=env)
+
+
+def _is_applied(folder: Path, file: str) -> bool:
+    try:
+        _apply(folder, "--check", "--reverse", file)
+    except HostError:
+        return False
+    return True
+
+
+def _reason(said: str, text: str) -> str:
+    """Return why git does not apply a patch: the first hunk that fails, or what git says."""
+    found = _FAILED.search(said)
+    if found is None:
+        return "; ".join(_ERROR.findall(said))
+    path, line = found.groups()
+    here = ""
+    for number, written in enumerate(text.splitlines(), start=1):
+        if named := _FILE.match(written):
+            here = named[1]
+        hunk = _HUNK.match(written)
+        if hunk and hunk[1] == line and here == path:
+            return f"{path} has not the lines of its hunk `{written}` (line {number} of the patch)"
+    return f"{path} has not the lines of its hunk for line {line}"
