@@ -10,6 +10,7 @@ import sys
 import tempfile
 import zipfile
 from contextlib import suppress
+from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from zlib import crc32
@@ -17,9 +18,12 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.examples import examples
 from tests.libraries import Built, build, compile_library, run
 
+from torchyard.checks.check import apply_rules
+from torchyard.checks.policy import CheckPolicy
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import python_name
 from torchyard.package.assemble.assembled import Assembled
@@ -27,6 +31,7 @@ from torchyard.package.assemble.collect import collect
 from torchyard.package.assemble.prepare import dynamic_files
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import find_vendored
+from torchyard.package.contents import Contents
 from torchyard.package.elf.edit import Rewrite, rewrite, strip
 from torchyard.package.elf.file import (
     read_elf,
@@ -36,7 +41,9 @@ from torchyard.package.elf.file import (
     symbols,
 )
 from torchyard.package.libtorch.assemble import assemble_libtorch
+from torchyard.package.libtorch.write import ZipLabel
 from torchyard.package.policy import policy_for
+from torchyard.package.read import read_package
 from torchyard.package.wheel.assemble import assemble_wheel
 from torchyard.package.zip.writer import Member, writing
 
@@ -73,14 +80,14 @@ def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
     )
 
 
-def make_libtorch(built: Built, place: Path) -> Assembled:
+def make_libtorch(built: Built, place: Path, kind: str = "libtorch") -> Assembled:
+    label = ZipLabel("tinytorch", "1.2.0+cpu", "linux-x86_64", kind)
     return assemble_libtorch(
+        label,
         install=built.install,
-        vendor=built.vendor,
+        vendor=built.vendor if label.has_deps else None,
         scratch=place / "scratch",
         out=place / "out",
-        name="tinytorch",
-        version="1.2.0+cpu",
         compute="cpu",
         git_hash="c0ffee",
         order=make_order(place),
@@ -473,6 +480,24 @@ def test_libtorch_works_where_it_is_unpacked(built: Built, tmp_path: Path) -> No
     search = f"-Wl,-rpath,{moved / 'lib'}"
     run("gcc", tmp_path / "user.c", moved / "lib/libtiny.so", search, "-o", tmp_path / "user")
     assert subprocess.run([tmp_path / "user"], check=False, env={}).returncode == 42
+
+
+def test_libtorch_without_its_dependencies(built: Built, tmp_path: Path) -> None:
+    full = read_package(make_libtorch(built, tmp_path / "full").package)
+    made = make_libtorch(built, tmp_path, "libtorch-shared-without-deps").package
+    assert made.name == "libtinytorch-shared-without-deps-1.2.0+cpu.zip"
+    bare = read_package(made)
+    vendored = {name for name in full.files if name not in bare.files}
+    assert vendored
+    assert all(name.startswith("libtinytorch/lib/") for name in vendored)
+    assert bare.files.keys() < full.files.keys()
+
+    def missing(contents: Contents) -> list[str]:
+        (checked,) = apply_rules([contents], CheckPolicy(), date(2026, 11, 16))
+        return [one.what for one in checked.findings if one.rule == "linking-unresolved"]
+
+    assert missing(bare) == []
+    assert missing(replace(bare, file_name="libtinytorch-shared-with-deps-1.2.0+cpu.zip"))
 
 
 # ------------------------------------------------------------------------------------- archive

@@ -21,6 +21,7 @@ from torchyard.model.step import Setting
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.libtorch.assemble import assemble_libtorch
+from torchyard.package.libtorch.write import ZipLabel
 from torchyard.package.wheel.assemble import assemble_wheel
 from torchyard.package.wheel.name import WheelTags
 from torchyard.package.wheel.write import write_wheel
@@ -187,12 +188,11 @@ def make_wheel(built: Built, place: Path, compute: str) -> Path:
 
 def make_libtorch(built: Built, place: Path) -> Path:
     return assemble_libtorch(
+        ZipLabel("tinytorch", "1.2.0+cpu", "linux-x86_64"),
         install=built.core / "install",
         vendor=built.core / "vendor",
         scratch=place / "scratch",
         out=place / "out",
-        name="tinytorch",
-        version="1.2.0+cpu",
         compute="cpu",
         git_hash=COMMIT,
         order=make_order(place, "cpu", "any", "libtorch"),

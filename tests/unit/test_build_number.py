@@ -15,7 +15,7 @@ from torchyard.index.libtorch.listing import listing_pages
 from torchyard.model.recipe import Stage
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
 from torchyard.package.libtorch.format import LibtorchFormat, zip_build, zip_without_build
-from torchyard.package.libtorch.write import libtorch_name
+from torchyard.package.libtorch.write import ZipLabel
 from torchyard.package.wheel.name import wheel_name, wheel_tags
 from torchyard.package.wheel.write import write_wheel
 
@@ -79,7 +79,8 @@ def test_a_wheel_has_a_build_tag(tmp_path: Path) -> None:
 
 
 def test_the_number_of_a_zip_is_behind_its_version() -> None:
-    assert libtorch_name("torch", "2.14.0+cpu", 3) == f"{ZIP}-3.zip"
+    label = ZipLabel("torch", "2.14.0+cpu", "linux-x86_64", number=3)
+    assert label.file_name == f"{ZIP}-3.zip"
     assert [zip_build(f"{ZIP}{end}.zip") for end in ("", "-3", "-3-debug", "-debug")] == [
         0,
         3,

@@ -21,9 +21,10 @@ from torchyard.compute.cuda.table import CudaRow
 from torchyard.compute.table import parse_compute_table
 from torchyard.errors import BuildError, CheckError, ConfigError, DataError, HostError
 from torchyard.host.files import link_or_copy, read_data
+from torchyard.index.libtorch.platform import zip_platform
 from torchyard.package.assemble.vendor import vendored_name
 from torchyard.package.elf.file import read_elf, section_names, symbols
-from torchyard.package.libtorch.write import libtorch_name, write_libtorch
+from torchyard.package.libtorch.write import ZipLabel, lacks_deps, write_libtorch
 from torchyard.package.policy import parse_layouts, policy_for
 from torchyard.package.versions import local_version, package_folder
 from torchyard.package.wheel.manylinux import parse_manylinux, true_tag
@@ -128,7 +129,28 @@ def test_names_are_those_of_the_specification() -> None:
     project, version, _, tags = parse_wheel_filename(name)
     assert (project, str(version)) == ("tiny-torch", "1.2.0+cpu")
     assert {str(tag) for tag in tags} == {"cp312-cp312-manylinux_2_28_x86_64"}
-    assert libtorch_name("torch", "2.13.0+cu130") == "libtorch-shared-with-deps-2.13.0+cu130.zip"
+
+
+@pytest.mark.parametrize(
+    ("platform", "kind", "file"),
+    [
+        ("linux-x86_64", "libtorch", "libtorch-shared-with-deps-2.13.0+cpu.zip"),
+        (
+            "linux-x86_64",
+            "libtorch-shared-without-deps",
+            "libtorch-shared-without-deps-2.13.0+cpu.zip",
+        ),
+        ("linux-aarch64", "libtorch", "libtorch-linux-aarch64-shared-with-deps-2.13.0+cpu.zip"),
+        ("windows-x86_64", "libtorch", "libtorch-win-shared-with-deps-2.13.0+cpu.zip"),
+        ("windows-arm64", "libtorch", "libtorch-win-arm64-shared-with-deps-2.13.0+cpu.zip"),
+        ("macos-arm64", "libtorch", "libtorch-macos-arm64-shared-with-deps-2.13.0+cpu.zip"),
+    ],
+)
+def test_zips_are_named_by_platform_and_kind(platform: str, kind: str, file: str) -> None:
+    label = ZipLabel("torch", "2.13.0+cpu", platform, kind)
+    assert label.file_name == file
+    assert label.has_deps != lacks_deps(file)
+    assert zip_platform(file) == platform
 
 
 # -------------------------------------------------------------------------------------- policy
@@ -522,9 +544,8 @@ def test_libtorch_says_what_it_is(tmp_path: Path) -> None:
     order = tmp_path / "torchyard-order.json"
     order.write_text("{}", encoding="utf-8")
     image, version = tmp_path / "image", "2.13.0+cpu"
-    path = write_libtorch(
-        image, tmp_path, name="torch", version=version, git_hash="c0ffee", order=order
-    )
+    label = ZipLabel("torch", version, "linux-x86_64")
+    path = write_libtorch(image, tmp_path, label, git_hash="c0ffee", order=order)
     assert path.name == "libtorch-shared-with-deps-2.13.0+cpu.zip"
     with zipfile.ZipFile(path) as archive:
         assert {name: archive.read(name) for name in archive.namelist()} == {

@@ -10,7 +10,7 @@ from tests.helpers import EXAMPLE, EXTENSION, ROOT, SMALL, config_of, fingerprin
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import Stage
-from torchyard.plan.admission import TABLES
+from torchyard.plan.admission import TABLES, admit
 from torchyard.plan.build import make_plan
 from torchyard.plan.estimate import estimate
 from torchyard.plan.select import EVERYTHING, PlanSelection
@@ -205,6 +205,18 @@ def test_a_subset_by_python_keeps_what_has_none() -> None:
     text = SMALL.replace('python = "cp312"\npackage = "wheel"', 'python = "cp312"')
     kinds = [cell.package for cell in plan_of(text, PlanSelection("pr")).cells()]
     assert kinds.count("libtorch") == 3
+
+
+def test_static_zips_are_refused_by_a_sentence() -> None:
+    text = SMALL.replace(
+        '"libtorch"]', '"libtorch-static-with-deps", "libtorch-shared-without-deps"]'
+    )
+    kinds = {cell.package for cell in plan_of(text).cells()}
+    assert kinds == {"wheel", "libtorch-shared-without-deps"}
+    cell = Cell("linux-x86_64", "cpu", "mkl", "any", "libtorch-static-with-deps")
+    absence = admit(cell, config_of(text)).absence
+    assert absence is not None
+    assert "BUILD_SHARED_LIBS=OFF" in absence.reason
 
 
 def test_an_inclusion_reaches_beyond_the_matrix() -> None:

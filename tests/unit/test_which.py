@@ -362,6 +362,15 @@ def test_names_mean_nothing_to_a_shell(torchyard: Command, tmp_path: Path) -> No
     assert shlex.split(told.commands["conda"])[-1] == "torch=2.14.0=cpu_'; touch x; '"
 
 
+def test_a_zip_that_has_what_it_needs_comes_first(torchyard: Command, tmp_path: Path) -> None:
+    names = [f"libtorch-shared-{kind}-deps-2.14.0.zip" for kind in ("with", "without")]
+    zips = [wheel("2.14.0", variant="cpu", file=file) for file in names]
+    put(tmp_path / "channel", "libtorch/torch", *zips)
+    args = ("--kind", "libtorch", "--cpu", "--json", "--platform", "linux-x86_64")
+    told = told_by(torchyard("which", tmp_path / "channel", "torch", *args).out)
+    assert told.file == names[0]
+
+
 def test_libtorch_zips_of_others_are_told_apart_by_their_names(
     torchyard: Command, tmp_path: Path
 ) -> None:

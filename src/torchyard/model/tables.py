@@ -18,6 +18,7 @@ class Platform(Value, kw_only=True):
 
     wheel_tag: str
     conda_subdir: str
+    zip: str = ""
     blas: tuple[str, ...]
 
 
@@ -49,7 +50,8 @@ class Format(Value, kw_only=True):
 class PackageKind(Value, kw_only=True):
     """A form in which a build is delivered.
 
-    If only builds for GPUs have it, `gpu_only` says what others have instead.
+    If only builds for GPUs have it, `gpu_only` says what others have instead. An `obstacle` is why
+    it can't be made.
     """
 
     title: str
@@ -57,6 +59,7 @@ class PackageKind(Value, kw_only=True):
     per_python: bool
     pinned: bool
     gpu_only: str = ""
+    obstacle: str = ""
 
 
 class Compute(Value, kw_only=True):

@@ -68,7 +68,7 @@ def outside_product(scope: Sequence[str], config: Config) -> Absence | None:
 def _ruled_out(cell: Cell, config: Config) -> str | None:
     """Return why the tables do not allow a cell, or None if they do."""
     kind = config.tables.packages[cell.package]
-    reason = impossible(cell[:3], config)
+    reason = kind.obstacle or impossible(cell[:3], config)
     if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
         reason = unreleased(cell[:3], config)
     if not reason and kind.gpu_only and not config.tables.compute[cell.compute].is_gpu:

@@ -23,6 +23,8 @@ from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary
 from torchyard.package.formats import installed_paths
+from torchyard.package.libtorch.format import is_libtorch
+from torchyard.package.libtorch.write import lacks_deps
 from torchyard.package.policy import load_layouts
 from torchyard.package.wheel.format import PREFIX
 
@@ -110,6 +112,7 @@ class Resolver:
         is_musl = any(tag.startswith("musllinux_") for tag in subject.expected.platforms)
         system = layouts.musl if is_musl else layouts.system
         self.system = (*system, *layouts.drivers, *subject.policy.system)
+        self.lacks_deps = is_libtorch(subject.contents) and lacks_deps(subject.contents.file_name)
         self.names = installed_paths(subject.contents)
         self.files = subject.contents.files
         self.binaries: dict[str, Binary] = {}
@@ -196,7 +199,9 @@ class Resolver:
         if library in self.by_name:
             return How.ELSEWHERE, self.by_name[library]
         undeclared = next(filter(None, brought), None)
-        return (How.UNDECLARED, " or ".join(undeclared.distributions)) if undeclared else _MISSING
+        if undeclared:
+            return How.UNDECLARED, " or ".join(undeclared.distributions)
+        return (How.SYSTEM, "") if self.lacks_deps else _MISSING
 
     def _followed(self, path: str) -> str:
         """Return the target of a path that is a link; it may be in another package."""

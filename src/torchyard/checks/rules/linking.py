@@ -38,7 +38,8 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     loaded: the package's own code, as torch does with `libtorch_global_deps.so`, or the import of a
     required `torch`. Of a conda package's dependencies, some are known to bring a library
     (torchyard's `conda.toml`). The files of all others are not known: unless they are checked
-    together with it, they are assumed to bring the libraries that are searched for in `lib`.
+    together with it, they are assumed to bring the libraries that are searched for in `lib`. A
+    libtorch zip whose name has `-without-deps-` leaves third-party libraries to the system.
 
     Importing the module, or starting the program, fails with "cannot open shared object file". The
     rest of the package may still work, if the module is optional.

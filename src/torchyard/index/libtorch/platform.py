@@ -6,11 +6,11 @@ from torchyard.index.entry import Entry, cell_of
 
 def zip_platform(file: str) -> str:
     """Return the platform of a libtorch zip from elsewhere; names without one are for Linux."""
-    for platform in load_tables().platforms:
-        if platform in file:
+    platforms = load_tables().platforms
+    for platform in sorted(platforms, key=lambda name: len(platforms[name].zip), reverse=True):
+        word = platforms[platform].zip
+        if platform in file or (word and f"-{word}-" in file):
             return platform
-    if "-win-" in file:
-        return "windows-x86_64"
     return "macos-x86_64" if "-macos-" in file else "linux-x86_64"
 
 

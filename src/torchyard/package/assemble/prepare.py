@@ -51,11 +51,12 @@ def empty_place(scratch: Path) -> PackingPlace:
     return place
 
 
-def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path) -> Prepared:
-    """Prepare the files of a package, with the vendored libraries that they need."""
+def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path | None) -> Prepared:
+    """Prepare the files of a package, with the vendored libraries that they need, if it has any."""
     place = empty_place(scratch)
     files = dynamic_files(place.root, copy_tree(source, place.root))
-    return finish(place, files, policy, bring=find_vendored(files, (vendor,), policy))
+    bring = find_vendored(files, (vendor,), policy) if vendor else ()
+    return finish(place, files, policy, bring=bring)
 
 
 def copy_tree(source: Path, place: Path) -> list[Path]:

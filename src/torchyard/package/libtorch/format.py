@@ -100,17 +100,22 @@ class LibtorchFormat:
 
         facts = build.spec.task.facts
         core = build.inputs / Stage.CORE
-        made = assemble_libtorch(
-            install=core / "install",
-            vendor=core / "vendor",
-            scratch=build.scratch,
-            out=build.out,
+        label = write.ZipLabel(
             name=facts["name"],
             version=local_version(facts["version"], facts["compute"]),
+            platform=facts["platform"],
+            kind=facts["kind"],
+            number=build.number,
+        )
+        made = assemble_libtorch(
+            label,
+            install=core / "install",
+            vendor=core / "vendor" if label.has_deps else None,
+            scratch=build.scratch,
+            out=build.out,
             compute=facts["compute"],
             git_hash=build.commit,
             order=build.carried,
-            number=build.number,
         )
         return made.files
 

@@ -1,35 +1,64 @@
 """Writing the zip for C++: the core with all that it needs, without Python."""
 
 from pathlib import Path
+from typing import NamedTuple
 
+from torchyard.config.tables import load_tables
 from torchyard.package.versions import parse_version
 from torchyard.package.zip.writer import Member, members_of, writing
 
 NAME = "zip"
 
 
-def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
-    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path, number: int = 0
-) -> Path:
+_WITH_DEPS = "shared-with-deps"
+_WITHOUT_DEPS = "-without-deps"
+_KIND = "libtorch"
+"""The kind of package in `data/packages.toml` whose zip has all that it needs."""
+
+
+class ZipLabel(NamedTuple):
+    """What the name of a zip says: project, version, platform, kind, and build number."""
+
+    name: str
+    version: str
+    platform: str
+    kind: str = _KIND
+    number: int = 0
+
+    @property
+    def has_deps(self) -> bool:
+        """Whether the zip has the third-party libraries that it needs."""
+        return not self.kind.endswith(_WITHOUT_DEPS)
+
+    @property
+    def file_name(self) -> str:
+        """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`.
+
+        A build number that is not 0 comes last, after a `-`.
+        """
+        system = load_tables().platforms[self.platform].zip
+        kind = self.kind.removeprefix(f"{_KIND}-") if self.kind != _KIND else _WITH_DEPS
+        build = str(self.number or "")
+        words = (f"lib{self.name}", system, kind, str(parse_version(self.version)), build)
+        return f"{'-'.join(filter(None, words))}.zip"
+
+
+def lacks_deps(file_name: str) -> bool:
+    """Return whether a zip has none of the third-party libraries that it needs, by its name."""
+    return f"{_WITHOUT_DEPS}-" in file_name
+
+
+def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, order: Path) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
     All of it is below one folder, `libtorch` for torch, which says what it was built from.
     """
-    top = f"lib{name}/"
+    top = f"lib{label.name}/"
     members = members_of(image, top)
-    members.append(Member(f"{top}build-version", f"{version}\n".encode()))
+    members.append(Member(f"{top}build-version", f"{label.version}\n".encode()))
     members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
     members.append(Member(top + order.name, order.read_bytes()))
-    path = out / libtorch_name(name, version, number)
+    path = out / label.file_name
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))
     return path
-
-
-def libtorch_name(name: str, version: str, number: int = 0) -> str:
-    """Return the name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`.
-
-    A build number that is not 0 comes last, after a `-`.
-    """
-    build = f"-{number}" if number else ""
-    return f"lib{name}-shared-with-deps-{parse_version(version)}{build}.zip"

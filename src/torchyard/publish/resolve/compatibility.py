@@ -21,6 +21,7 @@ from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
 from torchyard.package.libtorch.format import zip_build
+from torchyard.package.libtorch.write import lacks_deps
 from torchyard.package.wheel.compatible_tags import python_tags, runs_on
 from torchyard.package.wheel.name import wheel_build
 
@@ -109,13 +110,14 @@ class Fitter:
     def _label(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | int:
         """Return why a file's tags do not fit, or how well they do, whatever its compute.
 
-        Without a judge of its own, a section's files have to fit the platform.
+        Without a judge of its own, a section's files have to fit the platform. Zips that have all
+        that they need come before those that have not.
         """
         if section.NAME == SimpleSection.NAME:
             return self._python_range(entry) or self._wheel(entry.file)
         if section.NAME == CondaSection.NAME:
             return self._conda(subdir, entry)
-        return self._platform(section, subdir, entry) or 0
+        return self._platform(section, subdir, entry) or -lacks_deps(entry.file)
 
     def _python_range(self, entry: Entry) -> Misfit | None:
         try:
