@@ -111,10 +111,11 @@ def load(session: nox.Session) -> None:
 
 @nox.session
 def pins(session: nox.Session) -> None:
-    """Write the hashes of the build requirements in data/starter.toml to their lock."""
+    """Write the hashes of the build requirements in data/builds.toml to their lock."""
     session.install("uv")
     data = Path("src/torchyard/data")
-    wanted = tomllib.loads((data / "starter.toml").read_text(encoding="utf-8"))["requires"]
+    rows = tomllib.loads((data / "builds.toml").read_text(encoding="utf-8"))
+    wanted = sorted({pin for row in rows.values() for pin in row["requires"]})
     source = Path(session.create_tmp(), "backend.in")
     source.write_text("".join(f"{pin}\n" for pin in wanted), encoding="utf-8")
     session.run(

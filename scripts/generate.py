@@ -232,6 +232,11 @@ def tables() -> str:
         for name, tree in known.trees.items()
     )
     parts += ["## Trees\n", table(("tree", "what", "settings"), rows)]
+    rows = (
+        (f"{name} and later", row.backend, " ".join(f"`{pin}`" for pin in row.requires))
+        for name, row in known.builds.items()
+    )
+    parts += ["## Builds\n", table(("torch", "backend", "requirements"), rows)]
     return "\n".join(parts)
 
 

@@ -83,7 +83,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         steps=steps,
         sandbox=_sandbox(spec.sandbox, toolchain, problems),
         toolchain=_toolchain(spec.toolchain),
-        build=_build(spec.build, problems, tables),
+        build=_build(spec.build, project, problems, tables),
         conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, problems),
@@ -294,8 +294,8 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
     )
 
 
-def _build(spec: BuildSpec, problems: Problems, tables: Tables) -> Build:
-    for index, requirement in enumerate(spec.requires):
+def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
+    for index, requirement in enumerate(spec.requires or ()):
         if not is_pinned(requirement):
             what = f"`{requirement}` is not pinned"
             hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
@@ -305,12 +305,16 @@ def _build(spec: BuildSpec, problems: Problems, tables: Tables) -> Build:
     if spec.tree is not None and spec.tree not in tables.trees:
         hint = did_you_mean(spec.tree, tables.trees)
         problems.add(("build", "tree"), f"there is no kind of tree `{spec.tree}`", hint)
-    requires = tuple(sorted(spec.requires))
+    release = project.release or own_release(project.version)
+    preset = None if spec.tree is None else tables.preset_for(release)
+    row = Build() if preset is None else tables.builds[preset]
+    requires = row.requires if spec.requires is None else spec.requires
     return Build(
-        backend=spec.backend,
-        requires=requires,
+        backend=spec.backend or row.backend,
+        requires=tuple(sorted(requires)),
         prepare=tuple(spec.prepare),
         tree=spec.tree,
+        preset=preset,
         linalg=spec.linalg,
     )
 

@@ -16,7 +16,7 @@ from torchyard.config.positions import Path
 from torchyard.config.spec import RowsSpec, TablesSpec
 from torchyard.config.tables import table_problems
 from torchyard.errors import ConfigError
-from torchyard.model.tables import Compute, Python, Release, SourceTree, Tables
+from torchyard.model.tables import BuildPreset, Compute, Python, Release, SourceTree, Tables
 from torchyard.model.values import Value
 
 Row = TypeVar("Row", bound=Value)
@@ -32,6 +32,7 @@ def merge_tables(spec: TablesSpec, problems: Problems, shipped: Tables) -> Table
         releases=reader.rows(("tables", "releases"), spec.releases, shipped.releases, Release),
         pythons=reader.rows(("tables", "pythons"), spec.pythons, shipped.pythons, Python),
         trees=reader.rows(("tables", "trees"), spec.trees, shipped.trees, SourceTree),
+        builds=reader.rows(("tables", "builds"), spec.builds, shipped.builds, BuildPreset),
         compute=reader.computes(spec.compute, shipped.compute),
     )
     if not problems.found:

@@ -267,21 +267,25 @@ class BuildSpec(Value, kw_only=True):
     """How the project's own build is driven (recipe pytorch)."""
 
     backend: Annotated[
-        Literal["setup.py", "scikit-build-core"],
-        Meta(description="Build backend, which runs CMake and makes the wheels."),
-    ] = "setup.py"
+        Literal["setup.py", "scikit-build-core"] | None,
+        Meta(
+            description="Build backend, which runs CMake and makes the wheels; default: with "
+            "`tree`, that of the torch release, else `setup.py`."
+        ),
+    ] = None
     requires: Annotated[
-        list[str],
+        list[str] | None,
         Meta(
             description="Build requirements, each pinned: `cmake==3.31.10`; with "
-            "` --hash=sha256:…` its files are verified."
+            "` --hash=sha256:…` its files are verified. Default: with `tree`, those of the release."
         ),
-    ] = field(default_factory=list)
+    ] = None
     tree: Annotated[
         str | None,
         Meta(
             description="Kind of tree, whose usual settings are taken: a row of `data/trees.toml`, "
-            "such as `debian` or `minimal`."
+            "such as `full`, `debian` or `minimal`; with the row of `data/builds.toml` for the "
+            "torch release."
         ),
     ] = None
     prepare: Annotated[
@@ -404,6 +408,13 @@ class TablesSpec(Value, kw_only=True):
     ] = field(default_factory=dict)
     trees: Annotated[
         RowsSpec, Meta(description="Kinds of trees: `title`, and the `cmake` and `env` they need.")
+    ] = field(default_factory=dict)
+    builds: Annotated[
+        RowsSpec,
+        Meta(
+            description="How trees are built from a torch release on: `backend`, and the pinned "
+            "requirements that it `requires`."
+        ),
     ] = field(default_factory=dict)
 
 

@@ -1,12 +1,10 @@
 """Writes a first `torchyard.toml`: small, commented and valid."""
 
-import tomllib
 from collections.abc import Sequence
 
 import msgspec
 
 from torchyard.config.recipes import known_recipes
-from torchyard.host.files import read_data
 from torchyard.model.config import own_release
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
@@ -50,17 +48,17 @@ def starter(answers: Answers, tables: Tables) -> str:
         release=release if _needs_release(answers) else "",
         pr_python=answers.python[-1],
         compiling=recipe.compiling,
-        toolchain=_toolchain() if recipe.provisioned else "",
+        toolchain=_toolchain(answers, tables) if recipe.provisioned else "",
         steps="" if recipe.provisioned else _STEPS,
     )
 
 
-def _toolchain() -> str:
-    """Return the tables that the steps of a provisioned recipe need."""
-    requires = msgspec.convert(tomllib.loads(read_data("starter.toml")), dict[str, list[str]])
-    return _TOOLCHAIN.format(
-        requires="".join(f"  {_quoted(pin)},\n" for pin in requires["requires"])
-    )
+def _toolchain(answers: Answers, tables: Tables) -> str:
+    """Return the tables that the steps of a provisioned recipe need, as torch's releases do."""
+    release = tables.preset_for(own_release(answers.version)) or next(iter(tables.builds))
+    row = tables.builds[release]
+    requires = "".join(f"  {_quoted(pin)},\n" for pin in row.requires)
+    return _TOOLCHAIN.format(backend=_quoted(row.backend), requires=requires)
 
 
 def _quoted(text: str) -> str:
@@ -109,10 +107,10 @@ _TOOLCHAIN = """
 [toolchain]
 compiler = "gcc"
 
-# How the project builds itself: "setup.py", or "scikit-build-core" as PyTorch since 2.15. Its build
+# How the project builds itself: "setup.py", or "scikit-build-core" as PyTorch since 2.14. Its build
 # requirements are pinned, with all that they need.
 [build]
-backend = "setup.py"
+backend = {backend}
 requires = [
 {requires}]
 """

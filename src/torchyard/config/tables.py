@@ -18,6 +18,7 @@ from torchyard.host.files import read_data
 from torchyard.model.config import own_release
 from torchyard.model.identifier import WORD, fits_identifier
 from torchyard.model.tables import (
+    BuildPreset,
     Format,
     PackageKind,
     Platform,
@@ -27,6 +28,7 @@ from torchyard.model.tables import (
     Tables,
     python_of,
 )
+from torchyard.model.toolchain import is_pinned
 from torchyard.model.values import Value
 
 Row = TypeVar("Row", bound=Value)
@@ -41,6 +43,7 @@ FILES: Mapping[str, type[Value]] = {
     "packages": PackageKind,
     "releases": Release,
     "trees": SourceTree,
+    "builds": BuildPreset,
 }
 
 
@@ -60,6 +63,7 @@ def _load_tables(computes: tuple[ComputePlatform, ...]) -> Tables:
         compute=known_computes(computes),
         releases=_load("releases", Release),
         trees=_load("trees", SourceTree),
+        builds=_load("builds", BuildPreset),
     )
     check_tables(tables)
     return tables
@@ -91,6 +95,7 @@ def table_problems(tables: Tables) -> Iterator[Problem]:
         for platform in compute.platforms:
             if platform not in tables.platforms:
                 yield ("compute", name), f"{name} names the unknown platform `{platform}`"
+    yield from _bad_releases(tables)
     yield from _unknown_names(tables)
 
 
@@ -128,8 +133,8 @@ def _unknown_columns(tables: Tables) -> Iterator[Problem]:
 
 def _bad_names(tables: Tables) -> Iterator[Problem]:
     """Yield names that cannot be part of an identifier, or that say something else than the row."""
-    for table, names in (("platforms", tables.platforms), ("packages", tables.packages)):
-        for name in names:
+    for table, rows in (("platforms", tables.platforms), ("packages", tables.packages)):
+        for name in rows:
             if not fits_identifier(name):
                 yield (table, name), f"`{name}` can't be part of an identifier"
     for name, python in tables.pythons.items():
@@ -140,9 +145,19 @@ def _bad_names(tables: Tables) -> Iterator[Problem]:
         if not WORD.fullmatch(compute):
             what = f"the compute platform `{compute}` can't stand before the `-` of an identifier"
             yield ("compute", compute), what
-    for release in tables.releases:
-        if own_release(release) != release:
-            yield ("releases", release), f"`{release}` is not a torch release, such as 2.14"
+
+
+def _bad_releases(tables: Tables) -> Iterator[Problem]:
+    """Yield rows that are not of a torch release, or whose requirements could change."""
+    for table, releases in (("releases", tables.releases), ("builds", tables.builds)):
+        for name in releases:
+            if own_release(name) != name:
+                yield (table, name), f"`{name}` is not a torch release, such as 2.14"
+    for name, build in tables.builds.items():
+        for requirement in build.requires:
+            if not is_pinned(requirement):
+                what = f"the builds from {name} on require `{requirement}`, which is not pinned"
+                yield ("builds", name, "requires"), what
 
 
 def dump(rows: Mapping[str, object], header: str) -> str:

@@ -6,7 +6,9 @@ The code defines what a platform or a package kind is; which ones exist is data.
 import re
 
 from torchyard.model.recipe import Dimension, Recipe
+from torchyard.model.toolchain import Backend
 from torchyard.model.values import Value
+from torchyard.model.version import version_numbers
 
 TORCH_PREFIX = "torch"
 """A torch release as the variant of an extension's cell: `torch2.13`."""
@@ -97,6 +99,13 @@ class SourceTree(Value, kw_only=True):
     env: dict[str, str] = {}
 
 
+class BuildPreset(Value, kw_only=True):
+    """How trees of torch are built, from a release on."""
+
+    backend: Backend
+    requires: tuple[str, ...] = ()
+
+
 class Tables(Value, kw_only=True):
     """All tables together, as planning needs them."""
 
@@ -107,6 +116,7 @@ class Tables(Value, kw_only=True):
     compute: dict[str, Compute]
     releases: dict[str, Release]
     trees: dict[str, SourceTree] = {}
+    builds: dict[str, BuildPreset] = {}
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Return all possible values of each dimension of a recipe."""
@@ -120,6 +130,11 @@ class Tables(Value, kw_only=True):
             Dimension.PACKAGE: tuple(packages),
         }
         return {dimension: values[dimension] for dimension in recipe.dimensions}
+
+    def preset_for(self, release: str) -> str | None:
+        """Return the row of `builds` for a torch release; None if it is older than all of them."""
+        known = (name for name in self.builds if version_numbers(name) <= version_numbers(release))
+        return max(known, key=version_numbers, default=None)
 
     @property
     def blas(self) -> tuple[str, ...]:

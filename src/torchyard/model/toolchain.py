@@ -60,10 +60,14 @@ Libraries = Literal["bundled", "channel"]
 
 
 class Build(Value, kw_only=True):
-    """One `[build]` table: how the project's own build is driven."""
+    """One `[build]` table: how the project's own build is driven.
+
+    `preset` is the row of the table of builds that the file's kind of tree is built by.
+    """
 
     backend: Backend = "setup.py"
     requires: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     tree: str | None = None
+    preset: str | None = None
     linalg: str | None = None

@@ -137,6 +137,7 @@ def _own_rows(config: Config, cell: Cell) -> Iterator[Ingredient]:
     """Yield the rows of the file's own tables that a cell needs."""
     release = release_name(config, cell.variant) or ""
     rows = {"compute": cell.compute, "releases": release, "pythons": cell.python}
+    rows |= {"trees": config.build.tree or "", "builds": config.build.preset or ""}
     for table, name in rows.items():
         origin = config.row_origin(table, name)
         if origin:

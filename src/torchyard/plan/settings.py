@@ -139,8 +139,8 @@ class SettingsMaker:
         build, origin = self.config.build, self.config.origin
         draft.set("toolchain", wishes, origin("toolchain"))
         draft.set("identity", toolchain.parts_of(*head), Origin("this machine"))
-        draft.set("backend", build.backend, origin("build.backend"))
-        draft.set("requires", build.requires, origin("build.requires"))
+        draft.set("backend", build.backend, self._build_origin("backend"))
+        draft.set("requires", build.requires, self._build_origin("requires"))
         if build.tree is not None:
             draft.set_tree(build.tree)
         if build.prepare:
@@ -150,6 +150,13 @@ class SettingsMaker:
         if toolchain.cache is not None:
             bound = is_release_bound(self.config, head)
             draft.set("cache", not bound, origin("channel" if bound else "toolchain.cache"))
+
+    def _build_origin(self, key: str) -> Origin:
+        """Return the line that sets a key of [build], or else the row that has its value."""
+        config, preset = self.config, self.config.build.preset
+        if preset is None or f"build.{key}" in config.origins:
+            return config.origin(f"build.{key}")
+        return config.row_origin("builds", preset, key) or Origin(f"data/builds.toml: {preset}")
 
     def _set_packaging(
         self, draft: "_Draft", form: str, platform: str, compute: str, variant: str

@@ -53,6 +53,7 @@ def own_rows(config: Config) -> list[OwnRow]:
         "pythons": tables.pythons,
         "compute": tables.compute,
         "trees": tables.trees,
+        "builds": tables.builds,
     }
     return [
         OwnRow(table, name, origin)
