@@ -6,9 +6,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from torchyard.compute.registry import compute_platforms, platform_for
+from torchyard.compute.rocm.toolkit import RocmToolkit
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
@@ -22,6 +24,7 @@ from torchyard.toolchain.cmake import (
     repoint,
     request_file_api,
 )
+from torchyard.toolchain.compilers import find_compiler
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
 from torchyard.toolchain.summary import Asked, check_bindings, check_summary
 
@@ -245,6 +248,20 @@ def test_entries_of_the_file_have_to_arrive(tmp_path: Path) -> None:
         "- CXX_FLAGS should be ``, as the file says, and is `-O2 -g`",
         "- OWN should be `x y`, as the file says; CMake was not told",
     ]
+
+
+def test_hipcc_gets_the_compiler_the_headers_and_the_openmp_of_the_table() -> None:
+    root, compiler = "/opt/rocm-7.2", find_compiler("gcc")
+    kit = RocmToolkit(version="7.2.1", digest="", root=root, clang=f"{root}/lib/llvm/bin/clang-20")
+    env = kit.variables("", compiler=compiler, archs=["gfx90a"])
+    gcc = Path(compiler.asked("-print-libgcc-file-name").strip()).parent
+    assert (gcc / "libgcc.a").is_file()
+    assert env["HIPCC_COMPILE_FLAGS_APPEND"] == f"--gcc-install-dir={gcc}"
+    assert env["HIPCC_LINK_FLAGS_APPEND"] == f"--gcc-install-dir={gcc}"
+    assert env["CPLUS_INCLUDE_PATH"] == f"{root}/include"
+    assert env["OpenMP_ROOT"] == f"{root}/lib/llvm"
+    old = msgspec.structs.replace(kit, version="5.2.3", root="/usr", clang="/usr/bin/clang-15")
+    assert "OpenMP_ROOT" not in old.variables("", compiler=compiler, archs=["gfx90a"])
 
 
 def test_architectures_of_rocm_are_in_the_cache(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Recipe `pytorch` as values: what a toolchain changes in a plan, and which steps there are."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -167,6 +169,47 @@ def test_what_another_machine_compiled_is_known_as_part_of_the_plan(stage: Stage
             order = make_job_spec(here, job)
             assert order.anywhere == planned.fingerprint
             assert (job.fingerprint == planned.fingerprint) is (stage is Stage.SOURCE)
+
+
+HIPIFY = "translate the source by tools/amd_build/build_amd.py"
+
+
+def rocm_core() -> JobSpec:
+    parts = PARTS | {"compute/rocm7.2": "rocm 7.2 sha256:3"}
+    plan = plan_with(parts, TOOLED.replace('"cu130"', '"rocm7.2"'))
+    assert HIPIFY not in titles(steps_of(order_in(plan, Stage.CORE, "cpu-openblas")))
+    return order_in(plan, Stage.CORE, "rocm7.2-openblas")
+
+
+def test_rocm_cores_are_translated_before_they_are_configured() -> None:
+    order = rocm_core()
+    names = titles(steps_of(order))
+    assert names.index("lay the source out") < names.index(HIPIFY) < names.index("configure")
+    settings = order.task.settings
+    assert settings["translate"] == "tools/amd_build/build_amd.py"
+    assert settings["toolkit_env"] == TABLES.compute["rocm7.2"].env != {}
+    assert TABLES.compute["rocm5.2"].env == {}, "its clang does not know --gcc-install-dir"
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_a_fake_hipify_has_run_when_cmake_is_called(tmp_path: Path, *, has_script: bool) -> None:
+    """There is no ROCm here: a fake script leaves a file, and a fake setup.py looks for it."""
+    tree, program = tmp_path / "build", tmp_path / "env/bin/python"
+    (tree / "tools/amd_build").mkdir(parents=True)
+    if has_script:
+        script = "from pathlib import Path\n\nPath('translated').touch()\n"
+        (tree / "tools/amd_build/build_amd.py").write_text(script)
+    (tree / "setup.py").write_text(
+        "import sys\nfrom pathlib import Path\n\nprint(Path('translated').exists(), sys.argv[1:])\n"
+    )
+    program.parent.mkdir(parents=True)
+    program.symlink_to(sys.executable)
+    said = ""
+    for step in steps_of(rocm_core()):
+        if step.title in (HIPIFY, "configure"):
+            argv = [word.replace("{work}", str(tmp_path)) for word in step.run]
+            said = subprocess.run(argv, cwd=tree, check=True, capture_output=True, text=True).stdout
+    assert said == f"{has_script} ['build', '--cmake-only']\n"
 
 
 def test_the_steps_of_a_core() -> None:

@@ -24,8 +24,9 @@ def test_round_trip(name: str) -> None:
 def test_round_trip_of_compute_tables(platform: ComputePlatform) -> None:
     text = read_data(f"compute/{platform.name}.toml")
     table = platform.table()
-    libraries = {"libraries": table.libraries} if table.libraries else {}
-    assert dump({**table.rows, **libraries}, header_of(text)) == text
+    more = {"libraries": table.libraries, "builds": table.builds}
+    sections = {name: rows for name, rows in more.items() if rows}
+    assert dump({**table.rows, **sections}, header_of(text)) == text
 
 
 def test_upstream_facts() -> None:

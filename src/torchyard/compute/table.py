@@ -1,7 +1,8 @@
 """The table of a compute platform, `data/compute/NAME.toml`: its versions and its libraries.
 
 A section for each value of the dimension `compute`, then sections `[libraries.…]`: the wheels that
-contain its libraries, and the libraries of its driver.
+contain its libraries, and the libraries of its driver; and sections `[builds.…]`: how PyTorch's
+tree is built for it.
 """
 
 import re
@@ -70,6 +71,18 @@ class LibraryRules(Value, kw_only=True):
     wheels: tuple[WheelRow, ...] = ()
 
 
+class BuildRules(Value, kw_only=True):
+    """How PyTorch's tree is built for some computes, whose globs are `names`.
+
+    `translate` is a script of the tree that is run before CMake, if the tree has it. In `env`,
+    `{root}` and `{llvm}` are folders of the toolkit, and `{gcc}` is the host compiler's own.
+    """
+
+    names: tuple[str, ...]
+    translate: str = ""
+    env: dict[str, str] = {}
+
+
 Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)
 
 
@@ -79,6 +92,12 @@ class ComputeTable(NamedTuple, Generic[Row_co]):
     rows: Mapping[str, Row_co]
     libraries: Mapping[str, LibraryRules]
     source: str
+    builds: Mapping[str, BuildRules] = {}
+
+    def build_of(self, compute: str) -> BuildRules:
+        """Return how the tree is built for a compute."""
+        found = (rules for rules in self.builds.values() if any_match(compute, rules.names))
+        return next(found, BuildRules(names=()))
 
 
 def load_compute_table(name: str, kind: type[Row_co]) -> ComputeTable[Row_co]:
@@ -92,6 +111,7 @@ def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTa
     try:
         raw = tomllib.loads(text)
         libraries = msgspec.convert(raw.pop("libraries", {}), dict[str, LibraryRules])
+        builds = msgspec.convert(raw.pop("builds", {}), dict[str, BuildRules])
         rows = msgspec.convert(raw, dict[str, kind])  # type: ignore[valid-type]
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         msg = f"the table {source} is malformed: {error}"
@@ -99,7 +119,7 @@ def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTa
     for problem in _bad_libraries(libraries):
         msg = f"the table {source} {problem}"
         raise DataError(msg)
-    return ComputeTable(rows, libraries, source)
+    return ComputeTable(rows, libraries, source, builds)
 
 
 def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:

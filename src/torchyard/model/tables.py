@@ -70,7 +70,8 @@ class Compute(Value, kw_only=True):
     `platform` is the compute platform's name, `source` the table that the row comes from. With
     `has_origin`, `[toolchain]` sets where its toolkit comes from. One that is not `pinned` needs
     no row in a torch release: every release has it. `compilers` are the newest host compilers that
-    its toolkit takes, by kind.
+    its toolkit takes, by kind. `translate` is a script of PyTorch's tree that is run before CMake,
+    and `env` has variables of its toolkit, with folders yet to be filled in.
     """
 
     platform: str
@@ -82,6 +83,8 @@ class Compute(Value, kw_only=True):
     has_origin: bool = False
     is_gpu: bool = True
     compilers: dict[str, str] = {}
+    translate: str = ""
+    env: dict[str, str] = {}
 
 
 class Release(Value, kw_only=True):

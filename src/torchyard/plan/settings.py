@@ -143,6 +143,10 @@ class SettingsMaker:
         draft.set("requires", build.requires, self._build_origin("requires"))
         if build.tree is not None:
             draft.set_tree(build.tree)
+        if row.translate:
+            draft.set("translate", row.translate, Origin(row.source))
+        if row.env:
+            draft.set("toolkit_env", row.env, Origin(row.source))
         if build.prepare:
             draft.set("prepare", build.prepare, origin("build.prepare"))
         if build.linalg is not None and row.pinned:

@@ -76,6 +76,7 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
     return (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
+        *_translation(task),
         _line("check-version --order {order}", "compare the tree's version"),
         _line("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
@@ -112,6 +113,15 @@ def _lay_out(order: JobSpec) -> str:
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {quote(commit)} > .git/HEAD"]
     return "\n".join(lines)
+
+
+def _translation(task: Task) -> tuple[Step, ...]:
+    """Return a step that runs the tree's own script for a compute platform: hipify, for ROCm."""
+    script = quote(task.text("translate"))
+    if "translate" not in task.settings:
+        return ()
+    line = f"if test -e {script}; then {_PYTHON} {script}; else echo there is no {script}; fi"
+    return (Step(run=(*SHELL, line), name=f"translate the source by {script}"),)
 
 
 def _definitions(task: Task) -> tuple[Step, ...]:

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from torchyard.compute.platform import ComputePlatform, MachineFact, Support
-from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit, load_compute_table
+from torchyard.compute.rocm.table import rocm_table
+from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
 from torchyard.errors import HostError
 from torchyard.host.files import join, read_text
+from torchyard.model.tables import Compute
 from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
@@ -39,11 +42,16 @@ class Rocm(ComputePlatform):
     )
 
     def table(self) -> ComputeTable[ComputeRow]:
-        return _table()
+        return rocm_table()
 
     def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
         for compute, row in rows.items():
             yield from bad_toolkit(compute, f"rocm{row.version}", row, self.arch)
+
+    def compute_of(self, row: ComputeRow, source: str) -> Compute:
+        rules = rocm_table().build_of(f"rocm{row.version}")
+        plain = super().compute_of(row, source)
+        return msgspec.structs.replace(plain, translate=rules.translate, env=rules.env)
 
     def version(self, compute: str) -> str:
         return compute.removeprefix("rocm")
@@ -78,11 +86,6 @@ def rocm_version(root: str = "/") -> str:
     with suppress(HostError):
         return read_text(join(root, "opt/rocm/.info/version")).strip().partition("-")[0]
     return ""
-
-
-@cache
-def _table() -> ComputeTable[ComputeRow]:
-    return load_compute_table("rocm", ComputeRow)
 
 
 platform: ComputePlatform = Rocm()

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from torchyard.compute.rocm.table import rocm_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
 from torchyard.model.values import Value
@@ -56,7 +57,7 @@ class RocmToolkit(Value, kw_only=True):
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
         """Return the variables that steps need to use it."""
-        env = {
+        env = self._table_variables(compiler) | {
             "HIP_PLATFORM": "amd",
             "HIP_PATH": self.root,
             "ROCM_PATH": self.root,
@@ -66,6 +67,18 @@ class RocmToolkit(Value, kw_only=True):
         if self.root == "/usr":  # searched by compilers by default
             return env
         return env | search(self.root) | {"PATH": f"{self.root}/bin"}
+
+    def _table_variables(self, compiler: Compiler) -> dict[str, str]:
+        """Return the variables of the table, with the folders of this machine."""
+        given = rocm_table().build_of(f"rocm{self.release}").env
+        if not given:
+            return {}
+        folders = {
+            "root": self.root,
+            "llvm": str(Path(self.clang).parent.parent),
+            "gcc": str(Path(compiler.asked("-print-libgcc-file-name").strip()).parent),
+        }
+        return {name: value.format(**folders) for name, value in given.items()}
 
 
 def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
