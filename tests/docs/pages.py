@@ -78,7 +78,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "*": "needs wheels of 731 MB; tests/integration/test_check_real.py"
     },
     "docs/guides/build-in-a-root.md": {
-        "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one"
+        "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one",
+        "tar *": "needs that root; tests/integration/test_root_images.py packs a small one",
+        "skopeo *": "needs a registry; tests/unit/test_root_image.py writes such a directory",
     },
     "docs/guides/build-on-a-farm.md": {"torchyard farm worker /srv/work *": _MACHINES},
     "docs/guides/nightlies.md": {"*": _SCHEDULED},

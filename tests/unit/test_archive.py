@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.made_tar import member, tar_of
 from tests.web import FileServer
 
 from torchyard.errors import HostError
@@ -20,23 +21,6 @@ from torchyard.host.snapshot import EPOCH, unpack_archive
 from torchyard.host.zstd import compress
 
 FILES = {"torch-1/setup.py": b"import torch\n", "torch-1/bin/run": b"#!/bin/sh\n"}
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-def tar_of(*members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes]) -> bytes:
-    """Return a tar archive; what is given without bytes has none."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        for one in members:
-            info, content = one if isinstance(one, tuple) else (one, b"")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return made.getvalue()
 
 
 def release(files: dict[str, bytes] = FILES) -> bytes:

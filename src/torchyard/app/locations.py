@@ -32,6 +32,11 @@ def home_directory(file: str) -> str:
     return join(dirname(absolute(file)), HOME)
 
 
+def work_directory(file: str) -> str:
+    """Return the directory that jobs have theirs in, unless another one is asked for."""
+    return join(home_directory(file), "work")
+
+
 def open_store(
     url: str | None, file: str, config: Config | None = None, *, make: bool = True
 ) -> Store:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from torchyard.app.locations import absolute, home_directory
+from torchyard.app.locations import absolute, work_directory
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.model.config import Config, Sandbox, SandboxKind
@@ -40,12 +40,11 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
     kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
     kind = kinds.get(sandbox, order.sandbox.kind)
     base = Path(absolute(file)).parent
-    root = order.sandbox.root and str(base / order.sandbox.root)
     readable = tuple(str(base / path) for path in order.sandbox.readable)
     return Conditions(
-        work=Path(absolute(work or f"{home_directory(file)}/work")),
+        work=Path(absolute(work or work_directory(file))),
         file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=root, readable=readable),
+        sandbox=Sandbox(kind=kind, root=order.sandbox.root, readable=readable),
         demanded=demanded_sandbox(),
     )
 

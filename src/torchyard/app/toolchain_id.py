@@ -14,19 +14,21 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         return config
     from pathlib import Path
 
-    from torchyard.app.locations import absolute, home_directory
+    from torchyard.app.locations import absolute, home_directory, work_directory
     from torchyard.compute.registry import platform_for
     from torchyard.toolchain.digests import DIGESTS, Digests
     from torchyard.toolchain.identity import identify, identify_in_root
+    from torchyard.toolchain.root_image import find_root
 
     included = [rule.pattern for rule in config.matrix.include]
     computes = {*config.matrix.values[1], *(c for rule in included for c in rule.compute)}
     variants = {*config.matrix.values[2], *(v for rule in included for v in rule.variant)}
     if config.toolchain.root is not None:
         is_ours = config.project.recipe.compiling not in config.steps
+        base, work = Path(absolute(file)).parent, Path(work_directory(file))
         toolchain = identify_in_root(
             config.toolchain,
-            str(Path(absolute(file)).parent / config.toolchain.root),
+            find_root(config.toolchain.root, base, work),
             computes=computes if is_ours else (),
             variants=variants if is_ours else (),
         )

@@ -22,7 +22,7 @@ _SYSTEM = (
     *("/nix/store", "/gnu/store", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices"),
 )
 
-_NO_PART = frozenset(
+NO_PART = frozenset(
     ("boot", "dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp")
 )
 """What is no part of a system that is shown in place of this one."""
@@ -67,7 +67,7 @@ def system_view(root: str | None = None) -> list[str]:
 
 def parts_of_root(root: str) -> list[Path]:
     """Return the directories and links at the top of a root that are shown as the system."""
-    return [path for path in sorted(Path(root).iterdir()) if path.name not in _NO_PART]
+    return [path for path in sorted(Path(root).iterdir()) if path.name not in NO_PART]
 
 
 def read_only(

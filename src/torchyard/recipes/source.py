@@ -30,7 +30,7 @@ def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:
         where = ("--archive", _beside(source.archive), "--digest", task.text("sha256"))
         return where, "unpack the source"
     if source.debian is not None:
-        where = ("--debian", source.debian, "--root", beside(order.sandbox.root or ""))
+        where = ("--debian", source.debian, "--root", "{root}")
         return where, "get the source package"
     where = ("--git", source.git or "", "--rev", source.commit or source.rev or "")
     return where if source.submodules else (*where, "--no-submodules"), "check the source out"

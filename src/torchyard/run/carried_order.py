@@ -76,7 +76,7 @@ def _objections(order: JobSpec) -> Iterator[str]:
 
 def _step_objections(task: Task) -> Iterator[str]:
     try:
-        known = {*places_of(task.stage), *task.facts, "self", "file", "base"}
+        known = {*places_of(task.stage), *task.facts, "self", "file", "base", "root"}
     except ValueError:
         yield f"{task.id} is no job of stage {task.stage}"
         return

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.host.system_view import sandbox_fault
@@ -50,6 +52,20 @@ class Conditions(NamedTuple):
         return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
+def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -> Conditions:
+    """Return conditions whose root is a directory of this machine, if the job uses one.
+
+    Jobs run in it, and it gets the source packages of Debian.
+    """
+    place, task = conditions.sandbox.root, order.task
+    if place is None or not (kind == "bwrap" or task.text("debian")):
+        return conditions
+    from torchyard.toolchain.root_image import find_root  # noqa: PLC0415 - few jobs have one
+
+    root = find_root(place, Path(conditions.file).parent, conditions.work)
+    return conditions._replace(sandbox=replace(conditions.sandbox, root=root))
+
+
 def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
     """Return the kind of sandbox for a job: as asked for or better, and never less than demanded.
 
@@ -91,7 +107,7 @@ def enclosure_of(
     """Return the sandbox of a kind: what of the machine a job's steps can see."""
     asked, order = conditions.sandbox, place.order
     if kind != "bwrap":
-        return Enclosure(kind)
+        return Enclosure(kind, root=asked.root)
     if asked.root is not None:
         refuse_open_root(asked.root, place)
         return Enclosure(

@@ -28,7 +28,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
-from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
+from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
@@ -131,6 +131,7 @@ def _open(
     as_left: bool = False,
 ) -> StepContext:
     kind = choose_sandbox(place.order, conditions, on_event)
+    conditions = with_found_root(conditions, place.order, kind)
     place.prepare(kind, as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")

@@ -83,6 +83,7 @@ class StepContext(NamedTuple):
             "self": sys.executable,
             "file": self.file,
             "base": str(Path(self.file).parent),
+            "root": self.sandbox.root or "",
             **task.facts,
             **inputs,
         }

@@ -25,10 +25,11 @@ class Digests:
 
     def of(self, files: Mapping[str, Path]) -> str:
         """Return one digest for several files, each identified by its role instead of its path."""
-        lines = [f"{name} {self._of_file(path)}\n" for name, path in sorted(files.items())]
+        lines = [f"{name} {self.of_file(path)}\n" for name, path in sorted(files.items())]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-    def _of_file(self, path: Path) -> str:
+    def of_file(self, path: Path) -> str:
+        """Return the digest of a file."""
         real = path.resolve()
         about = real.stat()
         key = f"{real}|{about.st_size}|{about.st_mtime_ns}|{about.st_ino}"

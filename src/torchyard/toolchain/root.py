@@ -118,10 +118,10 @@ def run_in_root(
         raise HostError(str(error).replace(" ".join(words), " ".join(argv))) from error
 
 
-def check_root(root: str) -> None:
-    """Refuse a directory that is no system."""
+def check_root(root: str, name: str = "") -> None:
+    """Refuse a directory that is no system; it may be unpacked from something that has a name."""
     if not Path(root, "usr").is_dir():
-        msg = f"`{root}` is no root: it has no /usr"
+        msg = f"`{name or root}` is no root: it has no /usr"
         raise HostError(msg, hint="make one with `torchyard root make`, or with debootstrap")
 
 

@@ -1,0 +1,193 @@
+"""Roots that are tar archives or OCI images: unpacked once, under the digest of what they are.
+
+Nothing in them is trusted: members are written through handles, and no link is followed.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from torchyard.errors import HostError
+from torchyard.host.archive import archive_members, refused_by_name
+from torchyard.host.locks import locked, report_full_disk
+from torchyard.host.machine import platform_name
+from torchyard.host.system_view import NO_PART
+from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.toolchain.digests import DIGESTS, Digests
+from torchyard.toolchain.root import check_root
+
+ROOTS = "roots"
+"""The directory of unpacked roots, beside the directories of jobs."""
+
+_OCI = "oci:"
+_LAYOUT = "oci-layout"
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""The names of machines in OCI images, where they are not Linux's."""
+
+_HIDES = ".wh."
+_HIDES_ALL = ".wh..wh..opq"
+
+
+class Layer(NamedTuple):
+    """A tar archive, which is unpacked over those before it, and its sha256."""
+
+    path: Path
+    sha256: str
+
+
+class _Platform(msgspec.Struct):
+    architecture: str
+    os: str
+
+
+class _Descriptor(msgspec.Struct):
+    digest: str
+    platform: _Platform | None = None
+
+
+class _Document(msgspec.Struct):
+    """An index, which has manifests, or a manifest, which has layers."""
+
+    manifests: tuple[_Descriptor, ...] = ()
+    layers: tuple[_Descriptor, ...] = ()
+
+
+def find_root(place: str, base: Path, work: Path) -> str:
+    """Return the directory of a root: as it is, or unpacked below the directory of jobs.
+
+    A place is relative to `base`: a directory, a tar archive, or a directory with an OCI layout,
+    which `oci:` may precede.
+    """
+    path = base / place.removeprefix(_OCI)
+    if place.startswith(_OCI) or (path / _LAYOUT).is_file():
+        digest, layers = read_layout(path)
+    elif path.is_file():
+        digest = Digests(work / DIGESTS).of_file(path)
+        layers = [Layer(path, digest)]
+    else:
+        return str(path)
+    folder = work / ROOTS / digest
+    if not folder.is_dir():
+        with locked(folder.with_name(f"{digest}.lock"), wait=True), report_full_disk(work):
+            if not folder.is_dir():
+                _unpack(layers, path, folder)
+    return str(folder)
+
+
+def read_layout(layout: Path) -> tuple[str, list[Layer]]:
+    """Return the digest of the image in an OCI layout that is for this machine, and its layers."""
+    _, _, machine = platform_name().partition("-")
+    wanted = _Platform(_ARCHITECTURES.get(machine, machine), "linux")
+    waiting = [*_decoded(layout, _read(layout, "index.json")).manifests]
+    images = {}
+    while waiting:
+        named = waiting.pop()
+        if named.platform not in (None, wanted):
+            continue
+        data = _read(layout, _blob(layout, named.digest))
+        if sha256(data).hexdigest() != _hex(layout, named.digest):
+            raise _damaged(layout, f"{named.digest} has other bytes")
+        document = _decoded(layout, data)
+        waiting += document.manifests
+        if document.layers:
+            images[named.digest] = document
+    if len(images) != 1:
+        what = f"{len(images)} images" if images else "no image"
+        msg = f"`{layout}` has {what} for {wanted.os}/{wanted.architecture}"
+        hint = "copy one image into a layout of its own: `skopeo copy … oci:DIR`"
+        raise HostError(msg, hint=hint)
+    ((digest, image),) = images.items()
+    names = [one.digest for one in image.layers]
+    layers = [Layer(layout / _blob(layout, name), _hex(layout, name)) for name in names]
+    return _hex(layout, digest), layers
+
+
+def _read(layout: Path, name: str) -> bytes:
+    try:
+        return (layout / name).read_bytes()
+    except OSError as error:
+        msg = f"`{layout}` is no whole OCI layout: {error}"
+        raise HostError(msg, hint="`skopeo copy docker://… oci:DIR` makes one") from error
+
+
+def _decoded(layout: Path, data: bytes) -> _Document:
+    try:
+        return msgspec.json.decode(data, type=_Document)
+    except msgspec.DecodeError as error:
+        raise _damaged(layout, str(error)) from error
+
+
+def _damaged(place: Path, what: str) -> HostError:
+    return HostError(f"`{place}` is damaged: {what}", hint="get it again")
+
+
+def _blob(layout: Path, digest: str) -> str:
+    return f"blobs/sha256/{_hex(layout, digest)}"
+
+
+def _hex(layout: Path, digest: str) -> str:
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
+        raise _damaged(layout, f"`{digest}` is no sha256")
+    return found[1]
+
+
+def _unpack(layers: Sequence[Layer], place: Path, folder: Path) -> None:
+    """Unpack layers into a new directory, whole or not at all."""
+    part = folder.with_name(f"{folder.name}.part")
+    remove_tree(part)  # left by a process that was killed
+    part.mkdir()
+    try:
+        for layer in layers:
+            _add_layer(layer, place, part)
+        check_root(str(part), str(place))
+        os.sync()  # the directory gets its name when its files are on the disk
+        part.rename(folder)
+    finally:
+        remove_tree(part)
+
+
+def _add_layer(layer: Layer, place: Path, folder: Path) -> None:
+    """Unpack a layer over those below it; raise HostError if it has other bytes than it should."""
+    try:
+        file = layer.path.open("rb")
+    except OSError as error:
+        raise _damaged(place, str(error)) from error
+    with file:
+        if file_digest(file, "sha256").hexdigest() != layer.sha256:
+            raise _damaged(place, f"{layer.path.name} has other bytes")
+        with refused_by_name(str(place)), UntrustedTree(folder) as tree:
+            _hide(file, tree)
+            _add(file, tree)
+
+
+def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
+    """Remove what a layer hides of those below it: single names, or all in a directory."""
+    for member in archive_members(file):
+        folder, _, name = member.path.rpartition("/")
+        if not name.startswith(_HIDES) or _is_left_out(member.path):
+            continue
+        if folder:
+            tree.make_directory(folder)
+        hidden = f"{folder}/{name.removeprefix(_HIDES)}".lstrip("/")
+        gone = [hidden] if name != _HIDES_ALL else [entry.path for entry in tree.entries(folder)]
+        for path in gone:
+            tree.remove(path)
+
+
+def _add(file: BinaryIO, tree: UntrustedTree) -> None:
+    for member in archive_members(file):
+        is_mark = member.path.rpartition("/")[2].startswith(_HIDES)
+        if not is_mark and not _is_left_out(member.path):
+            member.write_to(tree)
+
+
+def _is_left_out(path: str) -> bool:
+    """Return whether a path is in a directory of which nothing is shown in a root, such as /dev."""
+    return path.partition("/")[0] in NO_PART

@@ -1,0 +1,244 @@
+"""Roots that are archives or OCI images are unpacked once, and nothing in them is trusted."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from tests.made_tar import member, tar_of
+from tests.unit.test_root import make_debian
+
+from torchyard.errors import HostError
+from torchyard.host.machine import platform_name
+from torchyard.host.zstd import compress
+from torchyard.toolchain import root_image
+from torchyard.toolchain.root import identify_root
+from torchyard.toolchain.root_image import ROOTS, find_root
+
+OURS = {"linux-x86_64": "amd64", "linux-aarch64": "arm64"}.get(platform_name(), "")
+needs_known = pytest.mark.skipif(not OURS, reason="this machine has another name in images")
+LINK, FOLDER = tarfile.SYMTYPE, tarfile.DIRTYPE
+
+
+def put(layout: Path, data: bytes) -> str:
+    """Add a blob to a layout, and return its digest."""
+    digest = sha256(data).hexdigest()
+    (layout / "blobs/sha256").mkdir(parents=True, exist_ok=True)
+    (layout / "blobs/sha256" / digest).write_bytes(data)
+    return f"sha256:{digest}"
+
+
+def put_json(layout: Path, document: object) -> str:
+    return put(layout, json.dumps(document).encode())
+
+
+def add_image(layout: Path, *layers: bytes) -> str:
+    """Add an image to a layout, and return the digest of its manifest."""
+    return put_json(layout, {"layers": [{"digest": put(layout, layer)} for layer in layers]})
+
+
+def finish(layout: Path, *manifests: Mapping[str, object]) -> Path:
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', encoding="utf-8")
+    (layout / "index.json").write_text(json.dumps({"manifests": manifests}), encoding="utf-8")
+    return layout
+
+
+def make_layout(layout: Path, *layers: bytes) -> Path:
+    return finish(layout, {"digest": add_image(layout, *layers)})
+
+
+def files_in(root: str) -> dict[str, str]:
+    """Return what is in a root: texts of files, targets of links."""
+    found = {}
+    for path in sorted(Path(root).rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A root of Debian as an archive, with the directory that it was made of beside it."""
+    make_debian(tmp_path / "root")
+    with tarfile.open(tmp_path / "root.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "root", ".")
+    return tmp_path / "root.tar.gz"
+
+
+def test_a_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert find_root("root", tmp_path, tmp_path / "work") == str(tmp_path / "root")
+    assert not (tmp_path / "work").exists()
+
+
+def test_an_archive_is_unpacked_once_and_is_the_same_root(archive: Path, tmp_path: Path) -> None:
+    root = find_root("root.tar.gz", tmp_path, tmp_path / "work")
+    digest = sha256(archive.read_bytes()).hexdigest()
+    assert root == str(tmp_path / "work" / ROOTS / digest)
+    assert identify_root(root) == identify_root(str(tmp_path / "root"))
+    assert (Path(root) / "bin").readlink() == Path("usr/bin")
+    (Path(root) / "usr/mark").touch()
+    archive.rename(tmp_path / "moved")
+    assert find_root(str(tmp_path / "moved"), Path("/"), tmp_path / "work") == root
+    assert (Path(root) / "usr/mark").exists()
+
+
+def test_processes_that_need_a_root_at_once_unpack_it_once(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack, count, together = root_image._unpack, [], Barrier(4)
+
+    def counted(*args: object) -> None:
+        count.append(1)
+        unpack(*args)  # type: ignore[arg-type]
+
+    def find(_: int) -> str:
+        together.wait()
+        return find_root(archive.name, tmp_path, tmp_path / "work")
+
+    monkeypatch.setattr(root_image, "_unpack", counted)
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(find, range(4)))) == 1
+    assert len(count) == 1
+
+
+def test_what_a_killed_process_left_is_no_root(archive: Path, tmp_path: Path) -> None:
+    digest = sha256(archive.read_bytes()).hexdigest()
+    left = tmp_path / "work" / ROOTS / f"{digest}.part"
+    (left / "usr/half").mkdir(parents=True)
+    root = find_root(archive.name, tmp_path, tmp_path / "work")
+    assert not (Path(root) / "usr/half").exists()
+    assert not left.exists()
+
+
+LOWER = tar_of(
+    (member("usr/kept"), b"lower"),
+    (member("usr/gone"), b"lower"),
+    (member("usr/folder/a"), b"lower"),
+    (member("usr/opaque/old"), b"lower"),
+    (member("usr/opaque/deep/old"), b"lower"),
+    (member("usr/becomes-a-link/a"), b"lower"),
+    member("usr/becomes-a-folder", LINK, "/nowhere"),
+)
+UPPER = tar_of(
+    member("./", FOLDER),
+    (member("./usr/opaque/new"), b"upper"),
+    (member("./usr/opaque/deep/new"), b"upper"),
+    member("./usr/opaque/.wh..wh..opq"),
+    member("./usr/.wh.gone"),
+    member("./usr/.wh.folder"),
+    (member("./usr/folder/b"), b"upper"),
+    member("./usr/never/.wh.was"),
+    member("./usr/becomes-a-link", LINK, "../../usr/kept"),
+    member("./usr/becomes-a-folder", FOLDER),
+    (member("./usr/becomes-a-folder/a"), b"upper"),
+)
+"""Its marks hide what is below it, and nothing of its own, wherever they are in it."""
+
+
+def test_layers_are_put_over_each_other(tmp_path: Path) -> None:
+    last = tar_of((member("usr/kept"), b"last"))
+    make_layout(tmp_path / "image", gzip.compress(LOWER), compress(UPPER), last)
+    root = find_root("image", tmp_path, tmp_path / "work")
+    assert root == find_root("oci:image", tmp_path, tmp_path / "work")
+    assert files_in(root) == {
+        "usr/kept": "last",
+        "usr/folder/b": "upper",
+        "usr/opaque/new": "upper",
+        "usr/opaque/deep/new": "upper",
+        "usr/becomes-a-link": "-> ../../usr/kept",
+        "usr/becomes-a-folder/a": "upper",
+    }
+
+
+@needs_known
+def test_the_image_for_this_machine_is_taken(tmp_path: Path) -> None:
+    layout = tmp_path / "image"
+    ours = add_image(layout, tar_of((member("usr/ours"), b"")))
+    other = add_image(layout, tar_of((member("usr/other"), b"")))
+    linux = {"digest": ours, "platform": {"architecture": OURS, "os": "linux", "variant": "v8"}}
+    wrong = {"digest": other, "platform": {"architecture": "riscv64", "os": "linux"}}
+    proof = {"digest": other, "platform": {"architecture": "unknown", "os": "unknown"}}
+    index = put_json(layout, {"manifests": [wrong, linux, proof]})
+    finish(layout, {"digest": index})
+    assert "usr/ours" in files_in(find_root("image", tmp_path, tmp_path / "work"))
+    finish(layout, wrong)
+    with pytest.raises(HostError, match=f"has no image for linux/{OURS}"):
+        find_root("image", tmp_path, tmp_path / "work")
+    finish(layout, {"digest": ours}, {"digest": other})
+    with pytest.raises(HostError, match="has 2 images for linux"):
+        find_root("image", tmp_path, tmp_path / "work")
+
+
+def test_an_image_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    layer = tar_of((member("usr/a"), b""))
+    layout = make_layout(tmp_path / "image", layer)
+    blob = layout / "blobs/sha256" / sha256(layer).hexdigest()
+    blob.write_bytes(tar_of((member("usr/b"), b"")))
+    with pytest.raises(HostError, match=r"is damaged: .* has other bytes"):
+        find_root("image", tmp_path, tmp_path / "work")
+    blob.unlink()
+    with pytest.raises(HostError, match=r"is damaged: .*No such file"):
+        find_root("image", tmp_path, tmp_path / "work")
+    assert not [path for path in (tmp_path / "work" / ROOTS).iterdir() if path.is_dir()]
+    (layout / "index.json").write_text('{"manifests": [{"digest": "md5:1"}]}', encoding="utf-8")
+    with pytest.raises(HostError, match="`md5:1` is no sha256"):
+        find_root("image", tmp_path, tmp_path / "work")
+
+
+def test_links_of_a_system_are_kept_and_its_devices_are_not_made(tmp_path: Path) -> None:
+    """A root is only looked at from within, where `/` is the root itself."""
+    (tmp_path / "root.tar").write_bytes(
+        tar_of(
+            member("dev/null", tarfile.CHRTYPE),
+            (member("tmp/left"), b"by somebody"),
+            (member("usr/bin/gcc-14"), b"a compiler"),
+            member("usr/bin/gcc", LINK, "/etc/alternatives/gcc"),
+            member("etc/alternatives/gcc", LINK, "/usr/bin/gcc-14"),
+        )
+    )
+    assert files_in(find_root("root.tar", tmp_path, tmp_path / "work")) == {
+        "usr/bin/gcc-14": "a compiler",
+        "usr/bin/gcc": "-> /etc/alternatives/gcc",
+        "etc/alternatives/gcc": "-> /usr/bin/gcc-14",
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ((member("usr/../../evil"),), "`..` can't be part of a path"),
+        ((member("usr/sda", tarfile.BLKTYPE),), "`usr/sda` is a device, socket or fifo"),
+        ((member("usr/l", LINK, "/tmp"), member("usr/l/evil")), "leads through a link or file"),
+        ((member("x/usr/a"),), "is no root: it has no /usr"),
+    ],
+)
+def test_a_root_that_leads_out_of_its_directory_is_refused(
+    members: tuple[tarfile.TarInfo, ...], why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "root.tar").write_bytes(tar_of(*members))
+    (tmp_path / "work" / ROOTS).mkdir(parents=True)
+    (tmp_path / "work/evil").touch()
+    with pytest.raises(HostError) as refused:
+        find_root("root.tar", tmp_path, tmp_path / "work")
+    assert f"`{tmp_path}/root.tar`" in str(refused.value)
+    assert why in str(refused.value)
+    assert [path.name for path in tmp_path.rglob("*vil")] == ["evil"]
+    assert not [path for path in (tmp_path / "work" / ROOTS).iterdir() if path.is_dir()]
+
+
+def test_a_layer_hides_nothing_outside_of_the_root(tmp_path: Path) -> None:
+    link, mark = member("usr/l", LINK, "../../.."), member("usr/l/.wh.precious")
+    make_layout(tmp_path / "image", tar_of(link), tar_of(mark))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/precious").touch()
+    with pytest.raises(HostError, match="leads through a link or file"):
+        find_root("image", tmp_path, tmp_path / "work")
+    assert (tmp_path / "work/precious").exists()
