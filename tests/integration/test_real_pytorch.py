@@ -1,17 +1,21 @@
 """A real tree of PyTorch, from Debian's source package, with a compiler that compiles nothing.
 
 Each unit is replaced by an empty one: the source package, CMake, the build graph, the installation,
-bindings for two Pythons, packages and their layout are real; only what the code does is not.
+bindings for two Pythons, packages and their layout are real; only what the code does is not. The
+library c10 is compiled, and a program runs with it.
 """
 
 import json
 import os
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
 from tests.helpers import ROOT
 from tests.recipe import TORCHYARD, Project, call, needs_debootstrap
+
+from torchyard.toolchain.root import run_in_root
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
 
@@ -20,19 +24,34 @@ LAUNCHER = ROOT / "tests/projects/pytorch-empty/empty-unit"
 EMPTY = "int __attribute__((weak)) main(void) {{ return 0; }}"
 INSIDE = "/mnt/torchyard/build/launcher/empty-unit"
 CELL = "torch-2.6.0/linux-x86_64/cpu-openblas"
+PROGRAM = """
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/Device.h>
+#include <iostream>
+int main() {
+  auto data = c10::GetCPUAllocator()->allocate(20);
+  if (data.get()) std::cout << c10::Device("cuda:1").str() << " 20 bytes" << std::endl;
+}
+"""
 GIVEN = "TORCHYARD_TEST_ROOT"
 """The variable that names a root that was made before, as the example says."""
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Make a root as the example says, unless there is one."""
+    if given := os.environ.get(GIVEN):
+        return given
+    made = str(tmp_path_factory.mktemp("trixie") / "root")
+    more = ("--build-dep", "pytorch", "--package", "libopenblas-dev", "--python", "cp312")
+    call(*TORCHYARD, "root", "make", "trixie", made, *more)
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(root: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Build all packages of the example with empty units."""
     project = Project(tmp_path_factory.mktemp("pytorch"))
-    root = os.environ.get(GIVEN)
-    if root is None:
-        root = str(project.folder / "root")
-        more = ("--build-dep", "pytorch", "--package", "libopenblas-dev", "--python", "cp312")
-        call(*TORCHYARD, "root", "make", "trixie", root, *more)
     script = LAUNCHER.read_text(encoding="utf-8").replace("{", "{{").replace("}", "}}")
     line = (
         f"mkdir launcher && cat > launcher/empty-unit <<'EOF'\n{script}EOF\n"
@@ -69,6 +88,18 @@ def test_every_format_is_packaged(built: Project, tmp_path: Path) -> None:
     assert len([name for name in names if name.endswith(".whl")]) == 2
     assert len([name for name in names if name.endswith(".conda")]) == 4
     assert any(re.fullmatch(r"libtorch-.*2\.6\.0.*\.zip", name) for name in names)
+
+
+def test_a_program_runs_with_c10(built: Project, root: str, tmp_path: Path) -> None:
+    """c10 is compiled for real; with it, and with headers of the zip, a program is compiled."""
+    built.torchyard("store", "get", f"package:{CELL}/any/libtorch", "--to", tmp_path)
+    (archive,) = tmp_path.glob("libtorch-*.zip")
+    with zipfile.ZipFile(archive) as files:
+        files.extractall(tmp_path)
+    (tmp_path / "main.cpp").write_text(PROGRAM, encoding="utf-8")
+    compiled = "g++ -std=c++17 main.cpp -Ilibtorch/include -Llibtorch/lib -lc10 -o main"
+    line = f"{compiled} && LD_LIBRARY_PATH=libtorch/lib ./main"
+    assert run_in_root(root, ["sh", "-c", line], folder=tmp_path) == "cuda:1 20 bytes\n"
 
 
 def test_a_package_job_fetches_no_objects(built: Project) -> None:

@@ -21,6 +21,7 @@ from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Part, Result, Tree
+from torchyard.reports.store.text import result_report
 from torchyard.store import claims, gc_lease
 from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import blob_key, claim_key, result_key
@@ -31,6 +32,7 @@ from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer, fetch_file, fetch_tree, read_result_log
 from torchyard.store.verify import remove_broken, remove_result, verify
+from torchyard.terminal.console import show
 
 NO_TIME = timedelta(seconds=-60)
 """A grace period that spares nothing: everything is older than a minute from now."""
@@ -657,6 +659,24 @@ def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
     log = Writer(store).add_file(path, "log.gz")
     result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
     assert b"".join(read_result_log(store, result)) == b"a line\n" * 1000
+
+
+def test_many_files_are_shown_by_folder(capfd: pytest.CaptureFixture[str]) -> None:
+    """A build tree of PyTorch has 33,000."""
+    task = task_of("a")
+    paths = ("log", "tree/y.c", *(f"tree/build/x/{number}.o" for number in range(200)))
+    files = tuple(File(path=path, digest="a" * 64, size=1000, mtime=0) for path in paths)
+    order = JobSpec(tasks=(task,))
+    result = Result(fingerprint="a" * 64, order=order, log=files[0], tree=Tree(files=files))
+    show(result_report(result))
+    shown = capfd.readouterr().out.splitlines()
+    assert [line.split()[-4:] for line in shown[-5:]] == [
+        ["folder", "files", "size"],
+        ["folder)", "1", "1", "kB"],
+        ["tree/", "1", "1", "kB"],
+        ["tree/build/", "200", "200", "kB"],
+        ["them)", "202", "202", "kB"],
+    ]
 
 
 def test_a_place_that_is_none(tmp_path: Path) -> None:

@@ -1,17 +1,24 @@
 """The store, for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from torchyard.model.quantity import show_count, show_duration, show_size
-from torchyard.model.result import Result
+from torchyard.model.result import File, Result
 from torchyard.reports.store.sharing import Holding
 from torchyard.reports.tables import SHORT, folded, number, table, word
 from torchyard.store.gc import Garbage
 from torchyard.store.verify import Verification
+
+_LISTED = 200
+"""How many files of a result are listed one by one."""
+
+_DEPTH = 2
+"""By how many folders the files of a larger result are listed."""
 
 
 def store_report(
@@ -51,14 +58,31 @@ def result_report(result: Result) -> RenderableType:
     for used in result.steps:
         amounts = (f"{used.seconds:.1f}", f"{used.cpu:.1f}")
         steps.add_row(used.step, *amounts, show_size(used.memory), show_size(used.disk))
-    files = table(
-        (folded("file"), number("size"), word("sha256")),
-        ((file.path, show_size(file.size), file.digest[:SHORT]) for file in result.tree.files),
-    )
-    for listed in (steps, files):
+    for listed in (steps, _files(result.tree.files)):
         if listed.row_count:
             parts += ["", listed]
     return Group(*parts)
+
+
+def _files(files: Sequence[File]) -> Table:
+    """List files; many, such as those of a build tree, by the first folders of their paths."""
+    if len(files) <= _LISTED:
+        return table(
+            (folded("file"), number("size"), word("sha256")),
+            ((file.path, show_size(file.size), file.digest[:SHORT]) for file in files),
+        )
+    sizes: dict[str, list[int]] = {}
+    for file in files:
+        folders = file.path.split("/")[:-1]
+        sizes.setdefault("/".join((*folders[:_DEPTH], "")), []).append(file.size)
+    sizes["(all; --json lists them)"] = [file.size for file in files]
+    return table(
+        (folded("folder"), number("files"), number("size")),
+        (
+            (folder or "(no folder)", f"{len(found):,}", show_size(sum(found)))
+            for folder, found in sizes.items()
+        ),
+    )
 
 
 def verify_report(url: str, verdict: Verification) -> RenderableType:
