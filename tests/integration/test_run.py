@@ -466,10 +466,10 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"run": ["true", "a\0b"]}, "no command that can be started"),
-        ({"run": []}, "no command that can be started"),
-        ({"env": {"A=B": "1"}}, "no command that can be started"),
-        ({"run": ["ls", "{nowhere}"]}, "uses `{nowhere}`, which this job does not have"),
+        ({"run": ["true", "a\0b"]}, "a step has a NUL character"),
+        ({"run": []}, "a step has no words"),
+        ({"env": {"A=B": "1"}}, "a step has a variable with `=` in its name"),
+        ({"run": ["ls", "{nowhere}"]}, "a step uses {nowhere}, which it does not have"),
     ],
 )
 def test_an_order_with_steps_that_cannot_be_started(

@@ -1,7 +1,7 @@
 """A step: one command of a job, as a value."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.values import Value
@@ -74,6 +74,19 @@ class Step(Value, kw_only=True):
     def is_line(self) -> bool:
         """Whether it is a line for the shell."""
         return self.run[: len(SHELL)] == SHELL
+
+    def faults(self, places: Collection[str]) -> Iterator[str]:
+        """Yield why the step can't be run by a job that has these words in braces."""
+        texts = (*self.run, self.cwd, *self.env, *self.env.values(), *self.outputs)
+        if not self.run:
+            yield "has no words"
+        if any("\0" in text for text in texts):
+            yield "has a NUL character"
+        if any("=" in name for name in self.env):
+            yield "has a variable with `=` in its name"
+        for word in (word for text in texts for word in words_in_braces(text)):
+            if word not in places:
+                yield f"uses {{{word}}}, which it does not have"
 
     def filled(self, places: Mapping[str, str]) -> "Step":
         """Return the step with every word in braces replaced; for a shell, each is quoted."""

@@ -15,7 +15,7 @@ from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Step, places_of, words_in_braces
+from torchyard.model.step import OWN, Step, places_of
 from torchyard.model.toolchain import is_pinned
 from torchyard.package.read import read_package
 from torchyard.recipes import steps_of
@@ -82,14 +82,8 @@ def _step_objections(task: Task) -> Iterator[str]:
         return
     given = task.settings.get("steps")
     for step in given if isinstance(given, tuple) else ():
-        if not isinstance(step, Step):
-            continue
-        texts = (*step.run, step.cwd, *step.env, *step.env.values(), *step.outputs)
-        if any("\0" in text for text in texts):
-            yield f"a step of {task.id} has a NUL character"
-        for word in (word for text in texts for word in words_in_braces(text)):
-            if word not in known:
-                yield f"a step of {task.id} uses {{{word}}}, which it does not have"
+        if isinstance(step, Step):
+            yield from (f"a step of {task.id} {fault}" for fault in step.faults(known))
 
 
 def _source_objections(task: Task) -> Iterator[str]:

@@ -121,7 +121,10 @@ def run_steps(
         if number < len(state.steps):
             log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
             continue
-        filled = _filled(step, places, job)
+        if fault := next(step.faults(places), None):
+            msg = f"{job}: a step {fault}"
+            raise BuildError(msg, hint="correct the step; an order is as `torchyard plan` makes it")
+        filled = step.filled(places)
         on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
@@ -139,28 +142,6 @@ def run_steps(
         place.save(state)
         on_event(Stepped(job=job, usage=used))
     return state.steps
-
-
-def _filled(step: Step, places: Mapping[str, str], job: str) -> Step:
-    """Return a step with its words in braces replaced; refuse one that can't be started.
-
-    Steps of a plan can; an order may come from elsewhere.
-    """
-    try:
-        filled = step.filled(places)
-    except KeyError as error:
-        msg = f"{job}: a step uses `{{{error.args[0]}}}`, which this job does not have"
-        raise BuildError(msg, hint=f"it has {', '.join(places)}") from error
-    texts = (*filled.run, filled.cwd, *filled.env, *filled.env.values())
-    if (
-        not filled.run
-        or any("\0" in text for text in texts)
-        or any("=" in key for key in filled.env)
-    ):
-        msg = f"{job}: the step `{filled.title}` is no command that can be started"
-        hint = "an order is as `torchyard plan` makes it: a step has words, and no NUL in them"
-        raise BuildError(msg, hint=hint)
-    return filled
 
 
 def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: Listener) -> Exit:
