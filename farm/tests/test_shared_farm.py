@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import tarfile
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from farm.tests.test_schemas import validate
 from farm.tests.web_clients import Visitor
 from tests.helpers import CORE, WORKS, make_project
 from tests.publishing import make_publishing_project, torchyard
+from tests.roots import make_small_root
 from tests.services import LOOPBACK, Nginx, reserved_port
 from torchyard.host.system_view import sandbox_fault
 from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event
@@ -42,6 +44,7 @@ disk = "8 GB"
 capabilities = ["fast"]
 """
 STRICT = FAST.replace("fast", "strict")
+ROOTED = FAST.replace("fast", "rooted")
 USERS = """
 [user.starter]
 roles = ["force", "stop"]
@@ -54,9 +57,9 @@ _BROKEN = "echo /x/a.c:1:2: fatal error: nothing.h: No such file or directory; e
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialFarm]:
-    """A farm with two workers; tests start the workers `fast`, `uploads` and `strict`."""
+    """A farm with two workers; tests start the workers `fast`, `uploads`, `strict` and `rooted`."""
     folder = tmp_path_factory.mktemp("shared")
-    tables = FAST + STRICT + UPLOADS + USERS
+    tables = FAST + STRICT + ROOTED + UPLOADS + USERS
     file = make_project(folder / "project")
     database = "sqlite:///state.sqlite"
     with TrialFarm(folder / "farm", file, database, ("w1", "w2"), tables=tables) as farm:
@@ -286,7 +289,40 @@ def test_a_worker_that_demands_a_sandbox_is_obeyed(work: Work, tmp_path: Path) -
     assert (run["results"], refused["results"]) == (0, FAILURE)
     told = read_logs(farm, refused["buildid"])["stdio"]
     assert f"error: this machine refuses {CORE}: it demands its own sandbox" in told
-    assert "hint: leave `root` of [toolchain] and `readable` of [sandbox] out" in told
+    assert "hint: leave `readable` of [sandbox] out" in told
+
+
+@pytest.mark.skipif(bool(sandbox_fault()), reason="bubblewrap does not work here")
+def test_a_job_runs_in_the_root_that_a_worker_offers(work: Work, tmp_path: Path) -> None:
+    """The submitter has it as a directory, and the worker as an archive elsewhere."""
+    farm = work.farm
+    root = make_small_root(tmp_path / "root")
+    with tarfile.open(tmp_path / "offered.tar", "w") as tar:
+        tar.add(root, ".")
+    farm.start_worker("rooted", "--demand-sandbox", "--root", str(tmp_path / "offered.tar"))
+    text = WORKS.replace("cat {source}/*.txt", "cat /usr/only-here.txt")
+    text += '\n[requirements.core]\ncapabilities = ["rooted"]\n[toolchain]\nroot = "../root"\n'
+    plan = work.submit(make_project(tmp_path / "right", text), "core:*")
+    wait_until(partial(have_ended, work, plan), LONG, farm.log)
+    status = root / "var/lib/dpkg/status"
+    changed = status.read_text(encoding="utf-8").replace("2.41-12", "2.41-13")
+    status.write_text(changed, encoding="utf-8")
+    plan = work.submit(make_project(tmp_path / "other", text), "core:*")
+    (rooted,) = (one["workerid"] for one in farm.agents() if one["name"].startswith("rooted"))
+
+    def tried() -> list[Build]:
+        return [one for one in work.builds() if one["workerid"] == rooted and one["complete"]]
+
+    wait_until(lambda: len(tried()) > 1, LONG, farm.log)
+    store = Store.at(str(tmp_path / "right/.torchyard/store"))
+    (core,) = (one for one in store.results() if one.id == CORE)
+    assert (core.facts["sandbox"], core.tree.files[0].size) == ("bwrap", len("of the root\n"))
+    run, refused = tried()[:2]
+    assert (run["results"], refused["results"]) == (0, RETRY)
+    told = read_logs(farm, refused["buildid"])["stdio"]
+    assert "error: this machine has debian 13, 2 packages sha256:" in told
+    assert "but the plan was made for debian 13, 2 packages sha256:" in told
+    farm.run("cancel", plan)
 
 
 def have_ended(work: Work, plan: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import CORE, WORKS, Command, make_project
-from tests.unit.test_root import copy_program, make_debian
+from tests.roots import make_small_root
 from tests.unit.test_root_image import make_layout
 
 from torchyard.app.plan import plan_packages
@@ -19,20 +19,12 @@ pytestmark = [
     pytest.mark.skipif(not can_confine(), reason="bubblewrap does not work here"),
 ]
 
-PROGRAMS = ("bash", "cat", "ls", "mkdir")
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A project, and a small system beside it: a directory, an archive and an image."""
     file = make_project(tmp_path)
-    root = tmp_path / "root"
-    make_debian(root)
-    (root / "bin").unlink()
-    for name in PROGRAMS:
-        copy_program(name, root)
-    (root / "usr/bin/sh").symlink_to("bash")
-    (root / "usr/only-here.txt").write_text("of the root\n", encoding="utf-8")
+    root = make_small_root(tmp_path / "root")
     with tarfile.open(tmp_path / "root.tar", "w") as tar:
         tar.add(root, ".")
     make_layout(tmp_path / "image", (tmp_path / "root.tar").read_bytes())

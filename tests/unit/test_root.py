@@ -1,12 +1,11 @@
 """A root is a toolchain: it is identified by its packages, and jobs and planning run in it."""
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.roots import copy_program, make_debian
 
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.system_view import own_paths, parts_of_root
@@ -21,33 +20,6 @@ from torchyard.toolchain.root import (
 )
 
 needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-
-STATUS = """\
-Package: gcc
-Status: install ok installed
-Architecture: amd64
-Version: 4:14.2.0-1
-
-Package: removed
-Status: deinstall ok config-files
-Architecture: amd64
-Version: 1
-
-Package: libc6
-Status: install ok installed
-Architecture: amd64
-Version: {version}
-"""
-
-
-def make_debian(root: Path, version: str = "2.41-12") -> str:
-    """Make a directory that says it is Debian."""
-    for name in ("usr", "etc", "var/lib/dpkg", "root", "home", "tmp"):
-        (root / name).mkdir(parents=True)
-    (root / "bin").symlink_to("usr/bin")
-    (root / "etc/os-release").write_text('ID=debian\nVERSION_ID="13"\n', encoding="utf-8")
-    (root / "var/lib/dpkg/status").write_text(STATUS.format(version=version), encoding="utf-8")
-    return str(root)
 
 
 def test_a_root_is_identified_by_its_packages(tmp_path: Path) -> None:
@@ -111,16 +83,6 @@ def test_a_program_runs_in_a_root_and_sees_nothing_else(tmp_path: Path) -> None:
     assert "only-here" in said
     assert not {"home", "root", "run"} & set(said) - {Path(p).parts[1] for p in own_paths()}
     assert (folder / "made").read_text(encoding="utf-8") == "hello\n"
-
-
-def copy_program(name: str, root: Path) -> None:
-    """Copy a program and its libraries into a root."""
-    program = os.path.realpath(shutil.which(name) or name)
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    for path in map(Path, (program, *(word for word in listed.split() if word[0] == "/"))):
-        place = root / path.relative_to("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, place)
 
 
 @needs_bwrap

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 from tests.made_tar import member, tar_of
-from tests.unit.test_root import make_debian
+from tests.roots import make_debian
 
 from torchyard.errors import HostError
 from torchyard.host.machine import platform_name

@@ -1,15 +1,17 @@
 """Which sandbox a job gets: by default, on request, and on demand of the machine."""
 
 import shutil
+import tarfile
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.helpers import WORKS, config_of, plan_of
 from tests.hostile_steps import Machine, order_of
+from tests.roots import make_debian
 
 from torchyard.app.run import job_conditions
-from torchyard.errors import HostError, UsageError
+from torchyard.errors import ElsewhereError, HostError, UsageError
 from torchyard.host import system_view
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent
@@ -18,12 +20,13 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Setting, Step
 from torchyard.recipes import runs_only_ours
 from torchyard.run import conditions as choice
-from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
+from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.job import open_job
-from torchyard.run.permissions import SANDBOX
+from torchyard.run.permissions import ROOTS, SANDBOX
 from torchyard.run.sandbox import enclose
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
+from torchyard.toolchain.root import identify_root
 
 needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 
@@ -132,6 +135,74 @@ def test_an_order_has_no_code_run_outside_of_the_sandbox_that_is_demanded(order:
     with pytest.raises(HostError, match="this machine refuses"):
         chosen(order, demanded="bwrap")
     assert chosen(order)[0] in ("none", "bwrap"), "the person's own file may"
+
+
+def rooted(identity: str) -> JobSpec:
+    """Return the order of a job that was planned for a root."""
+    task = order_of(STEP).task
+    settings: dict[str, Setting] = {**task.settings, "identity": {"root": identity}}
+    return JobSpec(tasks=(msgspec.structs.replace(task, settings=settings),))
+
+
+def found_root(order: JobSpec, place: str, folder: Path, *, strict: bool) -> str | None:
+    sandbox, demanded = Sandbox(kind="bwrap", root=place), "bwrap" if strict else None
+    conditions = Conditions(
+        folder / "work",
+        str(folder / "torchyard.toml"),
+        sandbox=sandbox,
+        demanded=demanded,  # type: ignore[arg-type]
+    )
+    kind = choose_sandbox(order, conditions, lambda _: None)
+    return with_found_root(conditions, order, kind).sandbox.root
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_machine_that_offers_roots_runs_jobs_in_the_planned_one(
+    strict: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order's own path means nothing there: that machine may have anything under it."""
+    old = make_debian(tmp_path / "old", version="2.36-9")
+    new = make_debian(tmp_path / "new", version="2.41-12")
+    packed = tmp_path / "new.tar"
+    with tarfile.open(packed, "w") as tar:
+        tar.add(new, ".")
+    monkeypatch.setenv(ROOTS, f"{old}:{packed}")
+    root = found_root(rooted(identify_root(new)), "/", tmp_path, strict=strict)
+    assert root is not None
+    assert Path(root).is_relative_to(tmp_path / "work/roots")
+    assert identify_root(root) == identify_root(new)
+    assert found_root(rooted(identify_root(old)), new, tmp_path, strict=strict) == old
+    other = make_debian(tmp_path / "other", version="2.42-1")
+    with pytest.raises(ElsewhereError) as refused:
+        found_root(rooted(identify_root(other)), other, tmp_path, strict=strict)
+    assert str(refused.value) == (
+        f"this machine has {identify_root(old)}; {identify_root(new)}, "
+        f"but the plan was made for {identify_root(other)}"
+    )
+
+
+@pytest.mark.usefixtures("works")
+def test_another_root_under_the_path_of_the_planned_one_is_refused(tmp_path: Path) -> None:
+    here = make_debian(tmp_path / "root")
+    order = rooted(identify_root(here))
+    assert found_root(order, "root", tmp_path, strict=False) == here
+    other = rooted("debian 12, 2 packages sha256:0000000000000000")
+    with pytest.raises(ElsewhereError, match="but the plan was made for debian 12"):
+        found_root(other, "root", tmp_path, strict=False)
+
+
+@pytest.mark.usefixtures("works")
+def test_a_root_gets_no_source_where_a_sandbox_is_demanded_and_none_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """apt of a root that an order names would be code of its choice, with a network."""
+    order = fetching(debian="pytorch=2.6.0+dfsg-7")
+    root = make_debian(tmp_path / "root")
+    with pytest.raises(HostError, match="this machine refuses source:"):
+        found_root(order, "root", tmp_path, strict=True)
+    monkeypatch.setenv(ROOTS, root)
+    assert found_root(order, "/srv/other", tmp_path, strict=True) == root
 
 
 @pytest.mark.usefixtures("works")

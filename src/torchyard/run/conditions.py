@@ -15,7 +15,12 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
-from torchyard.run.permissions import refuse_code_outside, refuse_wider_view, stricter
+from torchyard.run.permissions import (
+    offered_roots,
+    refuse_code_outside,
+    refuse_wider_view,
+    stricter,
+)
 from torchyard.run.sandbox import Enclosure, refuse_open_root, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.local_cache import LocalCache
@@ -55,15 +60,28 @@ class Conditions(NamedTuple):
 def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -> Conditions:
     """Return conditions whose root is a directory of this machine, if the job uses one.
 
-    Jobs run in it, and it gets the source packages of Debian.
+    Jobs run in it, and it gets the source packages of Debian. On a machine that offers roots, it is
+    the one that was planned, wherever that is; else it is where the file says.
     """
-    place, task = conditions.sandbox.root, order.task
-    if place is None or not (kind == "bwrap" or task.text("debian")):
+    asked, task = conditions.sandbox, order.task
+    if asked.root is None or not (kind == "bwrap" or task.text("debian")):
         return conditions
-    from torchyard.toolchain.root_image import find_root  # noqa: PLC0415 - few jobs have one
+    from torchyard.toolchain.provision import compare  # noqa: PLC0415 - few jobs have a root
+    from torchyard.toolchain.root import identify_root  # noqa: PLC0415 - as above
+    from torchyard.toolchain.root_image import find_root  # noqa: PLC0415 - as above
 
-    root = find_root(place, Path(conditions.file).parent, conditions.work)
-    return conditions._replace(sandbox=replace(conditions.sandbox, root=root))
+    if conditions.demanded == "bwrap":
+        refuse_wider_view(task, asked)
+    base = Path(conditions.file).parent
+    places = offered_roots() or [asked.root]
+    roots = [find_root(place, base, conditions.work) for place in places]
+    found = {identify_root(root): root for root in roots}
+    tables = (one.table("identity") for one in order.tasks)
+    wanted = next((table["root"] for table in tables if "root" in table), None)
+    if wanted not in found and (wanted is not None or compiles_by_recipe(task)):
+        compare({"root": wanted} if wanted else {}, {"root": "; ".join(found)})
+    root = found.get(wanted or "", roots[0])
+    return conditions._replace(sandbox=replace(asked, root=root))
 
 
 def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:

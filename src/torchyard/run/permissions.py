@@ -19,6 +19,9 @@ STAGES = "TORCHYARD_STAGES"
 SANDBOX = "TORCHYARD_SANDBOX"
 """The variable by which a machine demands a sandbox, whatever an order or a command says."""
 
+ROOTS = "TORCHYARD_ROOTS"
+"""The variable with the roots that a machine offers: paths, separated as in `PATH`."""
+
 _STRICTNESS: tuple[SandboxKind, ...] = ("none", "view", "bwrap")
 
 
@@ -39,11 +42,19 @@ def stricter(one: SandboxKind, other: SandboxKind | None) -> SandboxKind:
     return max(one, other or one, key=_STRICTNESS.index)
 
 
+def offered_roots() -> list[str]:
+    """Return the roots that this machine offers; if there are some, jobs run in no other one."""
+    return [place for place in os.environ.get(ROOTS, "").split(os.pathsep) if place]
+
+
 def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
     """Refuse an order that wants to see more of a machine that demands a sandbox."""
-    if sandbox.root is not None or sandbox.readable:
-        what = "has a root" if sandbox.root is not None else "asks to read more paths"
-        raise _refusal(task, what, "leave `root` of [toolchain] and `readable` of [sandbox] out")
+    if sandbox.readable:
+        hint = "leave `readable` of [sandbox] out"
+        raise _refusal(task, "asks to read more paths", hint)
+    if sandbox.root is not None and not offered_roots():
+        hint = "leave `root` of [toolchain] out, or offer it: `farm worker --root PLACE`"
+        raise _refusal(task, "has a root", hint)
 
 
 def refuse_code_outside(order: JobSpec) -> None:

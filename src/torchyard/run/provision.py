@@ -50,11 +50,8 @@ def equip_job(
     root = conditions.sandbox.root
     if root is None:
         return equip_here(place, sandbox, conditions.cache, on_event)
-    from torchyard.toolchain.provision import compare  # noqa: PLC0415 - as below
-    from torchyard.toolchain.root import ask_in_root, identify_root  # noqa: PLC0415 - as below
+    from torchyard.toolchain.root import ask_in_root  # noqa: PLC0415 - as below
 
-    if compiles_by_recipe(task):
-        compare(place.order.compiled.table("identity"), {"root": identify_root(root)})
     said = ask_in_root(root, ["equip", place.folder.name], folder=place.folder, network=True)
     return msgspec.json.decode(said, type=dict[str, str])
 

@@ -68,9 +68,13 @@ def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm
 
 
 def _brings_source(made: PlanDraft, file: str) -> bool:
-    """Put a source that workers can't read into the store; return whether it did."""
+    """Put a source that workers can't get into the store; return whether it did.
+
+    They can't read files of this machine, and need not have the root that gets source packages.
+    """
     plan, farmed, store = made
-    if plan.config.source.file is None:
+    source = plan.config.source
+    if source.file is None and source.debian is None:
         return False
     for number in range(len(farmed.jobs)):
         if farmed.task(number).stage is Stage.SOURCE:

@@ -54,6 +54,14 @@ from torchyard_farm.cli.options import farm_argument
     help="Run every job in the sandbox bwrap, whatever its project says.",
 )
 @click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="PLACE",
+    type=click.Path(exists=True, path_type=Path, resolve_path=True),
+    help="Root for jobs that were planned for it: a directory, an archive or an OCI layout.",
+)
+@click.option(
     "--idle", metavar="TIME", help="Stop when no job has run for this long, such as '10 min'."
 )
 def command(
@@ -69,6 +77,7 @@ def command(
     credentials: Path | None,
     cache: str | None,
     demand_sandbox: bool,
+    roots: tuple[Path, ...],
     idle: str | None,
 ) -> None:
     """Work for a master, in DIR, until a signal stops it.
@@ -111,6 +120,7 @@ def command(
         secrets,
         cache,
         "bwrap" if demand_sandbox else None,
+        roots,
     )
     password = password_file.read_text(encoding="utf-8").strip()
     logins = []

@@ -5,6 +5,7 @@ compile cache, and its secrets.
 """
 
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from twisted.internet import defer
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
-from torchyard.run.permissions import SANDBOX, STAGES
+from torchyard.run.permissions import ROOTS, SANDBOX, STAGES
 
 
 def install_job_command(
@@ -23,14 +24,17 @@ def install_job_command(
     secrets: Mapping[str, str],
     cache: str | None = None,
     sandbox: SandboxKind | None = None,
+    roots: Iterable[Path] = (),
 ) -> None:
     """Let this worker run jobs of these stages only, and pass its secrets to `run` only.
 
     They go through a pipe: an environment can be read by other users, and Buildbot sends it to the
     master. `run` passes them to those jobs that need them. `cache` is this machine's compile cache,
-    for jobs whose project enables it; `sandbox` is what it demands of every job.
+    for jobs whose project enables it; `sandbox` is what it demands of every job, and `roots` are
+    what jobs with a root can have.
     """
-    demands = {STAGES: ",".join(stages), SANDBOX: sandbox or ""}
+    offered = os.pathsep.join(map(str, roots))
+    demands = {STAGES: ",".join(stages), SANDBOX: sandbox or "", ROOTS: offered}
     more = [*(("--cache", cache) if cache else ()), *(("--secrets",) if secrets else ())]
 
     class JobCommand(WorkerShellCommand):
