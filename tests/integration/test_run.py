@@ -19,10 +19,11 @@ from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 from torchyard.app.run import find_job_spec
 from torchyard.model.canonical import fingerprint
 from torchyard.model.event import AnyEvent
+from torchyard.model.result import Usage
 from torchyard.recipes import steps_of
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
-from torchyard.run.workdir import WorkDir
+from torchyard.run.workdir import JobState, WorkDir
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
@@ -608,6 +609,47 @@ def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
+
+
+def test_what_killed_and_stopped_tries_used_is_added_up(torchyard: Command, tmp_path: Path) -> None:
+    """Two tries are ended while their step works, by signals with and without warning."""
+    works = f"while ! test -e {tmp_path}/go; do :; done"
+    text = WORKS.replace("ls {out}/lib", f"{works}; ls {{out}}/lib")
+    file = make_project(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    command = [*TORCHYARD, "run", CORE, "-f", str(file)]
+    used: list[Usage] = []
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        before = used[-1].cpu if used else 0.0
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as run:
+            while (tried := unfinished(tmp_path)) is None or tried.cpu <= before:
+                assert run.poll() is None
+                time.sleep(0.02)
+            run.send_signal(how)
+        tried = unfinished(tmp_path)
+        assert tried is not None
+        used.append(tried)
+    assert [one.tries for one in used] == [1, 2]
+    (tmp_path / "go").touch()
+    subprocess.run(command, check=True)
+    (result,) = json.loads(torchyard("store", "show", CORE, "--json", "-f", file).out)["results"]
+    compiled, listed = result["steps"]
+    assert compiled.get("tries", 1) == 1
+    assert listed["tries"] == 3
+    assert listed["cpu"] >= used[-1].cpu > used[0].cpu > 0
+    assert result["seconds"] >= listed["seconds"] >= used[-1].seconds > used[0].seconds
+    assert listed["memory"] >= used[0].memory > 0
+    shown = " ".join(torchyard("store", "show", CORE, "-f", file).out.split())
+    assert "in 3 tries" in shown
+    assert "list (3 tries)" in shown
+
+
+def unfinished(folder: Path) -> Usage | None:
+    """Return what tries of the step `list` used that did not end well, by its job's state."""
+    for path in (folder / ".torchyard/work").glob("core-*/state.json"):
+        used = msgspec.json.decode(path.read_bytes(), type=JobState).unfinished
+        return used if used is not None and used.step == "list" else None
+    return None
 
 
 def test_a_number_that_another_process_has_now_is_left_alone(tmp_path: Path) -> None:

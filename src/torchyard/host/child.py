@@ -35,6 +35,14 @@ _SAMPLE = 0.5
 """Seconds between two samples of a program's memory."""
 
 
+class Sample(NamedTuple):
+    """What a program and its descendants have used so far: seconds, CPU seconds, most bytes."""
+
+    seconds: float
+    cpu: float
+    memory: int
+
+
 class Exit(NamedTuple):
     """How a program ended. A negative code is the number of the signal that killed it."""
 
@@ -42,6 +50,10 @@ class Exit(NamedTuple):
     seconds: float
     cpu: float
     memory: int
+
+    @property
+    def used(self) -> Sample:
+        return Sample(self.seconds, self.cpu, self.memory)
 
 
 class Child:
@@ -87,11 +99,21 @@ class Child:
         """The number of the program, and of its process group."""
         return self._process.pid
 
+    @property
+    def sample(self) -> Sample:
+        """What it was last seen to have used."""
+        return Sample(time.monotonic() - self._began, self._cpu, self._peak)
+
     def start(self) -> None:
         hand_over(self._process, self._env)
 
-    def watch(self, on_line: Callable[[str], None]) -> Exit:
-        """Pass each line to `on_line` until the program ends, then kill what it left running."""
+    def watch(
+        self, on_line: Callable[[str], None], on_sample: Callable[[], None] = lambda: None
+    ) -> Exit:
+        """Pass each line to `on_line` until the program ends, then kill what it left running.
+
+        `on_sample` is called whenever there is a new `sample`.
+        """
         out = self._process.stdout
         assert out is not None  # noqa: S101 - it was asked for above
         reader = LineReader(out.fileno(), _LONGEST)
@@ -114,6 +136,7 @@ class Child:
                 used = family_usage(self.pid)
                 self._peak = max(self._peak, used.memory)
                 self._cpu = max(self._cpu, used.cpu)
+                on_sample()
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # the process that paused it is gone
         left = unread_bytes(out.fileno())  # what comes later is written by other processes

@@ -60,13 +60,31 @@ class Tree(Value, kw_only=True):
 
 
 class Usage(Value, kw_only=True):
-    """Resource usage of a step: wall clock and CPU seconds, bytes of memory and disk."""
+    """Resource usage of a step: wall clock and CPU seconds, bytes of memory and disk.
+
+    If it took several `tries`, because some failed, were stopped or killed, times are added up,
+    and sizes are the largest.
+    """
 
     step: str
     seconds: float
     cpu: float
     memory: int
     disk: int
+    tries: int = 1
+
+    def after(self, earlier: "Usage | None") -> "Usage":
+        """Return the usage of this try and of earlier ones of the same step."""
+        if earlier is None or earlier.step != self.step:
+            return self
+        return Usage(
+            step=self.step,
+            seconds=round(earlier.seconds + self.seconds, 3),
+            cpu=round(earlier.cpu + self.cpu, 3),
+            memory=max(earlier.memory, self.memory),
+            disk=max(earlier.disk, self.disk),
+            tries=earlier.tries + self.tries,
+        )
 
 
 class Result(Value, kw_only=True):
@@ -93,6 +111,11 @@ class Result(Value, kw_only=True):
     @property
     def id(self) -> str:
         return self.order.task.id
+
+    @property
+    def tries(self) -> int:
+        """How often its steps were begun, counting those that were stopped or killed."""
+        return 1 + sum(used.tries - 1 for used in self.steps)
 
     @property
     def size(self) -> int:

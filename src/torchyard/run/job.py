@@ -155,6 +155,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )
     context = _open(place, store, conditions, on_event)
+    earlier = place.state().seconds
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(context.recorded().items()):
@@ -184,7 +185,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
         environment=context.recorded(),
         machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
-        seconds=round(time.monotonic() - began, 3),
+        seconds=round(earlier + time.monotonic() - began, 3),
         torchyard=__version__,
         facts={"sandbox": context.sandbox.kind, **cached},
         run=uuid.uuid4().hex,

@@ -32,7 +32,8 @@ from torchyard.run.sandbox import (
     tools_path,
     work_path,
 )
-from torchyard.run.workdir import OUT, JobState, WorkDir
+from torchyard.run.tries import StepTries
+from torchyard.run.workdir import OUT, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
@@ -128,23 +129,18 @@ def run_steps(
         on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
-        ended = _run(context, whole, state, log, on_event)
-        used = Usage(
-            step=step.title,
-            seconds=round(ended.seconds, 3),
-            cpu=round(ended.cpu, 3),
-            memory=ended.memory,
-            disk=_disk_usage(place),
-        )
-        log.add(f"== ended well after {used.seconds} s")
+        tries = StepTries(place, state, step.title)
+        ended = _run(context, whole, tries, log, on_event)
+        used = tries.usage(ended.used, disk=_disk_usage(place))
+        log.add(f"== ended well after {ended.seconds:.3f} s")
         _check_outputs(filled, place)
-        state = msgspec.structs.replace(state, steps=(*state.steps, used))
+        state = msgspec.structs.replace(state, steps=(*state.steps, used), unfinished=None)
         place.save(state)
         on_event(Stepped(job=job, usage=used))
     return state.steps
 
 
-def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: Listener) -> Exit:
+def _run(context: StepContext, step: Step, tries: StepTries, log: Log, on_event: Listener) -> Exit:
     """Run one step, with no other environment than its own."""
     place = context.place
     job = place.order.task
@@ -163,13 +159,15 @@ def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: 
     cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
     child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed)
     try:
-        born = process_birth(child.pid)
-        place.save(msgspec.structs.replace(state, group=child.pid, born=born))
+        tries.begin(child.pid, process_birth(child.pid))
         child.start()
-        ended = child.watch(on_line)
+        ended = child.watch(on_line, lambda: tries.note(child.sample))
     except BaseException:
         child.stop()
+        with suppress(OSError):
+            tries.note(child.sample, last=True)
         raise
+    tries.note(ended.used, last=True)
     if ended.code:
         raise StepError(job.id, step, ended, mark)
     return ended

@@ -52,6 +52,7 @@ RECORD = ".detached"
 class JobState(Value, kw_only=True):
     """Which steps of a job have succeeded, and in which sandbox, whose paths are in its outputs.
 
+    `unfinished` is what tries of the next step used that did not end well, as far as it was saved.
     `group` is the process group of a step that may still be running; `born` distinguishes it from
     a later one with the same number, such as after a reboot. `boot` is the boot of the machine in
     which the directory was made.
@@ -59,9 +60,15 @@ class JobState(Value, kw_only=True):
 
     sandbox: SandboxKind = "none"
     steps: tuple[Usage, ...] = ()
+    unfinished: Usage | None = None
     group: int | None = None
     born: str = ""
     boot: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The wall clock time of all steps, and of all their tries."""
+        return sum(used.seconds for used in (*self.steps, self.unfinished) if used)
 
 
 class WorkDir:
@@ -121,7 +128,7 @@ class WorkDir:
         for name in EQUIPMENT:
             (self.folder / name).mkdir(exist_ok=True)
         replace_bytes(self.order_path, msgspec.json.encode(self.order))
-        self.save(JobState(sandbox=sandbox, steps=state.steps, boot=state.boot))
+        self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born=""))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""

@@ -48,7 +48,7 @@ def result_report(result: Result) -> RenderableType:
         "job": result.id,
         "fingerprint": result.fingerprint,
         "made": f"{result.started} on {result.machine}, torchyard {result.torchyard}",
-        "took": show_duration(result.seconds),
+        "took": show_duration(result.seconds) + _tries(" in {} tries", result.tries),
         **result.facts,
     }
     parts: list[RenderableType] = [
@@ -57,7 +57,8 @@ def result_report(result: Result) -> RenderableType:
     steps = table((folded("step"), *map(number, ("seconds", "cpu", "memory", "disk"))))
     for used in result.steps:
         amounts = (f"{used.seconds:.1f}", f"{used.cpu:.1f}")
-        steps.add_row(used.step, *amounts, show_size(used.memory), show_size(used.disk))
+        step = used.step + _tries(" ({} tries)", used.tries)
+        steps.add_row(step, *amounts, show_size(used.memory), show_size(used.disk))
     for listed in (steps, _files(result.tree.files)):
         if listed.row_count:
             parts += ["", listed]
@@ -83,6 +84,10 @@ def _files(files: Sequence[File]) -> Table:
             for folder, found in sizes.items()
         ),
     )
+
+
+def _tries(text: str, count: int) -> str:
+    return text.format(count) if count > 1 else ""
 
 
 def verify_report(url: str, verdict: Verification) -> RenderableType:
