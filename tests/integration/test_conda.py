@@ -475,6 +475,34 @@ def test_a_library_of_the_channel_is_required_and_not_bundled(apart: Path, tmp_p
         solve(apart, ["demo", "libuv >=2"])
 
 
+def test_a_job_leaves_libraries_to_the_channel(apart: Path, tmp_path: Path) -> None:
+    block = "linux-x86_64/cpu-openblas"
+    packs = {"format": "conda", "subdir": SUBDIR, "libraries": "channel"}
+    tasks = [
+        Task(
+            id=f"{stage}:demo-1.2.0/{scope}",
+            stage=stage,
+            stage_revision=1,
+            scope=scope,
+            recipe="pytorch",
+            fingerprint=digit * 64,
+            settings=settings,
+        )
+        for digit, stage, scope, settings in (
+            ("0", Stage.CORE, block, {}),
+            ("1", Stage.PACKAGE, f"{block}/any/conda-libtorch", packs),
+        )
+    ]
+    order, inputs = tmp_path / "torchyard-order.json", tmp_path / "inputs"
+    order.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
+    shutil.copytree(apart.parent / "core", inputs / "core")
+    (path,) = pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+    libraries = read_package(path)
+    assert "libuv >=1.44,<2.0a0" in json.loads(libraries.texts[INDEX])["depends"]
+    (checked,) = apply_rules([libraries], CheckPolicy(), date(2026, 11, 16))
+    assert not [one for one in checked.findings if one.rule.startswith("linking-rpath")]
+
+
 def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -> None:
     image = tmp_path / "bindings/image"
     write(image / "extra/__init__.py", "import demo\nanswer = demo.ask()\n")
