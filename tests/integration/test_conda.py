@@ -37,6 +37,7 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.errors import BuildError, StoreError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
+from torchyard.model.step import Setting
 from torchyard.package.conda.index import INDEX
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import load_conda_table
@@ -477,7 +478,7 @@ def test_a_library_of_the_channel_is_required_and_not_bundled(apart: Path, tmp_p
 
 def test_a_job_leaves_libraries_to_the_channel(apart: Path, tmp_path: Path) -> None:
     block = "linux-x86_64/cpu-openblas"
-    packs = {"format": "conda", "subdir": SUBDIR, "libraries": "channel"}
+    packs: dict[str, Setting] = {"format": "conda", "subdir": SUBDIR, "libraries": "channel"}
     tasks = [
         Task(
             id=f"{stage}:demo-1.2.0/{scope}",
