@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tests.recipe import PREFIX, TORCHYARD, Project, call, copy_sample, needs_debootstrap, run
 
+from torchyard.toolchain.root import identify_root, run_in_root
+from torchyard.toolchain.root_image import find_root
+
 pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
 
 CELL = f"{PREFIX}/cpu-openblas"
@@ -53,15 +56,26 @@ def test_wheels_are_built_with_the_compiler_and_pythons_of_a_root(
 
 def test_another_root_under_the_same_path_is_refused(project: Project, made: Path) -> None:
     """A plan is for the packages that the root had when it was made."""
-    said = project.torchyard("plan", "--json", f"core:{CELL}")
+    said = project.torchyard("plan", "--json", "--select", f"core:{CELL}")
     status = made / "root/var/lib/dpkg/status"
     before = status.read_text(encoding="utf-8")
     more = "Package: x\nStatus: install ok installed\nArchitecture: all\nVersion: 1\n"
     status.write_text(f"{before}\n{more}", encoding="utf-8")
     try:
-        assert project.torchyard("plan", "--json", f"core:{CELL}") != said
+        assert project.torchyard("plan", "--json", "--select", f"core:{CELL}") != said
     finally:
         status.write_text(before, encoding="utf-8")
+
+
+def test_an_archive_of_a_root_is_the_same_root(made: Path, tmp_path: Path) -> None:
+    """It is packed with devices and links, unpacked, and its compiler works."""
+    packed = tmp_path / "root.tar.zst"
+    call("tar", "-C", made / "root", "--zstd", "-cf", packed, ".")
+    unpacked = find_root(packed.name, tmp_path, tmp_path / "work")
+    assert identify_root(unpacked) == identify_root(str(made / "root"))
+    line = "echo 'int main() {}' | gcc -x c - -o main && ./main && python3 -c 'import ssl'"
+    (tmp_path / "scratch").mkdir()
+    run_in_root(unpacked, ["bash", "-c", line], folder=tmp_path / "scratch")
 
 
 def test_a_root_that_exists_is_not_made_again(made: Path) -> None:

@@ -13,6 +13,7 @@ from tests.hostile_steps import order_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
+from torchyard.model.config import Patches
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of, words_in_braces
@@ -398,3 +399,26 @@ def test_commands_prepare_the_source_before_it_is_configured() -> None:
     names = titles(steps_of(order_in(plan, Stage.CORE, "cpu-openblas")))
     assert names[:4] == ["lay the source out", "sed -i s/a/b/ x", "make y", names[3]]
     assert names.index("configure") > 3
+
+
+@pytest.mark.parametrize(
+    ("said", "network"),
+    [
+        ('git = "https://example.org/x"\nrev = "v1"', True),
+        ('path = "code"', False),
+        (f'archive = "a.zip"\nsha256 = "{"0" * 64}"', False),
+        (f'archive = "https://example.org/a.zip"\nsha256 = "{"0" * 64}"', True),
+        ('debian = "pytorch=2.6.0+dfsg-7"', True),
+    ],
+)
+def test_every_kind_of_source_is_fetched_and_patched_in_one_step(said: str, network: bool) -> None:
+    """A step that was killed is begun again, and a half patched source can't be patched again."""
+    written = TOOLED[TOOLED.index("git = ") : TOOLED.index("[build]")]
+    config = config_of(TOOLED.replace(written, f'{said}\n[toolchain]\nroot = "root"\n'))
+    patches = Patches(texts={"b.patch": "x", "a.patch": "y"})
+    plan = make_plan(msgspec.structs.replace(config, patches=patches), EVERYTHING)
+    order = make_job_spec(plan, plan.find(Stage.SOURCE, ""))
+    (step,) = steps_of(order)
+    assert step.run[-2:] == ("--patches", "{order}")
+    assert step.network is network
+    assert order.task.words("series") == ["b.patch", "a.patch"]

@@ -17,8 +17,11 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 PYTHONS = "opt/python"
 """Where Pythons are that are not packages of the system, as in manylinux images."""
 
-_NEEDED = ("ca-certificates", "libffi-dev", "libssl-dev", "python3-dev", "python3-venv")
-"""What torchyard's own Python and build backends need, beside compilers."""
+_NEEDED = ("ca-certificates", "git", "libffi-dev", "libssl-dev", "python3-dev", "python3-venv")
+"""What torchyard's own Python and build backends need, beside compilers.
+
+Projects ask git for the commit that they write into their packages.
+"""
 
 _OPTIONS = ("-qq", "-y", "--no-install-recommends", "-o", "Acquire::Retries=3")
 _SOURCES = "etc/apt/sources.list.d/torchyard.sources"

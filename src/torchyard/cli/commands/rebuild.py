@@ -41,7 +41,8 @@ def command(
 
     The commands are those of the package. They are shown first, and run in the sandbox `bwrap`,
     without variables of yours. Everything is built again, from the source on; with --store only
-    what it does not have, and always the package. A source directory is looked for beside --file.
+    what it does not have, and always the package. A source directory or archive is looked for
+    beside --file.
     """
     exit_on_sigterm()
     take_credentials()

@@ -57,12 +57,7 @@ def make_command(
         msg = f"`{suite}` is no suite of Debian"
         raise UsageError(msg, hint="such as trixie")
     request = RootRequest(suite=suite, packages=packages, build_dep=build_dep, mirror=mirror)
-    say(
-        make_root(
-            request,
-            Path(to).absolute(),
-            pythons=pythons,
-            lock=Path(lock) if lock else None,
-            say=say,
-        )
+    identity = make_root(
+        request, Path(to).absolute(), pythons=pythons, lock=Path(lock) if lock else None, say=say
     )
+    click.echo(identity)
