@@ -82,7 +82,7 @@ class Browser:
         data = None if method == "GET" else json.dumps(body or {}).encode()
         asked = urllib.request.Request(self._url + path, data, method=method)  # noqa: S310 - http
         try:
-            with urllib.request.urlopen(asked, timeout=60) as reply:  # noqa: S310 - http
+            with urllib.request.urlopen(asked, timeout=300) as reply:  # noqa: S310 - http
                 value: object = json.load(reply)["value"]
         except urllib.error.HTTPError as error:
             with error:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from tests.services import LOOPBACK
 
 BLOCK = 64 * 1024
-PATIENCE = 30
+PATIENCE = 300
 
 
 class Fault(enum.Enum):

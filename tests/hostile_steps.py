@@ -118,7 +118,7 @@ def as_nobody(machine: Machine, scripts: Sequence[str], kind: SandboxKind) -> At
         input=json.dumps(scripts),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     if "ModuleNotFoundError" in done.stderr:

@@ -246,7 +246,7 @@ class TrialFarm:
     def text(self, path: str) -> str:
         """Return the master's answer for a path, such as `api/v2/logs/1/raw`."""
         url = f"http://{LOOPBACK}:{self.web}/{path}"
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=300) as answer:
             return str(answer.read().decode())
 
     def connected(self) -> set[str]:
@@ -276,7 +276,7 @@ class TrialFarm:
 
     def _ask(self, path: str) -> dict[str, list[object]]:
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=300) as answer:
             found: dict[str, list[object]] = json.load(answer)
             return found
 

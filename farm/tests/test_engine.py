@@ -51,7 +51,7 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     words = ("build", "--engine", "buildbot", "--farm", farm.master, "-f", farm.file)
     with following(*words, until=f"started  {CORE} on w") as build_there:
         build_there.send_signal(signal.SIGINT)
-        out, told = build_there.communicate(timeout=60)
+        out, told = build_there.communicate(timeout=600)
     assert build_there.returncode == INTERRUPTED, told
     assert out == ""
     assert "stopped with 9 jobs left" in told

@@ -201,9 +201,9 @@ def test_nginx_serves_the_web_interface_over_tls(shared: TrialFarm, tmp_path: Pa
         with Nginx(tmp_path / "nginx", text) as nginx:
             for path, what in (("", b"<html"), ("api/v2/masters", b'"masters"')):
                 url = f"https://{LOOPBACK}:{port}/{path}"
-                with urllib.request.urlopen(url, timeout=30, context=known) as answer:
+                with urllib.request.urlopen(url, timeout=300, context=known) as answer:
                     assert what in answer.read()
-            with socket.create_connection((LOOPBACK, nginx.port), timeout=30) as plain:
+            with socket.create_connection((LOOPBACK, nginx.port), timeout=300) as plain:
                 plain.sendall(f"GET /x HTTP/1.0\r\nHost: {NAME}\r\n\r\n".encode())
                 assert f"Location: https://{NAME}/x".encode() in plain.recv(4096)
             assert b"101 Switching Protocols" in upgrade(known, port)
@@ -215,7 +215,7 @@ def upgrade(known: ssl.SSLContext, port: int) -> bytes:
     lines += ["Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
     lines += ["Sec-WebSocket-Version: 13", f"Origin: https://{LOOPBACK}:{port}", "", ""]
     with (
-        socket.create_connection((LOOPBACK, port), timeout=30) as raw,
+        socket.create_connection((LOOPBACK, port), timeout=300) as raw,
         known.wrap_socket(raw, server_hostname=LOOPBACK) as secure,
     ):
         secure.sendall("\r\n".join(lines).encode())

@@ -24,7 +24,7 @@ class Visitor:
     """A browser: it keeps one cookie, and sends it with every request."""
 
     def __init__(self, farm: TrialFarm) -> None:
-        self._line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=60)
+        self._line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=300)
         self.origin = f"http://{LOOPBACK}:{farm.web}"
         self.cookie = ""
 
@@ -68,7 +68,7 @@ class Visitor:
 
 def whisper(farm: TrialFarm, messages: list[dict[str, object]]) -> list[str]:
     """Send messages through the websocket, and return the answers."""
-    line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=60)
+    line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=300)
     key = base64.b64encode(os.urandom(16)).decode()
     headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
     headers |= {"Sec-WebSocket-Key": key, "Sec-WebSocket-Version": "13"}

@@ -163,7 +163,7 @@ class Answer(NamedTuple):
 
 def get(url: str, accept: str = "*/*") -> Answer:
     request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310 - it's http
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310
         told = answer.headers
         vary = ", ".join(told.get_all("Vary") or ())
         return Answer(told["Content-Type"], told["Cache-Control"], vary, len(answer.read()))

@@ -103,9 +103,9 @@ def test_wheels_conda_packages_and_zips_work(user: User, packages: Path) -> None
     user.publish(packages)
     user.installs()
     listing = f"{user.served.url}/libtorch/tinytorch/{VIEW}/latest.json"
-    with urllib.request.urlopen(listing, timeout=10) as answer:  # noqa: S310 - it's http
+    with urllib.request.urlopen(listing, timeout=300) as answer:  # noqa: S310 - it's http
         (file,) = json.load(answer)["files"]
-    with urllib.request.urlopen(urljoin(listing, file["url"]), timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(urljoin(listing, file["url"]), timeout=300) as answer:  # noqa: S310
         assert hashlib.file_digest(answer, "sha256").hexdigest() == file["sha256"]
 
 

@@ -118,7 +118,7 @@ def test_init_asks_again_at_a_terminal(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     assert b"there is no `foo`" in done.stdout
     assert b"there is no `cp9`" in done.stdout

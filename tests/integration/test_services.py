@@ -242,7 +242,7 @@ def test_the_proxy_keeps_connections_and_understands_chunks(
 ) -> None:
     url = obstore.sign(s3_place.store(), "PUT", "name", timedelta(minutes=1))
     target = url.removeprefix(s3_place.endpoint)
-    connection = HTTPConnection(urlsplit(s3_proxy.endpoint).netloc, timeout=20)
+    connection = HTTPConnection(urlsplit(s3_proxy.endpoint).netloc, timeout=300)
     with closing(connection):
         local = None
         for content in (b"first", b"the second"):
