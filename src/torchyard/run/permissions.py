@@ -53,7 +53,7 @@ def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
         hint = "leave `readable` of [sandbox] out"
         raise _refusal(task, "asks to read more paths", hint)
     if sandbox.root is not None and not offered_roots():
-        hint = "leave `root` of [toolchain] out, or offer it: `farm worker --root PLACE`"
+        hint = "leave `root` of [toolchain] out, or start the worker with `--root PLACE`"
         raise _refusal(task, "has a root", hint)
 
 

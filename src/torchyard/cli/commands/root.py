@@ -50,7 +50,7 @@ def make_command(
     Needs root and debootstrap. With the same lock, the root has the same identity.
     """
     from torchyard.app.root import make_root
-    from torchyard.terminal.console import say
+    from torchyard.terminal.console import say, write
     from torchyard.toolchain.debian_root import RootRequest
 
     if suite.startswith("-"):
@@ -60,4 +60,4 @@ def make_command(
     identity = make_root(
         request, Path(to).absolute(), pythons=pythons, lock=Path(lock) if lock else None, say=say
     )
-    click.echo(identity)
+    write(f"{identity}\n")
