@@ -1,10 +1,12 @@
 """A root is a toolchain: it is identified by its packages, and jobs and planning run in it."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.keys import FIND_KEY_C, add_session_key
 from tests.roots import copy_program, make_debian
 
 from torchyard.errors import ElsewhereError, HostError
@@ -83,6 +85,19 @@ def test_a_program_runs_in_a_root_and_sees_nothing_else(tmp_path: Path) -> None:
     assert "only-here" in said
     assert not {"home", "root", "run"} & set(said) - {Path(p).parts[1] for p in own_paths()}
     assert (folder / "made").read_text(encoding="utf-8") == "hello\n"
+
+
+@needs_bwrap
+def test_a_program_in_a_root_has_no_key_of_the_session(tmp_path: Path) -> None:
+    source, program = tmp_path / "find_key.c", tmp_path / "root/usr/find-key"
+    source.write_text(FIND_KEY_C, encoding="utf-8")
+    program.parent.mkdir(parents=True)
+    subprocess.run(["cc", "-static", source, "-o", program], check=True)
+    add_session_key()
+    if subprocess.run([program], check=False).returncode:
+        pytest.skip("this system has no keyrings")
+    with pytest.raises(HostError, match="exit code 1"):
+        run_in_root(str(tmp_path / "root"), ["/usr/find-key"])
 
 
 @needs_bwrap

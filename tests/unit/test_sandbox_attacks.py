@@ -1,8 +1,6 @@
 """Attempts to get out of the sandbox `bwrap`: each is a command that must fail there."""
 
-import ctypes
 import os
-import platform
 import shutil
 import socket
 from collections.abc import Iterator
@@ -11,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.hostile_steps import Machine, as_nobody, attempt_twice
+from tests.keys import FIND_KEY, add_session_key
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 
@@ -19,13 +18,6 @@ USERS = ["caller", "nobody"] if os.geteuid() == 0 else ["caller"]
 CONNECT = "python3 -c 'import socket, sys; socket.socket(socket.{}).connect({})' {}"
 
 NOT_OWN = "-not -path '/proc/[0-9]*' -not -path '/proc/*self/*'"
-
-KEYCTL = 250 if platform.machine() == "x86_64" else 219
-KEYS = (
-    "python3 -c 'import ctypes; "
-    f'key = ctypes.CDLL(None).syscall({KEYCTL}, 10, -3, b"user", b"torchyard-test", 0); '
-    "raise SystemExit(key < 0)'"
-)
 
 ATTACKS = {
     # the file systems of the machine
@@ -80,7 +72,7 @@ ATTACKS = {
     "become another user": "setpriv --reuid 1 --clear-groups true || su daemon -c true",
     "give files away": "touch {tmp}/mine && chown 1 {tmp}/mine",
     "a program of another user": "cp /bin/sh {tmp}/sh && chown 1 {tmp}/sh && chmod u+s {tmp}/sh",
-    "read keys of the session": KEYS,
+    "read keys of the session": f"python3 -c '{FIND_KEY}'",
     "change the kernel": "f=/proc/sys/kernel/core_pattern; cat $f > $f",
     "crash the kernel": "test -w /proc/sysrq-trigger",
     "write to /proc": f"find /proc -maxdepth 3 -type f -writable {NOT_OWN} 2>&- | grep .",
@@ -105,9 +97,7 @@ class Outside:
         for one in (self.path, self.abstract):
             one.listen()
         self.machine.before = self.machine.picture()
-        ctypes.CDLL(None).syscall(
-            KEYCTL - 2, b"user", b"torchyard-test", b"secret", 6, ctypes.c_int(-3)
-        )
+        add_session_key()
 
     def script(self) -> str:
         """Return a step that makes all attempts, and leaves the names of those that succeeded."""

@@ -19,6 +19,7 @@ from torchyard.host.installer_settings import (
     installer_files,
     installer_variables,
 )
+from torchyard.host.keyring import leave_session_keyring
 from torchyard.host.process import capture
 from torchyard.host.system_view import (
     NAME_SERVERS,
@@ -101,6 +102,7 @@ def run_in_root(
 ) -> str:
     """Run a program in a root, and return what it prints."""
     check_root(root)
+    leave_session_keyring()
     bwrap = [*isolated(), *system_view(root), *read_only(shown_own_paths(root), root=root)]
     env = {"PATH": SYSTEM_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"} | ROOT_MARK  # noqa: S108 - its own
     where = "/mnt"
