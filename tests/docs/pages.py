@@ -47,6 +47,7 @@ PAGES = {
     "docs/guides/build-pytorch.md": Page(
         Preparer.clone, slow=True, programs=("bwrap", "g++", "unzip", "zstd")
     ),
+    "docs/guides/build-an-extension.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++")),
     "docs/guides/build-on-a-farm.md": Page(Preparer.farm, slow=True),
     "docs/guides/secure-a-farm.md": Page(Preparer.farm_user, slow=True),
     "docs/guides/check-a-package.md": Page(Preparer.torch),
@@ -64,6 +65,8 @@ _NO_CONDA = (
 _LARGE = "needs wheels of 731 MB; tests/integration/test_check_real.py reads them"
 
 _PYTORCH = "needs a checkout of PyTorch, and hours to compile it"
+
+_EXTENSION = "compiles for minutes; tests/integration/test_extension.py builds a smaller one"
 
 _MACHINES = (
     "needs other machines; farm/tests start workers of several masters on loopback, with TLS"
@@ -99,6 +102,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard plan": _PYTORCH,
         "torchyard build 'package:[*]' -o packages": _PYTORCH,
         "uv pip compile *": _PYTORCH,
+    },
+    "docs/guides/build-an-extension.md": {
+        "torchyard init --sdist *": _EXTENSION,
+        "torchyard lock": _EXTENSION,
+        "torchyard build -o dist": _EXTENSION,
     },
     "docs/guides/check-a-package.md": {"torchyard check torch-2.15.0-*": _LARGE},
     "docs/guides/compare-two-packages.md": {"torchyard diff torch-2.13.0*": _LARGE},

@@ -44,6 +44,7 @@ _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
+_LABEL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
 _NUMBER = re.compile(r"0|[1-9]\d?")
 _DATE = re.compile(r"20\d{6}")
 
@@ -295,11 +296,19 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
 
 
 def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
+    is_locked = project.recipe.variant is Dimension.TORCH
     for index, requirement in enumerate(spec.requires or ()):
-        if not is_pinned(requirement):
+        if is_locked and not _is_requirement(requirement):
+            what = f"`{requirement}` is no requirement"
+            problems.add(("build", "requires", index), what, "write it as in pyproject.toml")
+        elif not is_locked and not is_pinned(requirement):
             what = f"`{requirement}` is not pinned"
             hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
             problems.add(("build", "requires", index), what, hint)
+    label = spec.label or Build().label
+    if not _LABEL.fullmatch(re.sub(r"\{(torch|compute)\}", "0", label)):
+        hint = "letters, digits and points, with {torch} and {compute} for those of each cell"
+        problems.add(("build", "label"), f"`{label}` can't be a local version", hint)
     if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
         problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
     if spec.tree is not None and spec.tree not in tables.trees:
@@ -316,7 +325,17 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
         tree=spec.tree,
         preset=preset,
         linalg=spec.linalg,
+        label=label,
     )
+
+
+def _is_requirement(text: str) -> bool:
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - slow
+
+    try:
+        return Requirement(text).url is None
+    except InvalidRequirement:
+        return False
 
 
 def _check(spec: CheckSpec, problems: Problems) -> Check:

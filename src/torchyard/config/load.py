@@ -8,6 +8,7 @@ from torchyard.compute.registry import look_up
 from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
+from torchyard.config.lock import build_lock_path, read_build_lock
 from torchyard.config.matrix import as_tuple
 from torchyard.config.spec import FileSpec
 from torchyard.config.tables import load_tables
@@ -24,6 +25,7 @@ from torchyard.host.files import (
     realpath,
 )
 from torchyard.model.config import Config
+from torchyard.model.recipe import Dimension
 
 
 def read_document(path: str, changes: Sequence[str] = ()) -> Document:
@@ -91,11 +93,15 @@ def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> C
     look_up(_named_computes(spec))
     config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))
     config = _with_patches(config, dirname(path))
+    if config.project.recipe.variant is Dimension.TORCH:
+        config = msgspec.structs.replace(config, lock=read_build_lock(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    digest = tree_digest(join(dirname(path), config.source.path), leave_out=[path, *others])
+    digest = tree_digest(
+        join(dirname(path), config.source.path), leave_out=[path, build_lock_path(path), *others]
+    )
     return msgspec.structs.replace(
         config, source=msgspec.structs.replace(config.source, digest=digest)
     )

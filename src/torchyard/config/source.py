@@ -12,6 +12,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "64 hexadecimal digits, as `sha256sum` prints them"
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
+_SDIST = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*==[\w.!+]+")
 _ARCHIVE = re.compile(r"https?://[^@/\s]+/\S+|(?!.*://).+")
 """An address without a user name, or a path."""
 
@@ -19,10 +20,10 @@ _ARCHIVE = re.compile(r"https?://[^@/\s]+/\S+|(?!.*://).+")
 def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Source:
     """Return where the source comes from; without `has_root`, it can't come from Debian."""
     commit = spec.commit
-    given = (spec.git, spec.path, spec.archive, spec.debian)
+    given = (spec.git, spec.path, spec.archive, spec.sdist, spec.debian)
     if sum(one is not None for one in given) != 1:
         hint = 'git = "https://…" with rev = "v2.14.0", or path = "." for this directory'
-        what = "[source] needs one of `git`, `path`, `archive` and `debian`"
+        what = "[source] needs one of `git`, `path`, `archive`, `sdist` and `debian`"
         problems.add(("source",), what, hint)
     elif spec.debian is not None and not _DEBIAN.fullmatch(spec.debian):
         hint = "a name and a version, such as pytorch=2.6.0+dfsg-7; `apt-cache showsrc` lists them"
@@ -50,6 +51,7 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
         path=spec.path,
         debian=spec.debian,
         archive=spec.archive,
+        sdist=spec.sdist,
         sha256=spec.sha256,
         submodules=spec.submodules,
     )
@@ -60,11 +62,16 @@ def _check_archive(spec: SourceSpec, problems: Problems) -> None:
     if archive is not None and not _ARCHIVE.fullmatch(archive):
         hint = "write https://… without a user name or password, or a path"
         problems.add(("source", "archive"), f"`{archive}` is no address of an archive", hint)
-    if archive is not None and sha256 is None:
-        what = "[source] has `archive` but no `sha256`"
-        problems.add(("source", "archive"), what, _HINT)
-    elif archive is None and sha256 is not None:
-        problems.add(("source", "sha256"), "`sha256` belongs to `archive`", at_key=True)
+    if spec.sdist is not None and not _SDIST.fullmatch(spec.sdist):
+        hint = "a project and its version, such as torch-scatter==2.1.2"
+        problems.add(("source", "sdist"), f"`{spec.sdist}` is no release of a project", hint)
+    key = "archive" if spec.sdist is None else "sdist"
+    given = archive or spec.sdist
+    if given is not None and sha256 is None:
+        problems.add(("source", key), f"[source] has `{key}` but no `sha256`", _HINT)
+    elif given is None and sha256 is not None:
+        what = "`sha256` belongs to `archive` or `sdist`"
+        problems.add(("source", "sha256"), what, at_key=True)
     elif sha256 is not None and not _SHA256.fullmatch(sha256):
         problems.add(("source", "sha256"), f"`{sha256}` is no sha256", _HINT)
 

@@ -45,7 +45,7 @@ class ProjectSpec(Value, kw_only=True):
 
 
 class SourceSpec(Value, kw_only=True):
-    """Where the code comes from: `git` with `rev`, `path`, `archive` with `sha256`, or `debian`."""
+    """Where the code is from: `git`, `path`, `archive`, `sdist` or `debian`, one of them."""
 
     git: Annotated[str | None, Meta(description="Repository to clone.")] = None
     rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
@@ -70,8 +70,12 @@ class SourceSpec(Value, kw_only=True):
             "directory that everything in it is in is left out."
         ),
     ] = None
+    sdist: Annotated[
+        str | None,
+        Meta(description="Sdist in an index, such as `torch-scatter==2.1.2`, with its `sha256`."),
+    ] = None
     sha256: Annotated[
-        str | None, Meta(description="Digest of the archive, which identifies it.")
+        str | None, Meta(description="Digest of the archive or sdist, which identifies it.")
     ] = None
     patches: Annotated[
         list[str],
@@ -265,7 +269,7 @@ class ToolchainSpec(Value, kw_only=True):
 
 
 class BuildSpec(Value, kw_only=True):
-    """How the project's own build is driven (recipe pytorch)."""
+    """How the project's own build is driven."""
 
     backend: Annotated[
         Literal["setup.py", "scikit-build-core"] | None,
@@ -278,7 +282,8 @@ class BuildSpec(Value, kw_only=True):
         list[str] | None,
         Meta(
             description="Build requirements, each pinned: `cmake==3.31.10`; with "
-            "` --hash=sha256:…` its files are verified. Default: with `tree`, those of the release."
+            "` --hash=sha256:…` its files are verified. Default: with `tree`, those of the "
+            "release. For an extension: what its pyproject.toml does not name, not pinned."
         ),
     ] = None
     tree: Annotated[
@@ -296,6 +301,14 @@ class BuildSpec(Value, kw_only=True):
     linalg: Annotated[
         str | None,
         Meta(description="CMake target to build a second time without MAGMA, for conda packages."),
+    ] = None
+    label: Annotated[
+        str | None,
+        Meta(
+            description="Local version of an extension's wheels, after the `+`; `{torch}` is the "
+            "torch release without its point, `{compute}` the compute platform. Default: "
+            "`pt{torch}{compute}`."
+        ),
     ] = None
 
 

@@ -12,7 +12,7 @@ from torchyard.model.values import Value
 
 
 class Answers(Value, kw_only=True):
-    """The choices for a new file. The source is a repository, or else a directory."""
+    """The choices for a new file. The source is a repository, a directory or an sdist."""
 
     recipe: str
     name: str
@@ -20,6 +20,8 @@ class Answers(Value, kw_only=True):
     git: str
     rev: str
     path: str
+    sdist: str = ""
+    sha256: str = ""
     platform: tuple[str, ...]
     compute: tuple[str, ...]
     python: tuple[str, ...]
@@ -33,6 +35,8 @@ def starter(answers: Answers, tables: Tables) -> str:
     source = f"git = {_quoted(answers.git)}\nrev = {_quoted(answers.rev)}"
     if answers.path:
         source = f"path = {_quoted(answers.path)}"
+    if answers.sdist:
+        source = f"sdist = {_quoted(answers.sdist)}\nsha256 = {_quoted(answers.sha256)}"
     release = f"release = {_quoted(answers.torch[0])}\n"
     return _TEMPLATE.format(
         recipe=answers.recipe,
@@ -55,6 +59,8 @@ def starter(answers: Answers, tables: Tables) -> str:
 
 def _toolchain(answers: Answers, tables: Tables) -> str:
     """Return the tables that the steps of a provisioned recipe need, as torch's releases do."""
+    if known_recipes()[answers.recipe].variant is Dimension.TORCH:
+        return _EXTENSION
     release = tables.preset_for(own_release(answers.version)) or next(iter(tables.builds))
     row = tables.builds[release]
     requires = "".join(f"  {_quoted(pin)},\n" for pin in row.requires)
@@ -113,6 +119,17 @@ compiler = "gcc"
 backend = {backend}
 requires = [
 {requires}]
+"""
+
+_EXTENSION = """
+# What compiles; `torchyard toolchain` shows what this machine has. The torch of each cell and the
+# project's build requirements are in torchyard.lock, which `torchyard lock` writes.
+[toolchain]
+compiler = "gcc"
+
+# What the project's build imports, but its pyproject.toml does not name.
+# [build]
+# requires = ["numpy"]
 """
 
 _STEPS = """

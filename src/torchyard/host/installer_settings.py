@@ -11,6 +11,13 @@ _VARIABLES = re.compile(
     r"|CURL_CA_BUNDLE|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
 )
 
+_SAME = {
+    "UV_DEFAULT_INDEX": "PIP_INDEX_URL",
+    "UV_INDEX": "PIP_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS": "PIP_FIND_LINKS",
+}
+"""Variables of uv and of pip with the same meaning."""
+
 _FILES = {
     "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
     "UV_CONFIG_FILE": (".config/uv/uv.toml",),
@@ -21,6 +28,12 @@ _FILES = {
 def installer_variables() -> dict[str, str]:
     """Return the caller's variables that say how packages are fetched."""
     return {name: text for name, text in os.environ.items() if _VARIABLES.fullmatch(name)}
+
+
+def uv_environment() -> dict[str, str]:
+    """Return the environment for uv, which also gets the indexes that only pip's variables name."""
+    ours = {uv: os.environ[pip] for uv, pip in _SAME.items() if pip in os.environ}
+    return ours | dict(os.environ)
 
 
 def installer_files() -> Iterator[tuple[str, Path]]:

@@ -3,6 +3,7 @@
 import re
 from typing import Literal
 
+from torchyard.model.lock import BuildLock
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.recipe import Recipe, Stage
@@ -35,10 +36,11 @@ def own_release(version: str) -> str:
 
 
 class Source(Value, kw_only=True):
-    """Where the source comes from: a commit, a directory's content, an archive, or Debian.
+    """Where the source comes from: a commit, a directory's content, an archive, or a registry.
 
-    `debian` is a source package, as `name=version`. A `rev` may be a tag or branch, whose commit is
-    unknown until it is resolved. An `archive` is an address or a file.
+    `debian` is a source package, as `name=version`, and `sdist` a Python one, as `name==version`. A
+    `rev` may be a tag or branch, whose commit is unknown until it is resolved. An `archive` is an
+    address or a file.
     """
 
     git: str | None = None
@@ -48,6 +50,7 @@ class Source(Value, kw_only=True):
     digest: str | None = None
     debian: str | None = None
     archive: str | None = None
+    sdist: str | None = None
     sha256: str | None = None
     submodules: bool = True
 
@@ -122,6 +125,7 @@ class Config(Value, kw_only=True):
     sandbox: Sandbox = Sandbox()
     toolchain: Toolchain | None = None
     build: Build = Build()
+    lock: BuildLock = BuildLock()
     conda_libraries: Libraries = "bundled"
     check: Check = Check()
     smoke: Smoke = Smoke()

@@ -71,3 +71,4 @@ class Build(Value, kw_only=True):
     tree: str | None = None
     preset: str | None = None
     linalg: str | None = None
+    label: str = "pt{torch}{compute}"

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 
-from torchyard.compute.registry import library_rules, platform_for
+from msgspec.structs import replace
+
+from torchyard.compute.registry import PLAIN, library_rules, platform_for
 from torchyard.compute.table import LibraryRules, WheelRow
 from torchyard.config.tables import load_tables
 from torchyard.errors import DataError
@@ -77,7 +79,8 @@ class Layouts(Value, kw_only=True):
 class Policy(Value, kw_only=True):
     """The rules for one package: its layout, its compute platform, its Python package's folder.
 
-    `brought` are globs of the libraries that packages of its conda channel bring.
+    `brought` are globs of the libraries that packages of its conda channel bring, and `imported` of
+    those that are in the process already when it is loaded.
     """
 
     layouts: Layouts
@@ -85,6 +88,7 @@ class Policy(Value, kw_only=True):
     compute: LibraryRules
     package: str
     brought: tuple[str, ...] = ()
+    imported: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[PurePosixPath, ...]:
@@ -112,7 +116,8 @@ class Policy(Value, kw_only=True):
 
     def is_outside(self, library: str) -> bool:
         """Return whether a library may come from the system, the driver, or another package."""
-        if any_match(library, (*self.layouts.system, *self.compute.drivers, *self.brought)):
+        outside = (*self.layouts.system, *self.compute.drivers, *self.brought, *self.imported)
+        if any_match(library, outside):
             return True
         return any(any_match(library, row.libraries) for row in self._wheels)
 
@@ -156,6 +161,20 @@ def policy_for(form: str, compute: str, package: str, brought: tuple[str, ...] =
             )
     msg = f"no rules are known for the libraries of packages for `{compute}`"
     raise DataError(msg, hint="add a section [libraries.…] to the table of its compute platform")
+
+
+def extension_policy(form: str, package: str) -> Policy:
+    """Return the rules for a package that is compiled against torch, and imported after it.
+
+    It has none of torch's libraries, nor of those that torch needs, and asks for no wheels of them.
+    """
+    policy = policy_for(form, PLAIN, package)
+    rows = policy.layouts.imported
+    return replace(
+        policy,
+        layout=replace(policy.layout, libraries=("{package}.libs",), wheels=False),
+        imported=tuple(glob for row in rows for glob in (*row.libraries, *row.needed)),
+    )
 
 
 @cache

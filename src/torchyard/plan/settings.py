@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import ChannelConfig, Config
+from torchyard.model.identifier import scope_path
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
-from torchyard.model.tables import Release
+from torchyard.model.tables import TORCH_PREFIX, Release
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import Head, Scope, is_release_bound, release_name
@@ -50,7 +51,7 @@ class SettingsMaker:
             ]
             for stage in Stage
         }
-        self._made: dict[tuple[Stage, Head | None, str | None, tuple[int, ...]], Settings] = {}
+        self._made: dict[tuple[Stage, Scope | None, str | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
         """Return the source's settings: its commit or digest if known, wherever it is from."""
@@ -99,12 +100,15 @@ class SettingsMaker:
         overrides = tuple([i for i, pattern in self._overrides[stage] if pattern.matches(scope)])
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
         formed = form if packs or stage is Stage.SMOKE else None
-        key = (stage, head if compiles or packs else None, formed, overrides)
+        about: Scope = scope[:4] if compiles and self._is_locked else head
+        key = (stage, about if compiles or packs else None, formed, overrides)
         made = self._made.get(key)
         if made is None:
             draft = self._draft(stage)
             if compiles:
                 self._set_compiling(draft, *head)
+            if compiles and self._is_locked:
+                self._set_locked(draft, scope_path(scope[:4]))
             if packs and form is not None:
                 self._set_packaging(draft, form, *head)
             if stage is Stage.CHECK and stage not in self.config.steps:
@@ -129,6 +133,16 @@ class SettingsMaker:
         if self.config.toolchain is not None:
             self._set_build(draft, self.config.toolchain, (platform, compute, variant))
 
+    @property
+    def _is_locked(self) -> bool:
+        """Whether the environments of its jobs are in a lock, as those of an extension are."""
+        return self.config.project.recipe.variant is Dimension.TORCH
+
+    def _set_locked(self, draft: "_Draft", name: str) -> None:
+        requires = self.config.lock.requirements(name)
+        if requires and self.config.toolchain is not None:
+            draft.set("requires", requires, Origin(f"torchyard.lock: {name}"))
+
     def _set_build(self, draft: "_Draft", toolchain: Toolchain, head: Head) -> None:
         """Set what a recipe's own steps use: toolchain and build backend."""
         _, compute, _ = head
@@ -139,8 +153,9 @@ class SettingsMaker:
         build, origin = self.config.build, self.config.origin
         draft.set("toolchain", wishes, origin("toolchain"))
         draft.set("identity", toolchain.parts_of(*head), Origin("this machine"))
-        draft.set("backend", build.backend, self._build_origin("backend"))
-        draft.set("requires", build.requires, self._build_origin("requires"))
+        if not self._is_locked:
+            draft.set("backend", build.backend, self._build_origin("backend"))
+            draft.set("requires", build.requires, self._build_origin("requires"))
         if build.tree is not None:
             draft.set_tree(build.tree)
         if row.translate:
@@ -169,6 +184,9 @@ class SettingsMaker:
         number = self.config.project.build_number
         if number:
             draft.set("build_number", str(number), self.config.origin("project.build_number"))
+        if self._is_locked:
+            label, origin = self.config.build.label, self.config.origin("build.label")
+            draft.set("label", local_label(label, compute, variant), origin)
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))
@@ -298,6 +316,12 @@ class _Draft:
             **{name: entries for name, entries in self._tables.items() if entries},
         }
         return Settings(values, self.history, self.needs)
+
+
+def local_label(template: str, compute: str, variant: str) -> str:
+    """Return the local version of an extension's packages, such as `pt213cu130`."""
+    release = variant.removeprefix(TORCH_PREFIX).replace(".", "")
+    return template.replace("{torch}", release).replace("{compute}", compute)
 
 
 def _spell(value: Setting) -> str:

@@ -1,17 +1,60 @@
 """Recipe `extension`: a project that is compiled against a torch release.
 
-It has no steps yet: the file gives the commands of stages bindings and package.
+A bindings job makes a wheel with the project's own backend, in an environment with exactly the
+torch of its cell. A package job gives it its label: what it fits, and what it requires.
 """
 
+from torchyard.compute.registry import platform_for
+from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.step import Step
+from torchyard.model.recipe import Stage
+from torchyard.model.step import OWN, SHELL, Step
+from torchyard.recipes.known_extensions import known_variables
+
+_TOOL = " ".join((*OWN, "tool"))
+_LAY_OUT = "find . -mindepth 1 -delete\ncp -a {source}/. ."
+_BUILD = "project-wheel --python {work}/env/bin/python --to {work}/tmp/dist"
+_UNPACK = "unpack {work}/tmp/dist --to {out}/image"
+_COLLECT = "collect-extension {out}/image --to {out}/vendor"
+_PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 
 
-def steps(_order: JobSpec) -> tuple[Step, ...] | None:
-    """Return None: the file has to give the steps."""
-    return None
+def steps(order: JobSpec) -> tuple[Step, ...] | None:
+    """Return the steps of a job, or None if this recipe has none for its stage."""
+    match order.task.stage:
+        case Stage.BINDINGS:
+            return _bindings(order)
+        case Stage.PACKAGE:
+            return (_line(_PACK, "make the package"),)
+        case _:
+            return None
 
 
-def environment(_order: JobSpec) -> dict[str, str]:
-    """Return no variables."""
-    return {}
+def _bindings(order: JobSpec) -> tuple[Step, ...]:
+    task = order.task
+    if "toolchain" not in task.settings:
+        msg = f"nothing says with what {task.id} is compiled"
+        hint = "add [toolchain] to the file; `torchyard toolchain` shows what there is"
+        raise PlanError(msg, hint=hint)
+    if not task.words("requires"):
+        msg = f"torchyard.lock does not say with which torch {task.id} is built"
+        raise PlanError(msg, hint="run `torchyard lock`")
+    return (
+        Step(run=(*SHELL, _LAY_OUT), name="lay the source out"),
+        *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
+        _line(_BUILD, "make the project's own wheel"),
+        _line(_UNPACK, "take it apart"),
+        _line(_COLLECT, "collect what it needs"),
+    )
+
+
+def environment(order: JobSpec) -> dict[str, str]:
+    """Return the variables of the project's build; those that the file sets take precedence."""
+    task = order.compiled
+    is_gpu = platform_for(task.facts["compute"]).needs_toolkit
+    return known_variables(task.facts["name"], gpu=is_gpu) | task.table("env")
+
+
+def _line(words: str, name: str) -> Step:
+    """Return a step that runs a command of `torchyard tool`."""
+    return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)

@@ -29,6 +29,8 @@ def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:
     if source.archive is not None:
         where = ("--archive", _beside(source.archive), "--digest", task.text("sha256"))
         return where, "unpack the source"
+    if source.sdist is not None:
+        return ("--sdist", source.sdist, "--digest", task.text("sha256")), "unpack the sdist"
     if source.debian is not None:
         where = ("--debian", source.debian, "--root", "{root}")
         return where, "get the source package"

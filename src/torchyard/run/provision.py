@@ -131,8 +131,14 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     interpreter = _interpreter(task)
     numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
     folder = place.folder / _WHEELS
-    gather(wheels, interpreter, folder, numpy=numpy)
+    gather(wheels, interpreter, folder, numpy=numpy, exactly=_torch_of(place.order))
     return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
+
+
+def _torch_of(order: JobSpec) -> list[str]:
+    """Return the torch that an extension was compiled against, as a requirement."""
+    locked = (pin.partition(" ")[0] for pin in order.compiled.words("requires"))
+    return [pin for pin in locked if pin.startswith("torch==")]
 
 
 def _equip_visit(task: Task) -> Mapping[str, str]:

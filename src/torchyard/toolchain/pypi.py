@@ -13,6 +13,7 @@ from pathlib import Path
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.files import list_data, read_data
+from torchyard.host.installer_settings import uv_environment
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.toolchain import is_pinned
@@ -161,7 +162,7 @@ def _check_complete(folder: Path, interpreter: Interpreter) -> None:
 
 def _uv(arguments: Sequence[str]) -> None:
     try:
-        capture([own_program("uv"), *arguments], cwd=Path("/"))
+        capture([own_program("uv"), *arguments], cwd=Path("/"), env=uv_environment())
     except HostError as error:
         if _UNREACHABLE.search(str(error)):
             hint = "look at the network, and at the index and proxy in uv's settings"

@@ -13,7 +13,7 @@ from torchyard.errors import DataError
 from torchyard.package.conda.table import channel_sonames
 from torchyard.package.contents import Binary
 from torchyard.package.formats import format_of
-from torchyard.package.policy import Policy, load_layouts, policy_for
+from torchyard.package.policy import Policy, extension_policy, load_layouts, policy_for
 from torchyard.package.wheel.format import PREFIX
 
 _MOST_ENTRIES = 3
@@ -38,7 +38,10 @@ def wanted_of(subject: Subject) -> Wanted | None:
         project = order.task.facts["name"] if order.tasks else expected.name
         package = form.python_package(contents, project)
         brought = channel_sonames(order.task.text("libraries")) if order.tasks else ()
-        policy = policy_for(contents.format, expected.compute, package, brought)
+        if order.tasks and "label" in order.task.settings:  # an extension's
+            policy = extension_policy(contents.format, package)
+        else:
+            policy = policy_for(contents.format, expected.compute, package, brought)
         return Wanted(policy, form.top_folder(contents))
     except (DataError, ValueError):  # or a scope that no plan would write
         return None

@@ -13,8 +13,18 @@ from torchyard.checks.smoke.confined import (
 from torchyard.toolchain.interpreters import Interpreter
 
 
-def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, numpy: bool) -> None:
-    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one."""
+def gather(
+    wheels: Sequence[Path],
+    interpreter: Interpreter,
+    folder: Path,
+    *,
+    numpy: bool,
+    exactly: Sequence[str] = (),
+) -> None:
+    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one.
+
+    `exactly` are the versions that some of the requirements must have.
+    """
     if (folder / "complete").exists():
         return
     for wheel in wheels:
@@ -22,7 +32,9 @@ def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, nu
     maker = folder / "pip"
     folder.mkdir(parents=True, exist_ok=True)
     make_venv(interpreter.path, maker)
-    wanted: list[Sequence[str]] = [[str(wheel)] for wheel in wheels]
+    limits = folder / "constraints.txt"
+    limits.write_text("".join(f"{pin}\n" for pin in exactly), encoding="utf-8")
+    wanted: list[Sequence[str]] = [["-c", str(limits), str(wheel)] for wheel in wheels]
     if numpy:
         wanted += [["numpy"], [_oldest_numpy(interpreter, folder)]]
     for words in wanted:

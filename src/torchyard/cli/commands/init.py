@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import click
+import msgspec
 
 from torchyard.compute.registry import PLAIN
 from torchyard.config.document import Document
@@ -23,6 +24,8 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.plan.build import make_plan
 from torchyard.terminal.console import talk
 
+_EXTENSION = "extension"
+
 
 @click.command("init")
 @click.option("-f", "--file", metavar="FILE", default="torchyard.toml", help="File to write.")
@@ -32,6 +35,7 @@ from torchyard.terminal.console import talk
 @click.option("--git", help="Repository of the source.")
 @click.option("--rev", help="Commit or tag to build.")
 @click.option("--path", help="Directory of the source, instead of a repository.")
+@click.option("--sdist", metavar="NAME==VERSION", help="Sdist of an extension, from an index.")
 @click.option("--platform", help="Platforms, with commas between them.")
 @click.option("--compute", help="Compute platforms, with commas between them.")
 @click.option("--python", help="Pythons, with commas between them.")
@@ -46,7 +50,8 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
     if exists(file) and not force:
         msg = f"`{file}` exists already"
         raise HostError(msg, hint="pass --force to replace it")
-    answers = _Questions(flags).answers()
+    sdist = flags.pop("sdist")
+    answers = _of_sdist(flags, sdist) if sdist else _Questions(flags).answers()
     text = starter(answers, load_tables())
     try:
         make_plan(config_of(file, Document(file, text)))
@@ -55,6 +60,21 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     write_text(file, text, replace=force)
     talk(f"wrote {file}; now try: torchyard plan -f {file}")
+
+
+def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
+    """Return the answers for an extension whose sdist is in an index."""
+    from torchyard.host.package_indexes import configured_indexes
+    from torchyard.index.simple.sdist import find_sdist
+
+    if any(flags[key] for key in ("git", "rev", "path", "name", "version")):
+        msg = "--sdist says what the project is, and where: it excludes --name, --path and such"
+        raise UsageError(msg)
+    found = find_sdist(asked, configured_indexes())
+    known = flags | {"recipe": _EXTENSION, "name": found.name, "version": found.version}
+    answers = _Questions(known | {"path": "."}).answers()
+    label = f"{found.name}=={found.version}"
+    return msgspec.structs.replace(answers, path="", sdist=label, sha256=found.sha256)
 
 
 class _Questions:

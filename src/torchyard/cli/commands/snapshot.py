@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from torchyard.config.lock import build_lock_path
 from torchyard.errors import UsageError
 from torchyard.host.patches import apply_patches
 from torchyard.host.snapshot import check_out, copy_folder, unpack_archive
@@ -19,6 +20,7 @@ from torchyard.model.job_spec import JobSpec
 @click.option("--git", "url", help="Repository to check out from.")
 @click.option("--rev", default="", help="Commit to check out.")
 @click.option("--archive", help="Archive to unpack: a file or an address.")
+@click.option("--sdist", help="Sdist of an index to unpack, as `name==version`.")
 @click.option("--debian", help="Source package of Debian, as `name=version`.")
 @click.option("--root", default="", help="Root whose apt gets it.")
 @click.option("--patches", help="Order whose patches are applied.")
@@ -32,6 +34,7 @@ def command(
     url: str | None,
     rev: str,
     archive: str | None,
+    sdist: str | None,
     debian: str | None,
     root: str,
     patches: str | None,
@@ -39,18 +42,23 @@ def command(
 ) -> None:
     """Take a snapshot of a directory, a commit, an archive or a source package."""
     if path is not None:
-        copy_folder(Path(path), digest, Path(to), leave_out)
+        copy_folder(Path(path), digest, Path(to), [*leave_out, *map(build_lock_path, leave_out)])
     elif url is not None:
         check_out(url, rev, Path(to), submodules=submodules)
     elif archive is not None:
         unpack_archive(archive, digest, Path(to))
+    elif sdist is not None:
+        from torchyard.host.package_indexes import configured_indexes
+        from torchyard.index.simple.sdist import find_sdist
+
+        unpack_archive(find_sdist(sdist, configured_indexes()).url, digest, Path(to))
     elif debian is not None:
         from torchyard.toolchain.debian_root import get_source
 
         get_source(root, debian, Path(to))
     else:
         msg = "a snapshot of what?"
-        raise UsageError(msg, hint="give --path, --git, --archive or --debian")
+        raise UsageError(msg, hint="give --path, --git, --archive, --sdist or --debian")
     if patches is not None:
         task = msgspec.json.decode(Path(patches).read_bytes(), type=JobSpec).task
         apply_patches(task.table("patches"), task.words("series"), Path(to))

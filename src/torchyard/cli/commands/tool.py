@@ -219,17 +219,52 @@ def bind_command(core: str, build: str) -> None:
     _exit_as(Bound(Path(core)).build(Path(build), click.echo))
 
 
+@command.command("project-wheel")
+@click.option("--python", required=True)
+@click.option("--to", required=True)
+def project_wheel_command(python: str, to: str) -> None:
+    """Make a wheel of the project in the working directory, with its own backend."""
+    from torchyard.host.process import replace_process
+    from torchyard.toolchain.python_project import (
+        PYPROJECT,
+        build_wheel_program,
+        read_build_system,
+    )
+
+    file = Path(PYPROJECT)
+    system = read_build_system(file.read_text(encoding="utf-8") if file.is_file() else None)
+    argv = [python, "-c", build_wheel_program(system, to)]
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
+@command.command("collect-extension")
+@click.option("--to", required=True)
+@click.argument("image")
+def collect_extension_command(to: str, image: str) -> None:
+    """Copy the third-party libraries that an extension needs, none of torch or its toolkit."""
+    from torchyard.package.assemble.collect import collect
+    from torchyard.package.policy import extension_policy
+    from torchyard.package.wheel.format import WheelFormat
+    from torchyard.toolchain.compilers import find_library
+
+    libraries = [path for path in sorted(Path(image).rglob("*.so*")) if path.is_file()]
+    find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
+    for path in collect(libraries, Path(to), extension_policy(WheelFormat.NAME, ""), find):
+        click.echo(path.name)
+
+
 @command.command("unpack")
-@click.option("--core", required=True)
+@click.option("--core")
 @click.option("--to", required=True)
 @click.argument("folder")
-def unpack_command(core: str, to: str, folder: str) -> None:
-    """Unpack the wheel in a directory, unless a part of the core was built again for it."""
+def unpack_command(core: str | None, to: str, folder: str) -> None:
+    """Unpack the wheel in a directory, unless a part of a core was built again for it."""
     from torchyard.package.wheel.name import SUFFIX
     from torchyard.package.zip.unpack import unpack_zip
     from torchyard.toolchain.ninja import Bound
 
-    Bound(Path(core)).check(Path("build"))
+    if core is not None:
+        Bound(Path(core)).check(Path("build"))
     wheels = list(Path(folder).glob(f"*{SUFFIX}"))
     if len(wheels) != 1:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"

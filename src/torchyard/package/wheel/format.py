@@ -108,8 +108,11 @@ class WheelFormat:
 
     def pack(self, build: PackageBuild) -> list[Path]:
         from torchyard.package.wheel.assemble import assemble_wheel  # noqa: PLC0415 - only jobs write
+        from torchyard.package.wheel.extension import assemble_extension  # noqa: PLC0415 - as above
 
         task, facts = build.spec.task, build.spec.task.facts
+        if build.core.stage is Stage.BINDINGS:
+            return assemble_extension(build, build.inputs / Stage.BINDINGS).files
         core = build.inputs / Stage.CORE
         made = assemble_wheel(
             install=core / "install",

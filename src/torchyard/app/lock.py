@@ -1,0 +1,88 @@
+"""Lock the build environments of an extension."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torchyard.app.build import PreparedBuild, prepare_build
+from torchyard.config.load import load_config
+from torchyard.config.lock import build_lock_path, build_lock_text
+from torchyard.errors import ConfigError
+from torchyard.host.files import write_text
+from torchyard.model.config import Config
+from torchyard.model.event import Listener
+from torchyard.model.identifier import scope_of
+from torchyard.model.lock import BuildLock
+from torchyard.model.recipe import Dimension, Stage
+from torchyard.model.tables import TORCH_PREFIX
+from torchyard.store.trees import fetch_file
+from torchyard.toolchain.environment_lock import (
+    TORCH,
+    LockedEnvironment,
+    LockTarget,
+    brings_cuda,
+    resolve_with_torch,
+)
+from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
+
+
+def lock_environments(
+    file: str = "torchyard.toml",
+    *,
+    listeners: Iterable[Listener] = (),
+    say: Callable[[str], object] = lambda _: None,
+) -> BuildLock:
+    """Write the lock of a file, and return it; the environments get the newest wheels that fit.
+
+    The requirements are those in the source, which is fetched if the store does not have it.
+    """
+    config = load_config(file)
+    if config.project.recipe.variant is not Dimension.TORCH:
+        msg = f"recipe `{config.project.recipe.name}` has no environments to lock"
+        raise ConfigError(msg, hint="its build requirements are pinned in `requires` of [build]")
+    build = prepare_build(file, select=("source:*",))
+    result = build.run(listeners)
+    if error := result.error():
+        raise error
+    system = _build_system(build)
+    made: dict[str, LockedEnvironment] = {}
+    for job in prepare_build(file, select=("bindings:*",)).plan.jobs:
+        if job.stage is Stage.BINDINGS:
+            made[job.path] = _environment(config, system, job.path)
+            say(_summary(job.path, made[job.path]))
+    lock = BuildLock(
+        environments={name: tuple(sorted(one.files)) for name, one in made.items()},
+        files={name: digest for one in made.values() for name, digest in one.files.items()},
+    )
+    write_text(build_lock_path(file), build_lock_text(lock), replace=True)
+    return lock
+
+
+def _build_system(build: PreparedBuild) -> BuildSystem:
+    """Return how the project in the source's result is built."""
+    (job,) = (job for job in build.plan.jobs if job.stage is Stage.SOURCE)
+    result = build.store.get(job.fingerprint, job.identifier)
+    for file in result.tree.files:
+        if file.path == PYPROJECT:
+            with TemporaryDirectory() as name:
+                fetch_file(build.store, file, Path(name, PYPROJECT))
+                return read_build_system(Path(name, PYPROJECT).read_text(encoding="utf-8"))
+    return read_build_system(None)
+
+
+def _environment(config: Config, system: BuildSystem, path: str) -> LockedEnvironment:
+    platform, compute, variant, python = scope_of(Stage.BINDINGS, path)
+    tables = config.tables
+    return resolve_with_torch(
+        [*system.requires, *config.build.requires],
+        variant.removeprefix(TORCH_PREFIX),
+        compute,
+        tables.compute[compute].version,
+        LockTarget(tables.pythons[python].version, tables.platforms[platform].wheel_tag),
+    )
+
+
+def _summary(path: str, made: LockedEnvironment) -> str:
+    compute = scope_of(Stage.BINDINGS, path)[1]
+    note = ", which brings CUDA" if compute == "cpu" and brings_cuda(made) else ""
+    return f"{path}: torch {made.versions[TORCH]}{note}, {len(made.files)} wheels"

@@ -1,0 +1,23 @@
+"""`torchyard lock`: which wheels an extension is built with."""
+
+import click
+
+from torchyard.cli.options import file_option
+
+
+@click.command("lock")
+@file_option
+def command(*, file: str) -> None:
+    """Find the wheels that each cell of an extension is built with, and write torchyard.lock.
+
+    These are the torch of the cell, the build requirements in the project's pyproject.toml and in
+    `requires` of [build], and all that they need: the newest versions that uv finds in the indexes
+    of its settings. Builds use exactly these files. Run it again to get newer ones.
+    """
+    from torchyard.app.lock import lock_environments
+    from torchyard.config.lock import build_lock_path
+    from torchyard.terminal.console import say, talk
+
+    lock = lock_environments(file, say=say)
+    count = len(lock.environments)
+    talk(f"wrote {build_lock_path(file)}: {count} environments of {len(lock.files)} wheels")

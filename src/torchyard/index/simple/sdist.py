@@ -1,0 +1,74 @@
+"""Finds the sdist of a project in the indexes that this machine uses."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.version import InvalidVersion, Version
+
+from torchyard.errors import HostError, UsageError
+from torchyard.host.fetcher import Fetcher, directory_url
+from torchyard.index.simple.read import ACCEPT_HTML, ACCEPT_JSON, FileLink, read_listing
+
+SDIST = re.compile(r"([A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)(?:==([\w.!+]+))?")
+"""A project and its version, as `name==version`; without a version, the newest is meant."""
+
+
+class Sdist(NamedTuple):
+    """An sdist in an index."""
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+
+
+def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
+    """Return the sdist of `name==version`, or of the newest release of `name`."""
+    words = SDIST.fullmatch(asked)
+    if words is None:
+        msg = f"`{asked}` names no release of a project"
+        raise UsageError(msg, hint="write it as torch-scatter==2.1.2")
+    name, wanted = canonicalize_name(words[1]), words[2]
+    found: dict[Version, FileLink] = {}
+    for index in indexes:
+        for link in _listed(index, name):
+            version = _version(link.file, name)
+            if version is not None and (link.yanked is None or wanted):
+                found.setdefault(version, link)
+    if not found:
+        msg = f"no index of this machine has an sdist of `{name}`"
+        raise HostError(msg, hint="uv's settings name the indexes; or take its repository: --git")
+    releases = [version for version in found if not version.is_prerelease] or list(found)
+    version = _parsed(wanted) if wanted else max(releases)
+    if version is None or version not in found:
+        known = ", ".join(map(str, sorted(found)[-5:]))
+        msg = f"there is no sdist of {name} {wanted}"
+        raise HostError(msg, hint=f"the newest are {known}")
+    link = found[version]
+    if "sha256" not in link.hashes:
+        msg = f"the index has no SHA-256 of `{link.file}`"
+        raise HostError(msg, hint="use an index that has them, as PyPI does")
+    return Sdist(words[1], str(version), link.url, link.hashes["sha256"])
+
+
+def _listed(index: str, name: str) -> tuple[FileLink, ...]:
+    place = directory_url(index)
+    page = Fetcher(place).get(f"{place}{name}/", f"{ACCEPT_JSON}, {ACCEPT_HTML}")
+    return read_listing(page.data, page.url, page.media).files if page.found else ()
+
+
+def _version(file: str, name: str) -> Version | None:
+    try:
+        project, version = parse_sdist_filename(file)
+    except (InvalidSdistFilename, InvalidVersion):
+        return None
+    return version if project == name else None
+
+
+def _parsed(version: str) -> Version | None:
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return None

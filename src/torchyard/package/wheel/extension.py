@@ -1,0 +1,77 @@
+"""Making the wheel of an extension: the project's own, with a label that says what it fits."""
+
+from email.parser import HeaderParser
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import BuildError
+from torchyard.model.tables import TORCH_PREFIX
+from torchyard.package.assemble.assembled import Assembled
+from torchyard.package.assemble.prepare import prepare
+from torchyard.package.format import PackageBuild
+from torchyard.package.policy import extension_policy
+from torchyard.package.versions import is_version_of, package_folder
+from torchyard.package.wheel.dist_info import find_dist_info
+from torchyard.package.wheel.manylinux import true_tag
+from torchyard.package.wheel.metadata import NAME
+from torchyard.package.wheel.name import WheelTags, wheel_tags
+from torchyard.package.wheel.write import write_wheel
+from torchyard.package.zip.writer import write_debug
+
+_ABI3 = "abi3"
+
+
+def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
+    """Make a wheel from the project's own: labelled, stripped, with what it needs and may bring."""
+    task, facts = build.spec.task, build.spec.task.facts
+    image, vendor = bindings / "image", bindings / "vendor"
+    _check_project(image, facts["name"], facts["version"])
+    policy = extension_policy(NAME, package_folder(facts["name"]))
+    prepared = prepare(image, build.scratch, policy, vendor)
+    release = facts["variant"].removeprefix(TORCH_PREFIX)
+    wheel = write_wheel(
+        prepared.root,
+        build.out,
+        name=facts["name"],
+        version=f"{facts['version']}+{task.text('label')}",
+        tags=_tags(image, facts["python"]),
+        platform_tag=true_tag(task.text("platform_tag"), prepared.versions),
+        requires=[f"torch=={release}.*"],
+        order=build.carried,
+        number=build.number,
+    )
+    return Assembled(wheel, write_debug(prepared.debug, wheel))
+
+
+def _check_project(image: Path, name: str, version: str) -> None:
+    """Fail unless the project made what the cell is about."""
+    metadata = HeaderParser().parsestr(_read(image, "METADATA"))
+    found, own = metadata["Name"] or "", metadata["Version"] or ""
+    if canonicalize_name(found) != canonicalize_name(name) or not is_version_of(own, version):
+        msg = f"the source makes {found} {own}, and not {name} {version}"
+        raise BuildError(msg, hint="correct `name` and `version` of [project]")
+
+
+def _tags(image: Path, python: str) -> WheelTags:
+    """Return the first two tags of the wheel: those of its cell, or of the stable ABI."""
+    tags = [
+        tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
+    ]
+    own = wheel_tags(python)
+    for found in tags:
+        if found[1:2] == [_ABI3]:
+            return WheelTags(found[0], _ABI3)
+        if tuple(found[:2]) == own:
+            return own
+    made = " ".join("-".join(tag) for tag in tags) or "no tags"
+    if not list(image.rglob("*.so")):
+        msg = "the project's backend compiled nothing: its wheel has no extension module"
+        hint = "look further up in the log: many projects leave their C++ code out without an error"
+        raise BuildError(msg, hint=hint)
+    msg = f"the project's backend made a wheel for {made}, and not for {python}"
+    raise BuildError(msg, hint="look further up in the log for the Python that it used")
+
+
+def _read(image: Path, name: str) -> str:
+    return (find_dist_info(image) / name).read_text(encoding="utf-8")

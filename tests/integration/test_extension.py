@@ -1,0 +1,51 @@
+"""An extension is built against a real torch, from `init` to a smoke tested wheel."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.helpers import Command
+
+PROJECT = Path(__file__).parents[1] / "projects/tinyext"
+SMOKE = """\
+# level: import
+# about: twice is twice
+import tinyext
+import torch
+
+given = torch.arange(4.0)
+assert torch.equal(tinyext.twice(given), given + given)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_from_a_checkout_to_a_proven_wheel(torchyard: Command, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT, tmp_path / "tinyext")
+    file = tmp_path / "torchyard.toml"
+    names = "--recipe extension --name tinyext --version 0.1.0 --path tinyext"
+    cell = "--compute cpu --python cp311 --torch 2.13"
+    assert torchyard("init", "-f", file, *names.split(), *cell.split()).code == 0
+    refused = torchyard("build", "package:*", "-f", file)
+    assert "run `torchyard lock`" in refused.err
+
+    locked = torchyard("lock", "-f", file)
+    assert locked.code == 0, locked.err
+    assert "cpu-torch2.13/cp311: torch 2.13.0" in locked.err
+    (tmp_path / "smoke").mkdir()
+    (tmp_path / "smoke/test_twice.py").write_text(SMOKE, encoding="utf-8")
+    with file.open("a", encoding="utf-8") as text:
+        text.write('\n[smoke]\nlevel = "import"\ntests = "smoke"\n')
+    done = torchyard("build", "-f", file, "-o", tmp_path / "dist")
+    assert done.code == 0, done.err
+
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.name.startswith("tinyext-0.1.0+pt213cpu-cp311-cp311-manylinux_2_")
+    shown = json.loads(torchyard("check", wheel, "--json").out)
+    assert [
+        finding for finding in shown["packages"][0]["findings"] if finding["severity"] == "error"
+    ] == []
+    needed = subprocess.run(["unzip", "-l", wheel], capture_output=True, text=True, check=True)
+    assert "libtorch" not in needed.stdout
+    assert "libc10" not in needed.stdout

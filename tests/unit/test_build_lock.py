@@ -1,0 +1,97 @@
+"""`torchyard.lock`: what is written is what is read, and anything else is refused."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchyard.config.load import load_config
+from torchyard.config.lock import (
+    build_lock_path,
+    build_lock_text,
+    parse_build_lock,
+    read_build_lock,
+)
+from torchyard.errors import ConfigError
+from torchyard.model.lock import BuildLock
+
+TORCH = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+TYPING = "typing_extensions-4.16.0-py3-none-any.whl"
+DIGEST = "5" * 64
+
+FILE = """\
+[project]
+name = "myext"
+version = "1.0"
+recipe = "extension"
+[source]
+path = "."
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+torch = ["torch2.13"]
+python = ["cp311"]
+package = ["wheel"]
+"""
+
+words = st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True)
+wheels = st.builds(
+    lambda name, number: f"{name}-{number}.0-py3-none-any.whl", words, st.integers(0, 99)
+)
+locks = st.builds(
+    lambda environments, digest: BuildLock(
+        environments={name: tuple(sorted(files)) for name, files in environments.items()},
+        files={file: digest for files in environments.values() for file in files},
+    ),
+    st.dictionaries(words, st.sets(wheels, max_size=4), max_size=4),
+    st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+)
+
+
+@given(locks)
+def test_what_is_written_is_read_again(lock: BuildLock) -> None:
+    assert parse_build_lock(build_lock_text(lock), "torchyard.lock") == lock
+
+
+def test_wheels_become_requirements_with_hashes() -> None:
+    lock = BuildLock(
+        environments={"linux-x86_64/cpu-torch2.13/cp311": (TORCH, TYPING)},
+        files={TORCH: DIGEST, TYPING: DIGEST},
+    )
+    assert lock.requirements("linux-x86_64/cpu-torch2.13/cp311") == (
+        f"torch==2.13.0+cpu --hash=sha256:{DIGEST}",
+        f"typing-extensions==4.16.0 --hash=sha256:{DIGEST}",
+    )
+    assert lock.requirements("linux-x86_64/cpu-torch2.13/cp312") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("version = 2\n", "can't be read"),
+        ("version = [\n", "can't be read"),
+        ('[environments]\na = ["x-1-py3-none-any.whl"]\n', "has no SHA-256 of"),
+        (f'[files]\n"x-1-py3-none-any.whl --index-url x" = "{DIGEST}"\n', "no wheel and SHA-256"),
+        ('[files]\n"x-1-py3-none-any.whl" = "5"\n', "no wheel and SHA-256"),
+    ],
+)
+def test_what_is_no_lock_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        parse_build_lock(text, "torchyard.lock")
+    assert "torchyard lock" in str(caught.value.diagnostics[0].hint)
+
+
+def test_a_lock_is_beside_its_file_and_no_part_of_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(FILE, encoding="utf-8")
+    assert build_lock_path(str(file)) == str(tmp_path / "my.lock")
+    assert read_build_lock(str(file)) == BuildLock()
+    before = load_config(str(file))
+    lock = BuildLock(
+        environments={"linux-x86_64/cpu-torch2.13/cp311": (TORCH,)}, files={TORCH: DIGEST}
+    )
+    (tmp_path / "my.lock").write_text(build_lock_text(lock), encoding="utf-8")
+    after = load_config(str(file))
+    assert after.source == before.source
+    assert after.lock == lock

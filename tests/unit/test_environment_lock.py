@@ -1,0 +1,112 @@
+"""The torch of a cell and the build requirements become wheels with digests, by a real uv."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from torchyard.errors import ConfigError, HostError
+from torchyard.toolchain.environment_lock import (
+    LockTarget,
+    brings_cuda,
+    read_pylock,
+    resolve_environment,
+    resolve_with_torch,
+)
+
+TARGET = LockTarget("3.11", "manylinux_2_28_x86_64")
+LINUX = "manylinux_2_28_x86_64"
+
+
+def add_wheel(
+    folder: Path, name: str, version: str, *requires: str, tag: str = "py3-none-any"
+) -> str:
+    path = folder / f"{name}-{version}-{tag}.whl"
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}-{version}.dist-info/METADATA", "\n".join(lines))
+        wheel.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nTag: {tag}\n")
+        wheel.writestr(f"{name}-{version}.dist-info/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of wheels, which is all that uv looks into: small ones that are called torch."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "empty").as_uri())
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    for name in ("UV_INDEX", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for python in ("cp311", "cp312"):
+        tag = f"{python}-{python}-{LINUX}"
+        add_wheel(tmp_path, "torch", "2.13.0", "cuda-toolkit==13.0.*", tag=tag)
+    add_wheel(tmp_path, "torch", "2.13.0+cpu", tag=f"cp311-cp311-{LINUX}")
+    add_wheel(tmp_path, "torch", "2.14.0+cu128", tag=f"cp311-cp311-{LINUX}")
+    add_wheel(tmp_path, "cuda_toolkit", "13.0.2")
+    add_wheel(tmp_path, "setuptools", "80.9.0")
+    return tmp_path
+
+
+def test_requirements_become_wheels_with_their_digests(index: Path) -> None:
+    digest = add_wheel(index, "numpy", "2.2.6", tag=f"cp311-cp311-{LINUX}")
+    found = resolve_environment(["numpy", "setuptools>=61"], TARGET)
+    assert found.versions == {"numpy": "2.2.6", "setuptools": "80.9.0"}
+    assert found.files[f"numpy-2.2.6-cp311-cp311-{LINUX}.whl"] == digest
+
+
+def test_the_torch_of_a_compute_platform_comes_before_one_for_any() -> None:
+    found = resolve_with_torch(["setuptools"], "2.13", "cpu", "", TARGET)
+    assert found.versions["torch"] == "2.13.0+cpu"
+    assert not brings_cuda(found)
+    other = resolve_with_torch([], "2.13", "cpu", "", TARGET._replace(python="3.12"))
+    assert other.versions["torch"] == "2.13.0"
+    assert brings_cuda(other)
+
+
+def test_a_torch_of_another_compute_platform_is_not_taken() -> None:
+    found = resolve_with_torch([], "2.13", "cu130", "13.0", TARGET)
+    assert found.versions["torch"] == "2.13.0"
+    with pytest.raises(HostError, match=r"built with CUDA 13\.0, and not for cu126"):
+        resolve_with_torch([], "2.13", "cu126", "12.6", TARGET)
+    with pytest.raises(HostError, match=r"no torch 2\.14 for cu130 and Python 3\.11"):
+        resolve_with_torch([], "2.14", "cu130", "13.0", TARGET)
+    assert (
+        resolve_with_torch([], "2.14", "cu128", "12.8", TARGET).versions["torch"] == "2.14.0+cu128"
+    )
+
+
+def test_what_no_wheel_satisfies_is_an_error_with_uvs_words() -> None:
+    with pytest.raises(HostError, match=r"no torch 2\.13 for cpu .* no solution found(?s:.*)2\.14"):
+        resolve_with_torch(["torch>=2.14"], "2.13", "cpu", "", TARGET)
+
+
+def test_only_linux_is_built_for() -> None:
+    with pytest.raises(ConfigError, match="not built for `win_amd64` yet"):
+        resolve_environment([], LockTarget("3.11", "win_amd64"))
+
+
+@pytest.mark.parametrize(
+    ("package", "why"),
+    [
+        ('name = "a"\nversion = "1"\nsdist = { url = "a.tar.gz" }', "has no wheel"),
+        (
+            'name = "a"\nversion = "1"\nwheels = [{ url = "x/a-1-py3-none-any.whl", hashes = {} }]',
+            "no SHA-256 of `a-1-py3-none-any.whl`",
+        ),
+    ],
+)
+def test_what_can_not_be_pinned_is_refused(package: str, why: str) -> None:
+    with pytest.raises(HostError, match=why):
+        read_pylock(f"[[packages]]\n{package}\n")
+
+
+def test_of_several_builds_the_highest_is_taken() -> None:
+    names = [f"a-1-{build}py3-none-any.whl" for build in ("", "2-", "10-")]
+    listed = ", ".join(
+        f'{{ url = "x/{name}", hashes = {{ sha256 = "{name}" }} }}' for name in names
+    )
+    found = read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = [{listed}]\n')
+    assert list(found.files) == ["a-1-10-py3-none-any.whl"]

@@ -1,0 +1,210 @@
+"""Recipe `extension`: what a job depends on, its steps, and the wheel that it makes."""
+
+import subprocess
+import sys
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.helpers import EXTENSION, config_of
+
+from torchyard.errors import BuildError, ConfigError, PlanError
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.lock import BuildLock
+from torchyard.model.recipe import Stage
+from torchyard.package.format import PackageBuild
+from torchyard.package.wheel.extension import assemble_extension
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Plan
+from torchyard.plan.job_specs import make_job_spec
+from torchyard.plan.select import EVERYTHING
+from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.recipes.extension import environment
+from torchyard.recipes.known_extensions import known_variables
+from torchyard.toolchain.python_project import (
+    BuildSystem,
+    build_wheel_program,
+    read_build_system,
+)
+
+TOOLED = f"{EXTENSION}[toolchain]\n"
+LINUX = "linux-x86_64"
+CELL = f"{LINUX}/cpu-torch2.13/cp311"
+TORCH = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+LOCK = BuildLock(environments={CELL: (TORCH,)}, files={TORCH: "5" * 64})
+
+
+def plan_with(lock: BuildLock = LOCK, text: str = TOOLED) -> Plan:
+    return make_plan(msgspec.structs.replace(config_of(text), lock=lock), EVERYTHING)
+
+
+def order_in(plan: Plan, stage: Stage, path: str) -> JobSpec:
+    return make_job_spec(plan, plan.find(stage, path))
+
+
+def test_the_lock_is_a_part_of_what_it_is_the_lock_of() -> None:
+    other = BuildLock(environments={CELL: (TORCH,)}, files={TORCH: "6" * 64})
+    before, after = plan_with(), plan_with(other)
+    changed = [
+        new.identifier
+        for old, new in zip(before.jobs, after.jobs, strict=True)
+        if old.fingerprint != new.fingerprint and new.stage is not Stage.PUBLISH
+    ]
+    assert changed
+    assert all("cpu-torch2.13/cp311" in name for name in changed)
+    task = order_in(before, Stage.BINDINGS, CELL).task
+    assert task.words("requires") == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
+    assert compiles_by_recipe(task)
+
+
+def test_what_is_not_locked_is_not_built() -> None:
+    order = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cpu-torch2.14/cp311")
+    with pytest.raises(PlanError, match="does not say with which torch") as caught:
+        steps_of(order)
+    assert caught.value.diagnostics[0].hint == "run `torchyard lock`"
+    bare = order_in(plan_with(text=EXTENSION), Stage.BINDINGS, CELL)
+    with pytest.raises(PlanError, match="nothing says with what"):
+        steps_of(bare)
+
+
+def test_the_steps_of_an_extension() -> None:
+    steps = steps_of(order_in(plan_with(), Stage.BINDINGS, CELL))
+    assert [step.title for step in steps] == [
+        "lay the source out",
+        "make the project's own wheel",
+        "take it apart",
+        "collect what it needs",
+    ]
+    assert not any(step.network for step in steps)
+
+
+def test_a_build_without_a_gpu_is_told_by_variables() -> None:
+    assert known_variables("Torch_Scatter", gpu=False) == {"FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}
+    assert known_variables("torch-scatter", gpu=True) == {"FORCE_CUDA": "1"}
+    assert known_variables("flash-attn", gpu=True)["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"
+    text = f'{TOOLED}[[override]]\nstage = "bindings"\nenv = {{ FORCE_CUDA = "2" }}\n'
+    order = order_in(plan_with(text=text), Stage.BINDINGS, CELL)
+    assert environment(order)["FORCE_CUDA"] == "2"
+
+
+def test_requirements_and_label_of_an_extension() -> None:
+    build = config_of(
+        f'{TOOLED}[build]\nrequires = ["numpy>=2"]\nlabel = "{{compute}}.t{{torch}}"\n'
+    ).build
+    assert build.requires == ("numpy>=2",)
+    assert build.label == "{compute}.t{torch}"
+    for line in ('requires = ["numpy @ https://a.example/b.whl"]', 'requires = ["-r x"]'):
+        with pytest.raises(ConfigError, match="is no requirement"):
+            config_of(f"{TOOLED}[build]\n{line}\n")
+    for label in ("a_b", "{python}", "+cpu", "{torch} "):
+        with pytest.raises(ConfigError, match="can't be a local version"):
+            config_of(f'{TOOLED}[build]\nlabel = "{label}"\n')
+
+
+def test_a_project_says_how_it_is_built() -> None:
+    assert read_build_system(None) == BuildSystem()
+    assert read_build_system("[project]\nname = 'x'\n") == BuildSystem()
+    text = "[build-system]\nrequires = ['a>=1']\nbuild-backend = 'b.c:d'\nbackend-path = ['.']\n"
+    assert read_build_system(text) == BuildSystem(("a>=1",), "b.c:d", (".",))
+    for wrong in ("[build-system", "[build-system]\nrequires = ['a >']\n"):
+        with pytest.raises(ConfigError, match="of the source"):
+            read_build_system(wrong)
+
+
+def test_a_backend_of_the_project_itself_makes_the_wheel(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    backend = "class deep:\n class er:\n  def build_wheel(to): return f'x in {to}'\n"
+    (tmp_path / "tools/own.py").write_text(backend, encoding="utf-8")
+    program = build_wheel_program(BuildSystem((), "own:deep.er", ("tools",)), "dist")
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "made x in dist\n"
+    assert (tmp_path / "dist").is_dir()
+
+
+# ------------------------------------------------------------------- the package
+
+
+def make_image(
+    folder: Path, *, tag: str = "cp311-cp311-linux_x86_64", version: str = "2.1.2"
+) -> Path:
+    """Make what a project's own wheel contains: a module that needs torch and another library."""
+    image, other = folder / "image", folder / "vendor"
+    about = image / f"torch_scatter-{version}.dist-info"
+    for path in (image / "torch_scatter", about, other, folder / "torch"):
+        path.mkdir(parents=True)
+    for name, soname in (("torch", "libtorch.so"), ("vendor", "libmetis.so.5")):
+        place = folder / name / soname
+        words = ["-shared", "-nostdlib", f"-Wl,-soname,{soname}", "-x", "c", "/dev/null"]
+        subprocess.run(["cc", *words, "-o", place], check=True)
+    words = ["-shared", "-nostdlib", "-Wl,--no-as-needed", "-x", "c", "/dev/null", "-x", "none"]
+    libraries = [folder / "torch/libtorch.so", other / "libmetis.so.5"]
+    module = image / "torch_scatter/_scatter_cpu.so"
+    subprocess.run(["cc", *words, *map(str, libraries), "-o", str(module)], check=True)
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: torch_scatter\nVersion: {version}\nRequires-Dist: numpy\n",
+        encoding="utf-8",
+    )
+    (about / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {tag}\n", encoding="utf-8")
+    (about / "RECORD").touch()
+    return image
+
+
+def assemble(folder: Path, cell: str = f"{CELL}/wheel") -> Path:
+    spec = order_in(plan_with(), Stage.PACKAGE, cell)
+    carried = folder / "torchyard-order.json"
+    carried.write_bytes(msgspec.json.encode(spec))
+    out = folder / "out"
+    out.mkdir()
+    build = PackageBuild(spec, carried, spec.compiled, "", folder, folder / "scratch", out)
+    return assemble_extension(build, folder).package
+
+
+def test_a_wheel_says_what_it_fits(tmp_path: Path) -> None:
+    make_image(tmp_path)
+    wheel = assemble(tmp_path)
+    assert wheel.name == ("torch_scatter-2.1.2+pt213cpu-cp311-cp311-manylinux_2_28_x86_64.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        text = archive.read("torch_scatter-2.1.2+pt213cpu.dist-info/METADATA").decode()
+        archive.extract("torch_scatter/_scatter_cpu.so", tmp_path)
+    about = HeaderParser().parsestr(text)
+    assert about["Version"] == "2.1.2+pt213cpu"
+    assert about.get_all("Requires-Dist") == ["numpy", "torch==2.13.*"]
+    libraries = [name for name in names if ".so" in name]
+    assert len(libraries) == 2
+    assert not [name for name in libraries if "torch." in name]
+    (vendored,) = (name for name in libraries if "metis" in name)
+    assert vendored.startswith("torch_scatter.libs/libmetis-")
+    rpath = ["patchelf", "--print-rpath", str(tmp_path / "torch_scatter/_scatter_cpu.so")]
+    said = subprocess.run(rpath, capture_output=True, text=True, check=True).stdout.strip()
+    assert said == "$ORIGIN:$ORIGIN/../torch_scatter.libs"
+
+
+def test_the_stable_abi_is_kept_in_the_tags(tmp_path: Path) -> None:
+    make_image(tmp_path, tag="cp39-abi3-linux_x86_64")
+    assert "-cp39-abi3-manylinux" in assemble(tmp_path).name
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        ({"version": "2.1.3"}, "makes torch_scatter 2.1.3, and not torch-scatter 2.1.2"),
+        ({"tag": "cp312-cp312-linux_x86_64"}, "for cp312-cp312-linux_x86_64, and not for cp311"),
+    ],
+)
+def test_another_package_than_that_of_the_cell_is_refused(
+    tmp_path: Path, made: dict[str, str], why: str
+) -> None:
+    make_image(tmp_path, **made)
+    with pytest.raises(BuildError, match=why):
+        assemble(tmp_path)
+
+
+def test_a_wheel_in_which_nothing_was_compiled_is_refused(tmp_path: Path) -> None:
+    image = make_image(tmp_path, tag="py3-none-any")
+    (image / "torch_scatter/_scatter_cpu.so").unlink()
+    with pytest.raises(BuildError, match="compiled nothing"):
+        assemble(tmp_path)
