@@ -103,6 +103,12 @@ def test_what_can_not_be_pinned_is_refused(package: str, why: str) -> None:
         read_pylock(f"[[packages]]\n{package}\n")
 
 
+def test_what_an_index_calls_a_wheel_is_looked_at() -> None:
+    listed = '[{ url = "x/a-1.whl%22%0Ab", hashes = { sha256 = "0" } }]'
+    with pytest.raises(HostError, match="that is no wheel"):
+        read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = {listed}\n')
+
+
 def test_of_several_builds_the_highest_is_taken() -> None:
     names = [f"a-1-{build}py3-none-any.whl" for build in ("", "2-", "10-")]
     listed = ", ".join(

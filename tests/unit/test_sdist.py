@@ -6,7 +6,7 @@ import pytest
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.package_indexes import configured_indexes
-from torchyard.index.simple.sdist import find_sdist
+from torchyard.index.simple.sdist import Sdist, download_sdist, find_sdist
 
 PAGE = """<!DOCTYPE html><html><body>
 <a href="my_ext-1.0.tar.gz#sha256=11">my_ext-1.0.tar.gz</a>
@@ -51,6 +51,24 @@ def test_the_newest_release_is_meant_unless_one_is_named(index: str) -> None:
 def test_what_is_not_there_is_an_error(index: str, asked: str, why: str) -> None:
     with pytest.raises(HostError, match=why):
         find_sdist(asked, [index])
+
+
+def test_an_sdist_is_downloaded_from_its_index(index: str, tmp_path: Path) -> None:
+    (tmp_path / "my-ext/my_ext-1.1.tar.gz").write_bytes(b"an archive")
+    (tmp_path / "to").mkdir()
+    path = download_sdist(find_sdist("my_ext", [index]), tmp_path / "to")
+    assert path.read_bytes() == b"an archive"
+    with pytest.raises(HostError, match="does not have it"):
+        download_sdist(find_sdist("my_ext==1.0", [index]), tmp_path / "to")
+
+
+def test_the_page_of_a_server_can_not_name_a_file_of_this_machine(tmp_path: Path) -> None:
+    secret = tmp_path / "secret-1.tar.gz"
+    secret.write_bytes(b"secret")
+    sdist = Sdist("secret", "1", secret.as_uri(), "0" * 64, "https://index.example/simple/")
+    (tmp_path / "to").mkdir()
+    with pytest.raises(HostError, match="does not have it"):
+        download_sdist(sdist, tmp_path / "to")
 
 
 @pytest.mark.parametrize("asked", ["", "../x", "a>=1", "a==1 --index-url=b", "a @ b"])

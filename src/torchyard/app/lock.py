@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from torchyard.app.build import PreparedBuild, prepare_build
 from torchyard.config.load import load_config
-from torchyard.config.lock import build_lock_path, build_lock_text
+from torchyard.config.lock import build_lock_path, build_lock_text, parse_build_lock
 from torchyard.errors import ConfigError
 from torchyard.host.files import write_text
 from torchyard.model.config import Config
@@ -54,7 +54,9 @@ def lock_environments(
         environments={name: tuple(sorted(one.files)) for name, one in made.items()},
         files={name: digest for one in made.values() for name, digest in one.files.items()},
     )
-    write_text(build_lock_path(file), build_lock_text(lock), replace=True)
+    path, text = build_lock_path(file), build_lock_text(lock)
+    parse_build_lock(text, path)  # refuses names that an index has made up
+    write_text(path, text, replace=True)
     return lock
 
 

@@ -68,7 +68,11 @@ def read_pylock(text: str) -> LockedEnvironment:
         if not wheels or "version" not in package:
             msg = f"`{package['name']}` has no wheel that could be pinned"
             raise HostError(msg, hint="build requirements have to be wheels of an index")
-        chosen = max(wheels, key=_build_number)
+        try:
+            chosen = max(wheels, key=_build_number)
+        except ValueError as error:
+            msg = f"the index has a file for `{package['name']}` that is no wheel: {error}"
+            raise HostError(msg, hint="look at the indexes in uv's settings") from error
         if "sha256" not in wheels[chosen]:
             msg = f"the index has no SHA-256 of `{chosen}`"
             raise HostError(msg, hint="use an index that has them, as PyPI does")

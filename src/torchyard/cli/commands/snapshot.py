@@ -1,6 +1,7 @@
 """`torchyard snapshot`: what the source stage runs."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 import msgspec
@@ -49,9 +50,11 @@ def command(
         unpack_archive(archive, digest, Path(to))
     elif sdist is not None:
         from torchyard.host.package_indexes import configured_indexes
-        from torchyard.index.simple.sdist import find_sdist
+        from torchyard.index.simple.sdist import download_sdist, find_sdist
 
-        unpack_archive(find_sdist(sdist, configured_indexes()).url, digest, Path(to))
+        with TemporaryDirectory(dir=Path(to).parent) as folder:
+            found = find_sdist(sdist, configured_indexes())
+            unpack_archive(str(download_sdist(found, Path(folder))), digest, Path(to))
     elif debian is not None:
         from torchyard.toolchain.debian_root import get_source
 

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.fetcher import Fetcher, directory_url
+from torchyard.host.http import redact_url
 from torchyard.index.simple.read import ACCEPT_HTML, ACCEPT_JSON, FileLink, read_listing
 
 SDIST = re.compile(r"([A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)(?:==([\w.!+]+))?")
@@ -22,6 +25,8 @@ class Sdist(NamedTuple):
     version: str
     url: str
     sha256: str
+    origin: str
+    """The address of the index."""
 
 
 def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
@@ -31,12 +36,12 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
         msg = f"`{asked}` names no release of a project"
         raise UsageError(msg, hint="write it as torch-scatter==2.1.2")
     name, wanted = canonicalize_name(words[1]), words[2]
-    found: dict[Version, FileLink] = {}
+    found: dict[Version, tuple[FileLink, str]] = {}
     for index in indexes:
         for link in _listed(index, name):
             version = _version(link.file, name)
             if version is not None and (link.yanked is None or wanted):
-                found.setdefault(version, link)
+                found.setdefault(version, (link, index))
     if not found:
         msg = f"no index of this machine has an sdist of `{name}`"
         raise HostError(msg, hint="uv's settings name the indexes; or take its repository: --git")
@@ -46,11 +51,23 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
         known = ", ".join(map(str, sorted(found)[-5:]))
         msg = f"there is no sdist of {name} {wanted}"
         raise HostError(msg, hint=f"the newest are {known}")
-    link = found[version]
+    link, index = found[version]
     if "sha256" not in link.hashes:
         msg = f"the index has no SHA-256 of `{link.file}`"
         raise HostError(msg, hint="use an index that has them, as PyPI does")
-    return Sdist(words[1], str(version), link.url, link.hashes["sha256"])
+    return Sdist(words[1], str(version), link.url, link.hashes["sha256"], index)
+
+
+def download_sdist(sdist: Sdist, to: Path) -> Path:
+    """Write an sdist to a directory, and return its path; its digest is not looked at."""
+    path = to / PurePosixPath(urlsplit(sdist.url).path).name
+    try:
+        with path.open("wb") as file:
+            file.writelines(Fetcher(directory_url(sdist.origin)).pieces(sdist.url))
+    except FileNotFoundError as error:
+        msg = f"the index lists {redact_url(sdist.url)}, and does not have it"
+        raise HostError(msg, hint="ask those who run the index") from error
+    return path
 
 
 def _listed(index: str, name: str) -> tuple[FileLink, ...]:
