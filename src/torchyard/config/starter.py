@@ -12,7 +12,10 @@ from torchyard.model.values import Value
 
 
 class Answers(Value, kw_only=True):
-    """The choices for a new file. The source is a repository, a directory or an sdist."""
+    """The choices for a new file. The source is a repository, a directory or an sdist.
+
+    `notes` say where some of them come from.
+    """
 
     recipe: str
     name: str
@@ -22,6 +25,7 @@ class Answers(Value, kw_only=True):
     path: str
     sdist: str = ""
     sha256: str = ""
+    notes: tuple[str, ...] = ()
     platform: tuple[str, ...]
     compute: tuple[str, ...]
     python: tuple[str, ...]
@@ -41,6 +45,7 @@ def starter(answers: Answers, tables: Tables) -> str:
     return _TEMPLATE.format(
         recipe=answers.recipe,
         title=answers.name,
+        notes="".join(f"# {note}\n" for note in answers.notes),
         name=_quoted(answers.name),
         version=_quoted(answers.version),
         source=source,
@@ -153,7 +158,7 @@ run = "cp {bindings}/*.whl {out}"
 _TEMPLATE = """\
 # Which binaries of {title} should exist. `torchyard plan` shows what this file means,
 # `torchyard explain CELL` why a package is or is not made.
-
+{notes}
 [project]
 name = {name}
 version = {version}

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -23,6 +23,8 @@ from torchyard.model.recipe import Dimension
 from torchyard.model.suggest import did_you_mean
 from torchyard.plan.build import make_plan
 from torchyard.terminal.console import talk
+from torchyard.toolchain.checkout import Checkout, read_checkout
+from torchyard.toolchain.pypi import locks
 
 _EXTENSION = "extension"
 
@@ -51,7 +53,7 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"`{file}` exists already"
         raise HostError(msg, hint="pass --force to replace it")
     sdist = flags.pop("sdist")
-    answers = _of_sdist(flags, sdist) if sdist else _Questions(flags).answers()
+    answers = _of_sdist(flags, sdist) if sdist else _Questions(flags, Path(file).parent).answers()
     text = starter(answers, load_tables())
     try:
         make_plan(config_of(file, Document(file, text)))
@@ -72,7 +74,7 @@ def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
         raise UsageError(msg)
     found = find_sdist(asked, configured_indexes())
     known = flags | {"recipe": _EXTENSION, "name": found.name, "version": found.version}
-    answers = _Questions(known | {"path": "."}).answers()
+    answers = _Questions(known | {"path": "."}, None).answers()
     label = f"{found.name}=={found.version}"
     return msgspec.structs.replace(answers, path="", sdist=label, sha256=found.sha256)
 
@@ -80,18 +82,27 @@ def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
 class _Questions:
     """Asks for everything that no flag gives, and again if an answer is invalid."""
 
-    def __init__(self, flags: dict[str, str | None]) -> None:
+    def __init__(self, flags: dict[str, str | None], folder: Path | None) -> None:
+        """`folder` may have the project, which is looked at if it is compiled against torch."""
         self.flags = flags
         self.tables = load_tables()
+        self.checkout: Checkout | None = None
+        if folder is not None and not flags["git"] and flags["recipe"] in (None, _EXTENSION):
+            self.checkout = read_checkout(folder / (flags["path"] or "."))
 
     def answers(self) -> Answers:
-        recipe = self._ask("recipe", "Kind of project", DEFAULT_RECIPE, one_of(known_recipes()))
+        usual = _EXTENSION if self.checkout else DEFAULT_RECIPE
+        recipe = self._ask("recipe", "Kind of project", usual, one_of(known_recipes()))
         shape = known_recipes()[recipe]
         extension = shape.variant is Dimension.TORCH
         known = self.tables.known(shape)
         here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or recipe
-        name = self._ask("name", "Name", shape.project or here, something)
+        found = self.checkout if extension else None
+        known_name = found.name.text if found and found.name else shape.project or here
+        name = self._ask("name", "Name", known_name, something)
         first = "0.1.0" if extension else f"{self._newest}.0"
+        if found and found.version and VERSION.fullmatch(found.version.text):
+            first = found.version.text
         version = self._ask("version", "Version", first, a_version)
         git, rev, path = self._source(shape.repository or f"{name}/{name}", version)
         return Answers(
@@ -102,11 +113,23 @@ class _Questions:
             rev=rev,
             path=path,
             platform=self._several("platform", "Platforms", platform_name(), known),
-            compute=self._several("compute", "Compute platforms", PLAIN, known),
+            compute=self._several("compute", "Compute platforms", self._computes(found), known),
             python=self._several("python", "Pythons", python_name(), known),
             package=self._several("package", "Packages", "wheel", known),
             torch=self._against() if extension else (self._libraries_of(version),),
+            notes=tuple(_notes(found, self.flags)) if found else (),
         )
+
+    def _computes(self, found: Checkout | None) -> str:
+        """Return the usual compute platforms: also PyPI's CUDA if the project has code for it."""
+        if found is None or found.cuda is None:
+            return PLAIN
+        release = self.tables.releases[(words(self.flags["torch"] or "") or (self._newest,))[0]]
+        offered = [name for name in release.libraries if f"cuda-{self._version(name)}" in locks()]
+        return ",".join((PLAIN, *offered[:1]))
+
+    def _version(self, compute: str) -> str:
+        return self.tables.compute[compute].version
 
     @property
     def _newest(self) -> str:
@@ -114,7 +137,7 @@ class _Questions:
 
     def _source(self, repository: str, version: str) -> tuple[str, str, str]:
         """Return repository and revision, or else a directory."""
-        path = self.flags["path"]
+        path = self.flags["path"] or ("." if self.checkout else None)
         if path is None:
             git = self._ask("git", "Git repository", f"https://github.com/{repository}", something)
             return git, self._ask("rev", "Commit or tag", f"v{version}", something), ""
@@ -152,6 +175,21 @@ class _Questions:
         except click.UsageError as error:
             msg = f"--{key}: {error.message}"
             raise UsageError(msg) from error
+
+
+def _notes(found: Checkout, flags: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield where the answers for a checkout come from, unless flags gave them."""
+    yield f"It is an extension, as {found.torch} says."
+    for what, value in (("name", found.name), ("version", found.version)):
+        if flags[what] is not None:
+            continue
+        why = f"is that of {value.file}" if value else "is a guess: correct it"
+        yield f"The {what} {why}."
+    if found.cuda:
+        yield f"It has code for CUDA: {found.cuda}."
+    if found.requires_python:
+        asked = found.requires_python
+        yield f"{asked.file} asks for Python {asked.text}."
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -1,0 +1,84 @@
+"""A checkout says what it is, and `torchyard init` writes it down with its reasons."""
+
+from pathlib import Path
+
+import pytest
+from tests.helpers import Command
+
+from torchyard.toolchain.checkout import FoundValue, read_checkout
+
+SETUP = """
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+raise SystemExit("it was run")
+__version__ = '1.2.2'
+setup(name='my_ext', version=__version__, ext_modules=[CUDAExtension("a", ["a.cu"])])
+"""
+PYPROJECT = """
+[build-system]
+requires = ["scikit-build-core", "torch>=2.10"]
+[project]
+name = "other-ext"
+version = "0.3"
+requires-python = ">=3.10"
+"""
+
+
+def test_a_setup_py_is_read_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
+    found = read_checkout(tmp_path)
+    assert found is not None
+    assert found.name == FoundValue("my_ext", "setup.py")
+    assert found.version == FoundValue("1.2.2", "setup.py")
+    assert (found.torch, found.cuda, found.requires_python) == ("setup.py", "setup.py", None)
+
+
+def test_a_pyproject_comes_first_and_sources_show_cuda(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (tmp_path / "setup.py").write_text("name = 'x'", encoding="utf-8")
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "csrc/kernel.cu").touch()
+    found = read_checkout(tmp_path)
+    assert found is not None
+    assert found.name == FoundValue("other-ext", "pyproject.toml")
+    assert found.requires_python == FoundValue(">=3.10", "pyproject.toml")
+    assert (found.torch, found.cuda) == ("pyproject.toml", "csrc/kernel.cu")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[project",
+        "project = 1",
+        PYPROJECT.replace("torch>=", "numpy>="),
+        PYPROJECT.replace("torch>=", "torchyard>="),
+        PYPROJECT.replace("other-ext", "torch"),
+    ],
+)
+def test_what_is_not_compiled_against_torch_is_no_extension(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert read_checkout(tmp_path) is None
+
+
+def test_init_reads_the_checkout_that_it_is_in(torchyard: Command, tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
+    file = tmp_path / "torchyard.toml"
+    cell = ("--torch", "2.13", "--python", "cp311", "--platform", "linux-x86_64")
+    assert torchyard("init", "-f", file, *cell).code == 0
+    text = file.read_text(encoding="utf-8")
+    for line in ("# The version is that of setup.py.", 'name = "my_ext"', 'path = "."'):
+        assert f"{line}\n" in text
+    cells = torchyard("plan", "-f", file, "--identifiers").out.split()
+    assert cells == [
+        f"my_ext-1.2.2/linux-x86_64/{compute}-torch2.13/cp311/wheel" for compute in ("cpu", "cu130")
+    ]
+
+
+def test_init_says_what_it_guessed(torchyard: Command, tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(SETUP.replace("'1.2.2'", "read()"), encoding="utf-8")
+    file = tmp_path / "torchyard.toml"
+    assert torchyard("init", "-f", file, "--name", "mine").code == 0
+    text = file.read_text(encoding="utf-8")
+    assert "# The version is a guess: correct it.\n" in text
+    assert "# The name" not in text
