@@ -19,5 +19,4 @@ def command(*, file: str) -> None:
     from torchyard.terminal.console import say, talk
 
     lock = lock_environments(file, say=say)
-    count = len(lock.environments)
-    talk(f"wrote {build_lock_path(file)}: {count} environments of {len(lock.files)} wheels")
+    talk(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels")
