@@ -81,6 +81,17 @@ class Fetcher:
             while piece := file.read(_CHUNK):
                 yield piece
 
+    def part(self, url: str, start: int, size: int) -> bytes:
+        """Read a part of a file, as `HttpClient.part` does."""
+        path = self._path_of(url)
+        if path is None:
+            if not _is_web(url):
+                raise FileNotFoundError(url)
+            return self._web.part(self._with_login(url), start, size)
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(size)
+
     def _with_login(self, url: str) -> str:
         """Return a URL with the user and password of the start URL, if it is on the same host."""
         parts, (name, _, host) = urlsplit(url), self._start.netloc.rpartition("@")

@@ -165,6 +165,25 @@ class HttpClient:
                 else:
                     return
 
+    def part(self, url: str, start: int, size: int) -> bytes:
+        """Read a part of a file; raise FileNotFoundError if there is no such part."""
+        asked = {"Accept-Encoding": "identity", "Range": f"bytes={start}-{start + size - 1}"}
+        for attempt in range(MAX_TRIES):
+            with closing(self._ask("GET", url, asked)) as response:
+                if response.raw.status == HTTPStatus.OK:
+                    raise _unreachable(url, "its server sends whole files only, and no parts")
+                if response.raw.status != HTTPStatus.PARTIAL_CONTENT:
+                    raise FileNotFoundError(redact_url(url))
+                try:
+                    data = _read(response.raw, size)
+                except HTTPError as error:
+                    _pause(url, error, attempt)
+                    continue
+            if data is None or len(data) != size:
+                raise _unreachable(url, "its server sends another part than the one asked for")
+            return data
+        raise AssertionError  # `_pause` has raised
+
     def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> "_Response":
         """Send a request and follow redirects."""
         for _ in range(_REDIRECTIONS):

@@ -78,7 +78,11 @@ class Binary(Value, kw_only=True):
     defines: tuple[str, ...] = ()
     exports: bytes = b""
     imports: bytes = b""
-    """Dynamic symbols: zero-terminated names in one block, so that one search covers all."""
+    weak: bytes = b""
+    """Dynamic symbols: zero-terminated names in one block, so that one search covers all.
+
+    Weak ones are those imports that nothing need export; only ELF files have them here.
+    """
     sections: dict[str, int] = {}
     device: tuple[DeviceCode, ...] = ()
     executable_stack: bool = False

@@ -99,7 +99,7 @@ class FoundMembers:
 
     def _elf(self, stream: ElfStream, again: Again) -> Binary:
         """Read an ELF file; read it again if it may have device code that was not scanned."""
-        binary = self._whole_elf(stream, again)
+        binary = self.whole_elf(stream, again)
         if stream.searched or not may_be_in(binary.sections, binary.needed):
             return binary
         scan = DeviceScan()
@@ -107,7 +107,7 @@ class FoundMembers:
             scan.feed(piece)
         return msgspec.structs.replace(binary, device=scan.found())
 
-    def _whole_elf(self, stream: ElfStream, again: Again) -> Binary:
+    def whole_elf(self, stream: ElfStream, again: Again) -> Binary:
         """Read an ELF file; read it again if parts are missing."""
         wanted: list[Part] = []
         for number in range(_MOST_PASSES):

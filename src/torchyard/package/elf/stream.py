@@ -5,11 +5,10 @@ kept, and whatever the program headers point to. If another part is needed, `bin
 `NotKept`, and the file must be streamed again with that part among the `wanted`.
 """
 
-import struct
-
 from torchyard.package.contents import Binary
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.image import DAMAGED, PT_DYNAMIC, PT_NOTE, Image
+from torchyard.package.elf.symbols import SymbolNames, symbol_names
 from torchyard.package.limits import Limits
 
 _HEAD = 9 << 20
@@ -19,13 +18,6 @@ _NEAR = 64 << 10
 _LONGEST_HEADERS = 8 << 20
 _LONGEST_PARTS = 1 << 20
 _MOST_PARTS = 64
-
-_LAST_LOCAL = 15
-"""Up to this value, a symbol's `info` means that other files can't use it."""
-_VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
-_LONGEST_NAME = 64 << 10
-_BATCH = 512
-"""The total length of names is checked after this many symbols."""
 
 Part = tuple[int, int]
 
@@ -81,7 +73,9 @@ class ElfStream:
         """Return the parsed file. Raises one of `DAMAGED`, or `NotKept`."""
         image = Image(self._kept.read, self.size)
         loaded = image.loaded()
-        exports, imports = _symbols(image, self._limits.table) if loaded.dynamic else (b"", b"")
+        names = SymbolNames(b"", b"", b"")
+        if loaded.dynamic:
+            names = symbol_names(image, self._limits.table)
         sections: dict[str, int] = {}
         for section in image.sections:
             if section.name:
@@ -90,10 +84,9 @@ class ElfStream:
             format="elf",
             machine=image.machine,
             build_id=image.build_id(),
-            exports=exports,
-            imports=imports,
             sections=sections,
             device=self._device.found(),
+            **names._asdict(),
             **loaded._asdict(),
         )
 
@@ -140,30 +133,3 @@ class _Kept:
         if place < end:
             raise NotKept((offset, end))
         return found
-
-
-def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
-    """Return the names of exported and of imported symbols."""
-    start, count = image.symbol_table()
-    form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
-    size = form.size
-    if count * size > most:
-        msg = f"{count} symbols are too many"
-        raise ValueError(msg)
-    names = image.names
-    find = names.index
-    found: tuple[list[bytes], list[bytes]] = ([], [])
-    total = 0
-    for first in range(0, count, _BATCH):
-        part = image.read(start + first * size, min(_BATCH, count - first) * size)
-        rows = [row for row in form.iter_unpack(part) if row[1] > _LAST_LOCAL]
-        exported = [row[0] for row in rows if row[3] and row[2] & 3 in _VISIBLE]
-        imported = [row[0] for row in rows if not row[3]]
-        for all_of_them, starts in zip(found, (exported, imported), strict=True):
-            more = [names[at : find(0, at, at + _LONGEST_NAME) + 1] for at in starts]
-            all_of_them.append(b"".join(more))
-            total += len(all_of_them[-1])
-        if total > most:
-            msg = "the names of its symbols are too long"
-            raise ValueError(msg)
-    return b"".join(found[0]), b"".join(found[1])

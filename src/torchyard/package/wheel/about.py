@@ -7,7 +7,7 @@ import deflate
 
 from torchyard.package.contents import FaultKind
 from torchyard.package.limits import LIMITS
-from torchyard.package.zip.directory import read_directory
+from torchyard.package.zip.directory import read_directory, reader_of
 from torchyard.package.zip.inflate import BadDataError, whole
 
 _METADATA = ".dist-info/METADATA"
@@ -35,7 +35,7 @@ def read_about(path: Path) -> WheelAbout:
         if len(named) != 1 or not named[0].sound or named[0].size > LIMITS.text:
             return WheelAbout(None)
         try:
-            text = bytes(whole(file.fileno(), named[0]))
+            text = bytes(whole(reader_of(file), named[0]))
         except BadDataError:
             return WheelAbout(None, "METADATA can't be unpacked")
     if len(text) != named[0].size or deflate.crc32(text) != named[0].crc:

@@ -9,11 +9,12 @@ bytes may not be its own is not `sound`.
 import os
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from torchyard.package.contents import Fault, FaultKind
 from torchyard.package.limits import LIMITS, Faults, Limits
-from torchyard.package.zip.end import End, find_end
+from torchyard.package.zip.end import End, ReadAt, find_end
 from torchyard.package.zip.extra import large_numbers
 from torchyard.package.zip.names import check_member_names, decoded
 
@@ -61,25 +62,58 @@ class Directory(NamedTuple):
     faults: tuple[Fault, ...]
 
 
+def reader_of(file: BinaryIO) -> ReadAt:
+    """Return a function that reads parts of an open file."""
+    return partial(os.pread, file.fileno())
+
+
 def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
     """Read the directory, and compare all of it with the members' own headers."""
     faults = Faults(limits.faults)
-    handle = file.fileno()
-    length = os.fstat(handle).st_size
-    end = find_end(handle, length, faults)
+    read = reader_of(file)
+    end = find_end(read, os.fstat(file.fileno()).st_size, faults)
     if end is None:
         return Directory((), b"", faults.all())
+    listed = _listed(read, end, limits, faults)
+    if listed is None:
+        return Directory((), end.comment, faults.all())
+    entries = [_with_header(read, entry, end, faults) for entry in listed]
+    check_member_names([entry.name for entry in entries], faults)
+    return Directory(_placed(entries, end, faults), end.comment, faults.all())
+
+
+def list_members(read: ReadAt, length: int, limits: Limits = LIMITS) -> Directory:
+    """Read only the directory of an archive that may be far away, and no header of a member.
+
+    Where a member's bytes are is known once `find_data` has read its header.
+    """
+    faults = Faults(limits.faults)
+    end = find_end(read, length, faults)
+    if end is None:
+        return Directory((), b"", faults.all())
+    entries = _listed(read, end, limits, faults) or ()
+    return Directory(tuple(entries), end.comment, faults.all())
+
+
+def find_data(read: ReadAt, entry: ZipEntry, length: int) -> ZipEntry:
+    """Return a listed member with the place of its bytes; not `sound` if its header disagrees."""
+    faults = Faults()
+    found = _with_header(read, entry, End(length, 0, 0, 0, b""), faults)
+    return found._replace(sound=found.sound and not faults.all())
+
+
+def _listed(read: ReadAt, end: End, limits: Limits, faults: Faults) -> list[ZipEntry] | None:
+    """Return the members of the directory; None if it is larger than that of any package."""
     if end.size > limits.directory:
         what = f"the directory takes {end.size} bytes, more than any package needs"
         faults.add(FaultKind.BOMB, "", what)
-        return Directory((), end.comment, faults.all())
-    data = os.pread(handle, end.size, end.start)
-    entries = [_entry(handle, row, end, faults) for row in _rows(data, end, limits, faults)]
+        return None
+    data = read(end.size, end.start)
+    entries = [_entry(row, end, faults) for row in _rows(data, end, limits, faults)]
     if sum(entry.size for entry in entries) > limits.total:
         faults.add(FaultKind.BOMB, "", "its members are larger than any package")
-        return Directory((), end.comment, faults.all())
-    check_member_names([entry.name for entry in entries], faults)
-    return Directory(_placed(entries, end, faults), end.comment, faults.all())
+        return None
+    return entries
 
 
 def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
@@ -105,8 +139,8 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
         faults.add(FaultKind.STRUCTURE, "", what)
 
 
-def _entry(handle: int, row: bytes, end: End, faults: Faults) -> ZipEntry:
-    """Read a member's row, and compare it with the member's own header."""
+def _entry(row: bytes, end: End, faults: Faults) -> ZipEntry:
+    """Return a member as its row says; its bytes follow its header, which has not been read."""
     _, _, _, flags, method, _, _, crc, stored, size, *more = _CENTRAL.unpack_from(row)
     name_size, extra_size, _, disk, _, external, header = more
     name_end = _CENTRAL.size + name_size
@@ -119,9 +153,8 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> ZipEntry:
     if disk:
         faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
     header += end.shift
-    head = os.pread(handle, _LOCAL.size + name_size + 64, header) if header < end.start else b""
     begin = header + _LOCAL.size + name_size
-    entry = ZipEntry(
+    return ZipEntry(
         name,
         raw_name,
         method,
@@ -138,13 +171,19 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> ZipEntry:
         row,
         sound=True,
     )
-    plain = b"PK\x03\x04" + row[6:30] + b"\0\0" + raw_name
+
+
+def _with_header(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
+    """Compare a member with its own header, and find where its bytes are."""
+    size = _LOCAL.size + len(entry.raw_name) + 64
+    head = read(size, entry.header) if entry.header < end.start else b""
+    plain = b"PK\x03\x04" + entry.row[6:30] + b"\0\0" + entry.raw_name
     if head[: len(plain)] != plain:
-        entry = _compared(handle, head, entry, faults)
-    return _judged(handle, entry, end, faults)
+        entry = _compared(read, head, entry, faults)
+    return _judged(read, entry, end, faults)
 
 
-def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipEntry:
+def _compared(read: ReadAt, head: bytes, entry: ZipEntry, faults: Faults) -> ZipEntry:
     """Compare a member's header with the directory, and find where its data begins."""
     if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
         what = f"does not begin with a header of its own, at {entry.header}"
@@ -153,7 +192,7 @@ def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipE
     _, _, flags, method, _, _, crc, stored, size, name_size, extra_size = _LOCAL.unpack_from(head)
     length = _LOCAL.size + name_size + extra_size
     if length > len(head):
-        head = os.pread(handle, length, entry.header)
+        head = read(length, entry.header)
     name = head[_LOCAL.size : _LOCAL.size + name_size]
     if extra_size:
         extra = head[_LOCAL.size + name_size : length]
@@ -175,7 +214,7 @@ def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipE
     return entry._replace(data=data, end=data + entry.stored)
 
 
-def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
+def _judged(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
     """Check whether a member can be unpacked, and find where its record ends."""
     what = ""
     if entry.flags & (_ENCRYPTED | _PATCH):
@@ -192,7 +231,7 @@ def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
         faults.add(FaultKind.STRUCTURE, entry.name, what)
         return entry._replace(end=min(entry.end, end.start), sound=False)
     if entry.flags & DESCRIPTOR and entry.sound:
-        length = _descriptor(os.pread(handle, 24, entry.end), entry, faults)
+        length = _descriptor(read(24, entry.end), entry, faults)
         return entry._replace(end=entry.end + length)
     return entry
 

@@ -1,7 +1,7 @@
 """The end of a zip archive: the record that readers start with."""
 
-import os
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torchyard.package.contents import FaultKind
@@ -12,6 +12,9 @@ _LOCATOR = struct.Struct("<4sIQI")
 _LARGE_END = struct.Struct("<4sQHHIIQQQQ")
 _SIGNATURE = b"PK\x05\x06"
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
+
+ReadAt = Callable[[int, int], bytes]
+"""Reads a number of bytes at an offset, as `os.pread` does; fewer at the end of the archive."""
 
 
 class End(NamedTuple):
@@ -27,10 +30,10 @@ class End(NamedTuple):
     comment: bytes
 
 
-def find_end(handle: int, length: int, faults: Faults) -> End | None:
+def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
     """Find the end record, and with it the directory; None if there is none."""
     reach = min(length, _END.size + _MAX_16)
-    tail = os.pread(handle, reach, length - reach)
+    tail = read(reach, length - reach)
     place = _place(tail)
     if place < 0:
         what = "the archive has no end record: it is cut off, or no zip archive"
@@ -38,7 +41,7 @@ def find_end(handle: int, length: int, faults: Faults) -> End | None:
         return None
     where = length - reach + place
     members, size, start = _numbers(tail, place, faults)
-    large = _large_end(handle, where, faults)
+    large = _large_end(read, where, faults)
     if large is not None:
         known = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
         for number, most, wide in known:
@@ -99,19 +102,19 @@ class _Large(NamedTuple):
     place: int
 
 
-def _large_end(handle: int, where: int, faults: Faults) -> _Large | None:
+def _large_end(read: ReadAt, where: int, faults: Faults) -> _Large | None:
     """Follow the locator in front of the end record to the ZIP64 record, if there is one."""
     if where < _LOCATOR.size:
         return None
-    note = os.pread(handle, _LOCATOR.size, where - _LOCATOR.size)
+    note = read(_LOCATOR.size, where - _LOCATOR.size)
     if note[:4] != b"PK\x06\x07":
         return None
     _, disk, place, disks = _LOCATOR.unpack(note)
     nearest = where - _LOCATOR.size - _LARGE_END.size
-    row = os.pread(handle, _LARGE_END.size, nearest) if nearest >= 0 else b""
+    row = read(_LARGE_END.size, nearest) if nearest >= 0 else b""
     if row[:4] != b"PK\x06\x06" and place <= max(nearest, 0):
         nearest = place
-        row = os.pread(handle, _LARGE_END.size, nearest)
+        row = read(_LARGE_END.size, nearest)
     if len(row) < _LARGE_END.size or row[:4] != b"PK\x06\x06":
         faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record is not where it should be")
         return None

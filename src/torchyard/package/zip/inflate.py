@@ -4,7 +4,6 @@ libdeflate is, for what fits into memory; ISA-L for what has to be streamed. Its
 enough that the checksums, which follow, find them in the processor's cache.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -12,6 +11,7 @@ import deflate
 from isal import igzip_lib
 
 from torchyard.package.zip.directory import STORED, ZipEntry
+from torchyard.package.zip.end import ReadAt
 
 SMALL = 1 << 20
 """Members up to this size are read in one go."""
@@ -32,9 +32,9 @@ class BadDataError(Exception):
     """The stored data of a member is not a stream of its declared kind."""
 
 
-def whole(handle: int, entry: ZipEntry) -> bytes | bytearray:
+def whole(read: ReadAt, entry: ZipEntry) -> bytes | bytearray:
     """Return a small member; at most one byte more than it should have."""
-    data = os.pread(handle, entry.stored, entry.data)
+    data = read(entry.stored, entry.data)
     if len(data) < entry.stored:
         raise BadDataError
     if entry.method == STORED:
@@ -43,15 +43,15 @@ def whole(handle: int, entry: ZipEntry) -> bytes | bytearray:
         return deflate.deflate_decompress(data, max(entry.size, 1))
     except deflate.DeflateError:
         pass  # it may be too long, which libdeflate reports as damaged
-    return b"".join(pieces(handle, entry))
+    return b"".join(pieces(read, entry))
 
 
-def pieces(handle: int, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
+def pieces(read: ReadAt, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
     """Yield the pieces of a member; at most one byte more than it should have."""
     if entry.method == STORED:
         for place in range(entry.data, entry.data + entry.stored, _OUT):
             size = min(_OUT, entry.data + entry.stored - place)
-            piece = os.pread(handle, size, place)
+            piece = read(size, place)
             if len(piece) < size:
                 raise BadDataError
             progress(size)
@@ -61,7 +61,7 @@ def pieces(handle: int, entry: ZipEntry, progress: Progress = ignore_progress) -
     place, end = entry.data, entry.data + entry.stored
     left = entry.size + 1
     while not stream.eof and left:
-        data = os.pread(handle, min(_IN, end - place), place) if stream.needs_input else b""
+        data = read(min(_IN, end - place), place) if stream.needs_input else b""
         place += len(data)
         progress(len(data))
         try:

@@ -10,7 +10,8 @@ import deflate
 from torchyard.package.contents import Binary, FaultKind, Oddity, PackageFile
 from torchyard.package.limits import Faults, Limits
 from torchyard.package.members import FoundMembers, MemberReader, is_plain, with_start
-from torchyard.package.zip.directory import DESCRIPTOR, ZipEntry, read_directory
+from torchyard.package.zip.directory import DESCRIPTOR, ZipEntry, read_directory, reader_of
+from torchyard.package.zip.end import ReadAt
 from torchyard.package.zip.inflate import (
     SMALL,
     BadDataError,
@@ -28,7 +29,7 @@ def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool)
     directory = read_directory(file, limits)
     found = FoundMembers(limits, Faults(limits.faults, directory.faults))
     found.oddities += _oddities(directory.entries)
-    reader = _Reader(file.fileno(), found, progress, links)
+    reader = _Reader(reader_of(file), found, progress, links)
     for entry in sorted(directory.entries, key=lambda entry: entry.header):
         if not entry.name.endswith("/"):
             found.files[entry.name] = reader.file(entry)
@@ -56,7 +57,7 @@ NOTHING = Learnt()
 class _Reader(NamedTuple):
     """Reads the members in order, and collects their faults."""
 
-    handle: int
+    read: ReadAt
     found: FoundMembers
     progress: Progress
     links: bool
@@ -81,7 +82,7 @@ class _Reader(NamedTuple):
         if not self.links or not is_link or entry.size > _LONGEST_TARGET:
             self._fault(FaultKind.NAME, entry, "is a link, or no file at all")
         elif self._passed(entry) != NOTHING:
-            target = whole(self.handle, entry).decode(errors="backslashreplace")
+            target = whole(self.read, entry).decode(errors="backslashreplace")
             self.found.check_link(entry.name, target)
         return PackageFile(name=entry.name, size=entry.size, stored=entry.stored, link=target)
 
@@ -91,7 +92,7 @@ class _Reader(NamedTuple):
             return NOTHING
         try:
             if entry.size <= SMALL and entry.stored <= SMALL:
-                data = whole(self.handle, entry)
+                data = whole(self.read, entry)
                 self.progress(entry.stored)
                 if is_plain(entry.name, data):  # as most are
                     return self._plain(entry, data)
@@ -128,7 +129,7 @@ class _Reader(NamedTuple):
         return False
 
     def _pieces(self, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
-        return with_start(pieces(self.handle, entry, progress))
+        return with_start(pieces(self.read, entry, progress))
 
     def _is_bomb(self, entry: ZipEntry) -> bool:
         if entry.size <= self.found.limits.most(entry.stored):

@@ -14,7 +14,7 @@ from isal import igzip_lib
 from torchyard.errors import CheckError
 from torchyard.host.machine import processors
 from torchyard.package.limits import LIMITS
-from torchyard.package.zip.directory import STORED, Directory, ZipEntry, read_directory
+from torchyard.package.zip.directory import STORED, Directory, ZipEntry, read_directory, reader_of
 from torchyard.package.zip.inflate import BadDataError, IsalError, pieces
 
 _ENOUGH = 512
@@ -98,7 +98,7 @@ def _refuse_more(entry: ZipEntry, most: int) -> None:
 def _sound_pieces(file: BinaryIO, entry: ZipEntry) -> Iterator[bytes]:
     size = crc = 0
     try:
-        for piece in pieces(file.fileno(), entry):
+        for piece in pieces(reader_of(file), entry):
             size, crc = size + len(piece), deflate.crc32(piece, crc)
             yield piece
     except BadDataError:

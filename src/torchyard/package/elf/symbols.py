@@ -1,0 +1,116 @@
+"""The names of dynamic symbols."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torchyard.package.elf.image import SHT_DYNSYM, Image, Section
+
+_LAST_LOCAL = 15
+"""Up to this value, a symbol's `info` means that other files can't use it."""
+_WEAK = 2
+_VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
+_LONGEST_NAME = 64 << 10
+_BATCH = 512
+"""The total length of names is checked after this many symbols."""
+_SHT_GNU_HASH = 0x6FFFFFF6
+_LARGEST_TABLE = 64 << 20
+
+
+class SymbolNames(NamedTuple):
+    """Zero-terminated names in one block for each kind; `weak` are the imports that may lack."""
+
+    exports: bytes
+    imports: bytes
+    weak: bytes
+
+
+def symbol_names(image: Image, most: int) -> SymbolNames:
+    """Return the names of a file's dynamic symbols, which the loader would find."""
+    start, count = image.symbol_table()
+    form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
+    size = form.size
+    if count * size > most:
+        msg = f"{count} symbols are too many"
+        raise ValueError(msg)
+    names = image.names
+    find = names.index
+    found: tuple[list[bytes], list[bytes], list[bytes]] = ([], [], [])
+    total = 0
+    for first in range(0, count, _BATCH):
+        part = image.read(start + first * size, min(_BATCH, count - first) * size)
+        rows = [row for row in form.iter_unpack(part) if row[1] > _LAST_LOCAL]
+        exported = [row[0] for row in rows if row[3] and row[2] & 3 in _VISIBLE]
+        imported = [row[0] for row in rows if not row[3]]
+        weak = [row[0] for row in rows if not row[3] and row[1] >> 4 == _WEAK]
+        for all_of_them, starts in zip(found, (exported, imported, weak), strict=True):
+            more = [names[at : find(0, at, at + _LONGEST_NAME) + 1] for at in starts]
+            all_of_them.append(b"".join(more))
+            total += len(all_of_them[-1])
+        if total > most:
+            msg = "the names of its symbols are too long"
+            raise ValueError(msg)
+    return SymbolNames(*map(b"".join, found))
+
+
+def exported_names(image: Image) -> list[bytes]:
+    """Return the exported names by the file's sections alone, and verify them.
+
+    Sections, symbols and names are at the ends of a file, the dynamic section is in its midst. The
+    hash table of the loader has a hash of each name: so what was read is what was linked.
+    """
+    if not image.is_64:
+        msg = "it is no file for 64 bits"
+        raise ValueError(msg)
+    table = _section(image, SHT_DYNSYM)
+    names = _content(image, image.sections[table.link])
+    form = struct.Struct(f"{image.order}IBBH16x")
+    data = _content(image, table)
+    rows = list(form.iter_unpack(data[: len(data) // form.size * form.size]))
+    first, chain = _hash_chain(image, len(rows))
+    found = []
+    for (start, info, other, index), known in zip(rows[first:], chain, strict=True):
+        name = names[start : names.index(0, start)]
+        if (_gnu_hash(name) ^ known) >> 1:
+            msg = f"its hash table has another name than {name!r}"
+            raise ValueError(msg)
+        if info > _LAST_LOCAL and index and other & 3 in _VISIBLE:
+            found.append(name)
+    return found
+
+
+def split_names(names: bytes) -> Iterator[bytes]:
+    """Yield the names of a block."""
+    yield from names.split(b"\0")[:-1]
+
+
+def _section(image: Image, kind: int) -> Section:
+    found = [section for section in image.sections if section.kind == kind]
+    if len(found) != 1:
+        msg = f"it has {len(found)} sections of the kind {kind:#x}"
+        raise ValueError(msg)
+    return found[0]
+
+
+def _content(image: Image, section: Section) -> bytes:
+    if section.size > _LARGEST_TABLE:
+        msg = f"its section {section.name} is too long"
+        raise ValueError(msg)
+    return image.read(section.offset, section.size)
+
+
+def _hash_chain(image: Image, count: int) -> tuple[int, list[int]]:
+    """Return the first symbol that is in the GNU hash table, and the hashes from it on."""
+    data = _content(image, _section(image, _SHT_GNU_HASH))
+    buckets, first, filters, _ = struct.unpack_from(f"{image.order}IIII", data)
+    start = 16 + filters * 8 + buckets * 4
+    if first > count:
+        return count, []
+    return first, list(struct.unpack_from(f"{image.order}{count - first}I", data, start))
+
+
+def _gnu_hash(name: bytes) -> int:
+    value = 5381
+    for byte in name:
+        value = value * 33 + byte & 0xFFFFFFFF
+    return value

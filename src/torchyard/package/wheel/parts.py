@@ -1,0 +1,124 @@
+"""A wheel of which only some members are read, such as one on a server.
+
+The zip directory is read first, then METADATA, and the libraries that are asked for. Deflated
+members can only be unpacked from their beginning; of very large ones, the parts that are needed
+are near both ends, and the rest is neither read nor unpacked.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import chain
+
+import deflate
+
+from torchyard.errors import CheckError
+from torchyard.host.remote_file import RemoteFile
+from torchyard.package.contents import Binary
+from torchyard.package.elf.image import DAMAGED, MAGIC, Image
+from torchyard.package.elf.stream import ElfStream
+from torchyard.package.elf.symbols import exported_names, split_names, symbol_names
+from torchyard.package.limits import LIMITS, Faults
+from torchyard.package.members import FoundMembers, with_start
+from torchyard.package.zip.directory import ZipEntry, find_data, list_members
+from torchyard.package.zip.inflate import BadDataError, pieces
+from torchyard.package.zip.parts import MemberParts, OutOfReachError
+
+_METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+_LIBRARY = re.compile(r"\.so(\.\d+)*\Z")
+_LARGE = 16 << 20
+"""Stored bytes of a member from which on only parts of it are read."""
+
+
+class WheelParts:
+    """A wheel, by parts. Anything in it that can't be read is a CheckError."""
+
+    def __init__(self, file: RemoteFile) -> None:
+        self.name = file.name
+        self._read = file.read
+        self._size = file.size
+        directory = list_members(file.read, file.size)
+        for fault in directory.faults:
+            raise self._fault(fault.member, fault.what)
+        self.members = {entry.name: entry for entry in directory.entries}
+
+    @cached_property
+    def metadata(self) -> bytes:
+        """The text of METADATA."""
+        for name in filter(_METADATA.fullmatch, self.members):
+            entry = self.members[name]
+            if entry.size <= LIMITS.text:
+                return b"".join(self._pieces(self._found(entry)))
+        raise self._fault("", "it has no METADATA")
+
+    def libraries(self) -> list[str]:
+        """Return the names of the members that are shared libraries of Linux by their names."""
+        return [name for name in self.members if _LIBRARY.search(name)]
+
+    def stored(self, name: str) -> int:
+        """Return about how many bytes are read of a library."""
+        return min(self.members[name].stored, _LARGE)
+
+    def binary(self, name: str) -> Binary | None:
+        """Return a library as the loader sees it; None if it is no ELF file."""
+        entry = self._found(self.members[name])
+        if entry.stored > _LARGE:
+            try:
+                return self._partial(entry)
+            except (OutOfReachError, BadDataError, *DAMAGED):
+                pass  # its parts are in its midst
+        return self._whole(entry)
+
+    def exports(self, name: str) -> Iterable[bytes]:
+        """Return the names of the symbols that a library exports."""
+        entry = self._found(self.members[name])
+        if entry.stored > _LARGE:
+            try:
+                return exported_names(Image(MemberParts(self._read, entry).read, entry.size))
+            except (OutOfReachError, BadDataError, *DAMAGED):
+                pass
+        binary = self._whole(entry)
+        return split_names(binary.exports) if binary else ()
+
+    def _found(self, entry: ZipEntry) -> ZipEntry:
+        found = find_data(self._read, entry, self._size)
+        if not found.sound or found.size > LIMITS.most(found.stored):
+            raise self._fault(entry.name, "is not what the directory says")
+        return found
+
+    def _partial(self, entry: ZipEntry) -> Binary | None:
+        parts = MemberParts(self._read, entry)
+        if parts.read(0, len(MAGIC)) != MAGIC:
+            return None
+        image = Image(parts.read, entry.size)
+        loaded, names = image.loaded(), symbol_names(image, LIMITS.table)
+        return Binary(format="elf", machine=image.machine, **names._asdict(), **loaded._asdict())
+
+    def _whole(self, entry: ZipEntry) -> Binary | None:
+        try:
+            parts = with_start(self._pieces(entry))
+            start = next(parts, b"")
+            if not start.startswith(MAGIC):
+                return None
+            stream = ElfStream(entry.size, LIMITS, searched=False)
+            for piece in chain([start], parts):
+                stream.feed(piece)
+            found = FoundMembers(LIMITS, Faults())
+            return found.whole_elf(stream, lambda: with_start(self._pieces(entry)))
+        except DAMAGED as error:
+            raise self._fault(entry.name, f"is damaged: {error}") from error
+
+    def _pieces(self, entry: ZipEntry) -> Iterator[bytes]:
+        size = crc = 0
+        try:
+            for piece in pieces(self._read, entry):
+                size, crc = size + len(piece), deflate.crc32(piece, crc)
+                yield piece
+        except BadDataError:
+            crc = -1
+        if (size, crc) != (entry.size, entry.crc):
+            raise self._fault(entry.name, "is not what was packed")
+
+    def _fault(self, member: str, what: str) -> CheckError:
+        msg = f"`{self.name}` can't be read: {f'{member} ' if member else ''}{what}"
+        return CheckError(msg, hint="`torchyard check` lists all that is wrong with a wheel")
