@@ -336,8 +336,13 @@ def _provided(
             elif name in beside:
                 waiting.append(beside[name])
     if any(_RUNTIME.match(name) for name in seen - libraries.keys()):
-        found = {name for name in found if not _OF_RUNTIME.fullmatch(name)}
+        found = {name for name in found if not is_of_runtime(name)}
     return found
+
+
+def is_of_runtime(symbol: str) -> bool:
+    """Return whether a symbol is that of a C++ library, whoever else may have a copy of it."""
+    return _OF_RUNTIME.fullmatch(symbol) is not None
 
 
 def _library_reasons(

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
 _HELP_ORDER = (
     *("init", "plan", "explain", "config", "build", "status", "run", "cancel", "shell", "rebuild"),
-    *("check", "diff", "repair", "smoke", "coverage", "which", "index", "publish", "mirror"),
+    *(
+        "check",
+        "compat",
+        "diff",
+        "repair",
+        "smoke",
+        "coverage",
+        "which",
+        "index",
+        "publish",
+        "mirror",
+    ),
     *("store", "promote", "yank", "rollback", "pin", "prune", "snapshot", "tool", "toolchain"),
 )
 """The commands that --help lists first; others follow by name."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from torchyard.host.cache import cache_folder
+
 _VARIABLES = re.compile(
     r"PATH|LANG|LC_\w+|TZ|(?i:https?|all|no)_(?i:proxy)|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|CURL_CA_BUNDLE|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
@@ -49,8 +51,9 @@ def installer_cache(name: str, given: str | None = None) -> Path | None:
 
     None if it can't be made.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    path = Path(given) if given else folder / "torchyard" / name
+    if not given:
+        return cache_folder(name)
+    path = Path(given)
     with suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)
         return path.absolute()

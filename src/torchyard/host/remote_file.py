@@ -17,11 +17,11 @@ class RemoteFile:
     `fetched` is called with the size of each block that has been read.
     """
 
-    def __init__(self, url: str, fetched: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
         self.name = unquote(urlsplit(url).path.rpartition("/")[2])
         self._fetcher = Fetcher(url)
-        self._fetched = fetched
+        self.fetched: Callable[[int], None] = lambda _: None
         answer = self._fetcher.head(url)
         if not answer.found or answer.size is None:
             msg = f"`{redact_url(url)}` is no file that can be read in parts: {answer.status}"
@@ -52,5 +52,5 @@ class RemoteFile:
             msg = f"`{redact_url(self.url)}` can no longer be read"
             raise HostError(msg, hint="it may have been replaced: try again") from error
         self._start = start
-        self._fetched(len(self._block))
+        self.fetched(len(self._block))
         return self._block

@@ -11,6 +11,7 @@ from torchyard.reports.channel.document import (
     PruneDocument,
 )
 from torchyard.reports.check.document import CheckDocument, RulesDocument
+from torchyard.reports.compat.document import CompatDocument
 from torchyard.reports.coverage.document import CoverageDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
@@ -41,6 +42,7 @@ SCHEMAS: dict[str, object] = {
     "channel-repair": IndexRepairDocument,
     "channel-prune": PruneDocument,
     "check": CheckDocument,
+    "compat": CompatDocument,
     "config-show": ConfigDocument,
     "coverage": CoverageDocument,
     "diff": PackageDiff,

@@ -24,7 +24,8 @@ from torchyard.package.zip.directory import ZipEntry, find_data, list_members
 from torchyard.package.zip.inflate import BadDataError, pieces
 from torchyard.package.zip.parts import MemberParts, OutOfReachError
 
-_METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+_ABOUT = "METADATA"
+_METADATA = re.compile(rf"[^/]+\.dist-info/{_ABOUT}")
 _LIBRARY = re.compile(r"\.so(\.\d+)*\Z")
 _LARGE = 16 << 20
 """Stored bytes of a member from which on only parts of it are read."""
@@ -49,7 +50,7 @@ class WheelParts:
             entry = self.members[name]
             if entry.size <= LIMITS.text:
                 return b"".join(self._pieces(self._found(entry)))
-        raise self._fault("", "it has no METADATA")
+        raise self._fault(_ABOUT, "is not there, or too large")
 
     def libraries(self) -> list[str]:
         """Return the names of the members that are shared libraries of Linux by their names."""
@@ -59,10 +60,14 @@ class WheelParts:
         """Return about how many bytes are read of a library."""
         return min(self.members[name].stored, _LARGE)
 
+    def is_small(self, name: str) -> bool:
+        """Return whether all of a library is read."""
+        return self.members[name].stored <= _LARGE
+
     def binary(self, name: str) -> Binary | None:
         """Return a library as the loader sees it; None if it is no ELF file."""
         entry = self._found(self.members[name])
-        if entry.stored > _LARGE:
+        if not self.is_small(name):
             try:
                 return self._partial(entry)
             except (OutOfReachError, BadDataError, *DAMAGED):
@@ -72,7 +77,7 @@ class WheelParts:
     def exports(self, name: str) -> Iterable[bytes]:
         """Return the names of the symbols that a library exports."""
         entry = self._found(self.members[name])
-        if entry.stored > _LARGE:
+        if not self.is_small(name):
             try:
                 return exported_names(Image(MemberParts(self._read, entry).read, entry.size))
             except (OutOfReachError, BadDataError, *DAMAGED):

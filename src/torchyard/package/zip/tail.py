@@ -12,6 +12,8 @@ from collections.abc import Iterator
 _WINDOW = 32 << 10
 _BEFORE = (bytes(_WINDOW), b"\1" * _WINDOW)
 _PIECE = 64 << 10
+_LONGEST = 256 << 20
+"""More is not unpacked of an end."""
 _FARTHEST = 1 << 20
 """No block starts later: then all bytes are stored as they are, or are no deflate stream."""
 

@@ -1,0 +1,124 @@
+"""Compare extensions with torch releases: with which do they load?"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from torchyard.app.progress import Meter, no_meter
+from torchyard.app.torch_releases import TorchRange, find_releases, torch_symbols
+from torchyard.checks.compat.extension import ExtensionWheel
+from torchyard.checks.compat.torch_symbols import TorchSymbols
+from torchyard.errors import CheckError, UsageError
+from torchyard.host.machine import python_name
+from torchyard.model.quantity import listed
+from torchyard.package.wheel.name import WheelName
+from torchyard.reports.compat.document import CompatDocument
+
+_LINUX = "manylinux"
+_MACHINES = ("x86_64", "aarch64")
+
+
+def compare_with_torch(
+    wheels: Iterable[str], *, torch: str = "", meter: Meter = no_meter
+) -> CompatDocument:
+    """Find out with which torch releases wheels load, by the symbols of both.
+
+    Args:
+        wheels: Paths or addresses of wheels, or requirements such as `xformers==0.0.35`.
+        torch: The releases: `2.10..`, `2.10..2.13` or `2.13`; the newest six if empty.
+        meter: Shows progress.
+    """
+    from torchyard.checks.compat.matrix import load_matrix
+    from torchyard.checks.compat.table import load_compat_table
+    from torchyard.reports.compat.document import compat_document
+
+    asked = TorchRange.parse(torch) if torch else TorchRange()
+    most = load_compat_table().releases
+    extensions = [_read(wheel, meter) for wheel in wheels]
+    known: dict[tuple[str, str], list[TorchSymbols]] = {}
+    compared = []
+    for extension in extensions:
+        key = _python(extension.name), _machine(extension.name)
+        if key not in known:
+            found = find_releases(asked, *key, most, meter)
+            known[key] = [torch_symbols(wheel, meter) for wheel in found]
+        compared.append((extension, load_matrix(extension, known[key])))
+    return compat_document(compared)
+
+
+def refuse_misfits(document: CompatDocument) -> None:
+    """Raise CheckError if a wheel does not load with a release that its metadata admit."""
+    bad = [wheel for wheel in document.wheels if wheel.refuted]
+    if bad:
+        first = bad[0]
+        msg = f"{listed([wheel.file for wheel in bad], 3)} would not load"
+        hint = f"its metadata admit torch {listed(first.refuted, 3)}: correct its Requires-Dist"
+        raise CheckError(msg, hint=hint)
+
+
+def _read(place: str, meter: Meter) -> ExtensionWheel:
+    from torchyard.checks.compat.extension import read_extension
+    from torchyard.host.remote_file import RemoteFile
+    from torchyard.package.wheel.parts import WheelParts
+
+    file = RemoteFile(_url(place))
+    _machine(WheelName.parse(file.name))
+    parts = WheelParts(file)
+    with meter(f"reading {file.name}", sum(map(parts.stored, parts.libraries()))) as file.fetched:
+        extension = read_extension(parts)
+    if not extension.libraries:
+        msg = f"`{file.name}` has no libraries, so it loads with any torch"
+        raise UsageError(msg, hint="name a wheel with compiled code")
+    return extension
+
+
+def _url(place: str) -> str:
+    """Return the address of a wheel: itself, that of a file, or that of the index."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    from torchyard.errors import SelectionError
+    from torchyard.toolchain.index_wheels import find_wheel
+
+    if "://" in place:
+        return place
+    if place.endswith(".whl") or Path(place).exists():
+        return Path(place).absolute().as_uri()
+    try:
+        wanted = str(Requirement(place))
+    except InvalidRequirement as error:
+        msg = f"`{place}` is no wheel, and no project with a version"
+        raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
+    python = _dotted(python_name())
+    found = find_wheel(wanted, python, _MACHINES[0])
+    if found is None:
+        msg = f"the index has no wheel of `{place}` for Python {python} on Linux {_MACHINES[0]}"
+        raise SelectionError(msg, hint="it may have none for this Python: name its address")
+    return found.url
+
+
+def _machine(name: WheelName) -> str:
+    """Return the machine that a wheel is for."""
+    for machine in _MACHINES:
+        if "linux" in name.platform and name.platform.endswith(machine):
+            return machine
+    msg = f"`{name}` is for {name.platform}; only wheels for Linux are compared"
+    raise UsageError(msg, hint=f"name a wheel for {' or '.join(_MACHINES)}")
+
+
+def _python(name: WheelName) -> str:
+    """Return the Python whose torch a wheel is compared with: its own, or at least this one."""
+    own = python_name()
+    tag = name.python.split(".")[0].removesuffix("t")
+    if name.abi.startswith("cp"):
+        return _dotted(tag)
+    if tag.startswith("cp") and _order(tag) > _order(own):
+        return _dotted(tag)
+    return _dotted(own)
+
+
+def _dotted(tag: str) -> str:
+    """Return `3.12` for cp312 and cp312t."""
+    return f"{tag[2]}.{tag[3:].removesuffix('t')}"
+
+
+def _order(tag: str) -> tuple[int, int]:
+    return int(tag[2]), int(tag[3:].removesuffix("t") or 0)

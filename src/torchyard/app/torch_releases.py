@@ -1,0 +1,108 @@
+"""The torch releases of an index, and their symbols."""
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import NamedTuple
+
+from packaging.version import Version
+
+from torchyard.app.progress import Meter
+from torchyard.checks.compat.torch_symbols import TorchSymbols
+from torchyard.errors import SelectionError, UsageError
+from torchyard.toolchain.index_wheels import IndexWheel
+
+_RANGE = re.compile(r"(?:(\d+)\.(\d+))?(\.\.)?(?:(\d+)\.(\d+))?")
+_AT_ONCE = 6
+_FOLDER = "symbols"
+
+Minor = tuple[int, int]
+"""A minor version, such as 2.14."""
+
+
+class TorchRange(NamedTuple):
+    """The minor versions to compare with; the lowest is None for the newest few."""
+
+    lowest: Minor | None = None
+    highest: Minor | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "TorchRange":
+        """Read `2.10..`, `2.10..2.13`, `..2.13` or `2.13`."""
+        found = _RANGE.fullmatch(text)
+        low = (int(found[1]), int(found[2])) if found and found[1] else None
+        high = (int(found[4]), int(found[5])) if found and found[4] else None
+        wrong = not found or not (low or high) or (low and high and low > high)
+        if wrong or (low and high and not (found and found[3])):
+            msg = f"`--torch {text}` names no releases of torch"
+            raise UsageError(msg, hint="write 2.10.. or 2.10..2.13, ..2.13, or 2.13 alone")
+        return cls(low, high if found and found[3] else low)
+
+
+def find_releases(
+    asked: TorchRange, python: str, machine: str, most: int, meter: Meter
+) -> list[IndexWheel]:
+    """Return the last patch release of each minor version, the newest first.
+
+    Without a lowest version, they are as many as `most`.
+    """
+    from torchyard.toolchain.index_wheels import find_wheel
+
+    def find(requirement: str) -> IndexWheel | None:
+        wheel = find_wheel(requirement, python, machine)
+        progress(1)
+        return wheel
+
+    below = f"<{asked.highest[0]}.{asked.highest[1] + 1}" if asked.highest else ""
+    found: list[IndexWheel] = []
+    with meter("asking the index for torch", most) as progress:
+        newest = find(f"torch{below}")
+        while newest:
+            major, minor = Version(newest.version).release[:2]
+            found.append(newest)
+            minors = _minors(asked, major, minor, most - len(found))
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                found += filter(None, pool.map(find, (f"torch=={major}.{m}.*" for m in minors)))
+            is_all = len(found) >= most if asked.lowest is None else asked.lowest[0] >= major
+            newest = None if is_all else find(f"torch<{major}")
+    found = [wheel for wheel in found if _is_asked(wheel, asked)]
+    if not found:
+        msg = f"the index has no such torch for Python {python} on {machine}"
+        raise SelectionError(msg, hint="choose others by --torch; is the index the right one?")
+    return found
+
+
+def _minors(asked: TorchRange, major: int, newest: int, most: int) -> Sequence[int]:
+    """Return the minor versions below the newest one of a major version, the newest first."""
+    if asked.lowest is None:
+        return range(newest - 1, max(newest - most, 0) - 1, -1)
+    return range(newest - 1, (asked.lowest[1] if asked.lowest[0] == major else 0) - 1, -1)
+
+
+def _is_asked(wheel: IndexWheel, asked: TorchRange) -> bool:
+    return asked.lowest is None or Version(wheel.version).release[:2] >= asked.lowest
+
+
+def torch_symbols(wheel: IndexWheel, meter: Meter) -> TorchSymbols:
+    """Return the symbols of a torch wheel: from the cache, or by reading parts of the wheel."""
+    from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
+    from torchyard.checks.compat.table import torch_libraries
+    from torchyard.checks.compat.torch_symbols import read_torch
+    from torchyard.host.cache import cache_folder
+    from torchyard.host.remote_file import RemoteFile
+    from torchyard.package.wheel.parts import WheelParts
+
+    folder = cache_folder(_FOLDER)
+    name = wheel.sha256 or sha256(wheel.url.encode()).hexdigest()
+    path = folder / f"{wheel.file}.{name[:16]}" if folder else None
+    if path and (known := load_symbols_file(path)):
+        return known
+    file = RemoteFile(wheel.url)
+    parts = WheelParts(file)
+    total = sum(parts.stored(name) for name in torch_libraries(parts.libraries()))
+    with meter(f"reading {file.name}", total) as file.fetched:
+        symbols = read_torch(parts, wheel.version)
+    if path:
+        save_symbols_file(path, symbols)
+    return symbols

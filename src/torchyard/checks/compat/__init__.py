@@ -1,0 +1,1 @@
+"""Against which torch releases an extension loads, by the symbols of both."""

@@ -1,0 +1,68 @@
+"""Symbols of torch wheels on disk, so that each wheel is read once.
+
+A file has a line with the version of its form, the length of a JSON text about the wheel, that
+text, the digests, and the SHA-256 of all this. A file that is not whole, or of another version, is
+made anew.
+"""
+
+import sys
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.compat.torch_symbols import WIDTH, TorchSymbols
+from torchyard.host.durable import write_durably
+from torchyard.model.values import Value
+
+_FORM = f"torchyard symbols 1 {sys.byteorder}\n".encode()
+_LENGTH, _CHECK = 4, 32
+
+
+class _About(Value, kw_only=True):
+    file: str
+    version: str
+    libraries: tuple[str, ...]
+    cuda: tuple[str, ...]
+
+
+def load_symbols_file(path: Path) -> TorchSymbols | None:
+    """Read a file; None if there is none, or none that is whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    body, check = data[:-_CHECK], data[-_CHECK:]
+    if not body.startswith(_FORM) or sha256(body).digest() != check:
+        return None
+    start = len(_FORM) + _LENGTH
+    end = start + int.from_bytes(body[len(_FORM) : start], "little")
+    try:
+        about = msgspec.json.decode(body[start:end], type=_About)
+    except msgspec.DecodeError:
+        return None
+    digests = body[end:]
+    if len(digests) % WIDTH:
+        return None
+    return TorchSymbols(
+        file=about.file,
+        version=about.version,
+        libraries=about.libraries,
+        cuda=about.cuda,
+        digests=digests,
+    )
+
+
+def save_symbols_file(path: Path, symbols: TorchSymbols) -> None:
+    """Write a file, whole or not at all; nothing is written to a disk that takes nothing."""
+    about = _About(
+        file=symbols.file,
+        version=symbols.version,
+        libraries=symbols.libraries,
+        cuda=symbols.cuda,
+    )
+    text = msgspec.json.encode(about)
+    body = b"".join((_FORM, len(text).to_bytes(_LENGTH, "little"), text, symbols.digests))
+    with suppress(OSError):
+        write_durably(path, (body, sha256(body).digest()), replace=True)

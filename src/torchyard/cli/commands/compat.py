@@ -1,0 +1,36 @@
+"""`torchyard compat`: with which torch releases an extension loads."""
+
+import click
+
+from torchyard.cli.options import json_option
+from torchyard.terminal.console import show, write
+from torchyard.terminal.progress import ProgressLine
+
+
+@click.command("compat")
+@click.argument("wheels", nargs=-1, required=True, metavar="WHEEL...")
+@click.option(
+    "--torch",
+    default="",
+    metavar="LOW..[HIGH]",
+    help="Compare with these releases, such as 2.10.. or 2.10..2.13; else with the newest six.",
+)
+@json_option
+def command(*, wheels: tuple[str, ...], torch: str, as_json: bool) -> None:
+    """Show with which torch releases wheels load, by their symbols and their CUDA.
+
+    WHEEL is a file, an address, or NAME==VERSION of the index. Only parts of torch's wheels are
+    read, once; nothing is installed or imported.
+    """
+    from torchyard.app.compat import compare_with_torch, refuse_misfits
+    from torchyard.reports.document import encode
+
+    document = compare_with_torch(wheels, torch=torch, meter=ProgressLine)
+    if as_json:
+        write(encode(document))
+    else:
+        from torchyard.host.demangle import demangled
+        from torchyard.reports.compat.text import compat_report, first_symbols
+
+        show(compat_report(document, demangled(first_symbols(document))))
+    refuse_misfits(document)
