@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_STACK = 1, 2, 4, 0x6474E551
@@ -58,7 +59,7 @@ def make_elf(made: Made) -> bytes:
     rows = [(names.add(name), bind << 4, other, index) for name, bind, other, index in made.symbols]
     table = bytes(24) + b"".join(struct.pack("<IBBHQQ", *row, 0, 0) for row in rows)
     put(".dynsym", table)
-    put(".gnu.hash", _hash(len(rows)))
+    put(".gnu.hash", _hash([name.encode() for name, *_ in made.symbols]))
     put(".gnu.version_r", _needs(made.needs, names))
     put(".gnu.version_d", _defines(made.defines, names))
     note = struct.pack("<III4s", 4, len(made.build_id), 3, b"GNU\0") + made.build_id
@@ -96,10 +97,15 @@ def make_elf(made: Made) -> bytes:
     return bytes(data)
 
 
-def _hash(count: int) -> bytes:
+def _hash(names: Sequence[bytes]) -> bytes:
     """A table with one bucket, which holds all symbols."""
-    chain = [0] * (count - 1) + [1] if count else []
-    return struct.pack(f"<IIIIQI{len(chain)}I", 1, 1, 1, 0, 0, 1 if count else 0, *chain)
+    chain = [_gnu_hash(name) & ~1 for name in names]
+    chain[-1:] = [value | 1 for value in chain[-1:]]
+    return struct.pack(f"<IIIIQI{len(chain)}I", 1, 1, 1, 0, 0, 1 if chain else 0, *chain)
+
+
+def _gnu_hash(name: bytes) -> int:
+    return reduce(lambda value, byte: (value * 33 + byte) % (1 << 32), name, 5381)
 
 
 def _needs(needs: Mapping[str, Sequence[str]], names: _Names) -> bytes:
@@ -124,7 +130,8 @@ def _defines(defines: Sequence[str], names: _Names) -> bytes:
 
 
 def _put_sections(data: bytearray, places: Mapping[str, tuple[int, int]]) -> tuple[int, int, int]:
-    kinds = {".dynsym": 11, ".dynstr": 3}
+    kinds = {".dynsym": 11, ".dynstr": 3, ".gnu.hash": 0x6FFFFFF6}
+    links = {11: [*places].index(".dynstr") + 1}
     names = _Names()
     rows = [(0, 0, 0, 0)]
     rows += [(names.add(name), kinds.get(name, 1), *place) for name, place in places.items()]
@@ -133,5 +140,9 @@ def _put_sections(data: bytearray, places: Mapping[str, tuple[int, int]]) -> tup
     data.extend(names.data)
     start = len(data)
     for name, kind, place, size in rows:
-        data.extend(struct.pack("<IIQQQQIIQQ", name, kind, 0, place, place, size, 0, 0, 1, 0))
+        data.extend(
+            struct.pack(
+                "<IIQQQQIIQQ", name, kind, 0, place, place, size, links.get(kind, 0), 0, 1, 0
+            )
+        )
     return start, len(rows), len(rows) - 1

@@ -72,21 +72,22 @@ class _Handler(SimpleHTTPRequestHandler):
             return
         size = path.stat().st_size
         asked = self.headers.get("Range", "")
-        first = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
+        start, _, end = asked.removeprefix("bytes=").partition("-")
+        first, last = int(start or 0), min(int(end or size), size - 1)
         if asked and first >= size:
             self.send_error(416)
             return
         self.send_response(206 if asked else 200)
         self.send_header("Content-Type", self.guess_type(str(path)))
-        self.send_header("Content-Length", str(size - first))
+        self.send_header("Content-Length", str(last + 1 - first))
         if asked:
-            self.send_header("Content-Range", f"bytes {first}-{size - 1}/{size}")
+            self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
         self.end_headers()
         sent = 0
         try:
             with path.open("rb") as file:
                 file.seek(first)
-                while piece := file.read(_CHUNK):
+                while piece := file.read(min(_CHUNK, last + 1 - file.tell())):
                     self.wfile.write(piece)
                     sent += len(piece)
                     time.sleep(self.files.pause)

@@ -49,9 +49,9 @@ def refuse_misfits(document: CompatDocument) -> None:
     """Raise CheckError if a wheel does not load with a release that its metadata admit."""
     bad = [wheel for wheel in document.wheels if wheel.refuted]
     if bad:
-        first = bad[0]
-        msg = f"{listed([wheel.file for wheel in bad], 3)} would not load"
-        hint = f"its metadata admit torch {listed(first.refuted, 3)}: correct its Requires-Dist"
+        admitted = ", ".join(bad[0].refuted)
+        msg = f"{listed([wheel.file for wheel in bad], 3)} would not load with all that it admits"
+        hint = f"exclude torch {admitted} in its Requires-Dist, or build it so that it loads"
         raise CheckError(msg, hint=hint)
 
 

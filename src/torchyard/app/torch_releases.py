@@ -1,7 +1,6 @@
 """The torch releases of an index, and their symbols."""
 
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import NamedTuple
@@ -61,11 +60,12 @@ def find_releases(
         while newest:
             major, minor = Version(newest.version).release[:2]
             found.append(newest)
-            minors = _minors(asked, major, minor, most - len(found))
+            least = _least(asked, (major, minor), most - len(found))
+            minors = range(minor - 1, least - 1, -1)
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 found += filter(None, pool.map(find, (f"torch=={major}.{m}.*" for m in minors)))
-            is_all = len(found) >= most if asked.lowest is None else asked.lowest[0] >= major
-            newest = None if is_all else find(f"torch<{major}")
+            is_all = len(found) >= most if asked.lowest is None else asked.lowest >= (major, least)
+            newest = None if is_all else find(f"torch<{major}.{least}")
     found = [wheel for wheel in found if _is_asked(wheel, asked)]
     if not found:
         msg = f"the index has no such torch for Python {python} on {machine}"
@@ -73,11 +73,11 @@ def find_releases(
     return found
 
 
-def _minors(asked: TorchRange, major: int, newest: int, most: int) -> Sequence[int]:
-    """Return the minor versions below the newest one of a major version, the newest first."""
+def _least(asked: TorchRange, newest: Minor, most: int) -> int:
+    """Return down to which minor version to look, within the newest one's major version."""
     if asked.lowest is None:
-        return range(newest - 1, max(newest - most, 0) - 1, -1)
-    return range(newest - 1, (asked.lowest[1] if asked.lowest[0] == major else 0) - 1, -1)
+        return max(newest[1] - most, 0)
+    return min(asked.lowest[1], newest[1]) if asked.lowest[0] == newest[0] else 0
 
 
 def _is_asked(wheel: IndexWheel, asked: TorchRange) -> bool:

@@ -162,6 +162,14 @@ class ComputePlatform(Protocol):
         """Return whether a library is the platform's runtime, of another version."""
         return False
 
+    def library_toolkit(self, library: str) -> str:
+        """Return the major version of the toolkit that a library is of: 13 for libcudart.so.13."""
+        return ""
+
+    def wheel_toolkit(self, distribution: str, pin: str) -> str:
+        """Return the major version of the toolkit that a required wheel is of; `pin` may be ""."""
+        return ""
+
     def compute_required(self, pinned: Mapping[str, str]) -> str:
         """Return the compute whose wheels are required; `pinned` has versions as `13.0`."""
         return ""

@@ -10,7 +10,7 @@ from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import HostError
 from torchyard.model.values import Value
-from torchyard.toolchain.pypi import run_uv
+from torchyard.toolchain.pypi import call_uv
 
 _NEWEST_GLIBC = "manylinux_2_40"
 _COMPILE = ("pip", "compile", "--quiet", "--no-deps", "--only-binary", ":all:", "--no-header")
@@ -55,7 +55,7 @@ def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None
         lock = Path(folder, "pylock.toml")
         where = ["--python-version", python, "--python-platform", f"{machine}-{_NEWEST_GLIBC}"]
         try:
-            run_uv([*_COMPILE, *where, str(asked), "-o", str(lock)])
+            call_uv([*_COMPILE, *where, str(asked), "-o", str(lock)])
         except HostError as error:
             if _NO_WHEEL in str(error):
                 return None

@@ -95,7 +95,7 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
     file = folder / f"{lock.name}.txt"
     file.write_text(lock.text, encoding="utf-8")
     where = ["--python", python, "--target", str(folder)]
-    run_uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)])
+    call_uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)])
     for path in folder.rglob("*"):
         os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
 
@@ -115,13 +115,13 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
 
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
-        run_uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
+        call_uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
         _forget_version(part / "lib")
         if names:
             file = part / "requirements.txt"
             file.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
-            run_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
+            call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
             _check_complete(part, interpreter)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
@@ -160,7 +160,7 @@ def _check_complete(folder: Path, interpreter: Interpreter) -> None:
         ) from error
 
 
-def run_uv(arguments: Sequence[str]) -> None:
+def call_uv(arguments: Sequence[str]) -> None:
     """Run uv with the caller's settings; what its errors mean is said in a hint."""
     try:
         capture([own_program("uv"), *arguments], cwd=Path("/"), env=uv_environment())

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.compare import is_of_runtime
-from torchyard.checks.compat.cuda import cuda_majors
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
+from torchyard.checks.compat.toolkits import parse_requirements, required_toolkits
 from torchyard.checks.compat.torch_symbols import symbol_digest
 from torchyard.checks.loader.companions import is_vendors, without_digest
 from torchyard.model.matrix import any_match
@@ -48,8 +47,8 @@ class ExtensionWheel(Value, kw_only=True):
     libraries: tuple[ExtensionLibrary, ...]
     requires_torch: str | None
     """The versions of torch that it declares, such as `>=2.10`; None if it declares no torch."""
-    required_cuda: tuple[str, ...] = ()
-    """The major versions of CUDA whose wheels it declares."""
+    toolkits: tuple[str, ...] = ()
+    """The toolkits whose wheels it declares, such as `CUDA 12`."""
 
     def admits(self, version: str) -> bool:
         """Return whether its metadata admit a release of torch."""
@@ -64,7 +63,7 @@ def read_extension(wheel: WheelParts) -> ExtensionWheel:
         name=WheelName.parse(wheel.name),
         libraries=tuple(_libraries(binaries)),
         requires_torch=_torch_versions(required),
-        required_cuda=tuple(sorted(cuda_majors((), required))),
+        toolkits=tuple(sorted(required_toolkits(required))),
     )
 
 
@@ -107,13 +106,9 @@ def _is_known(library: str) -> bool:
 
 def _torch_versions(required: list[str]) -> str | None:
     """Return the declared versions of torch, without those of extras."""
-    found = None
-    for line in required:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        is_extra = requirement.marker is not None and "extra" in str(requirement.marker)
-        if canonicalize_name(requirement.name) == TORCH and not is_extra:
-            found = ",".join(filter(None, (found, str(requirement.specifier))))
-    return found
+    found = [
+        str(requirement.specifier)
+        for requirement in parse_requirements(required)
+        if canonicalize_name(requirement.name) == TORCH
+    ]
+    return ",".join(filter(None, found)) if found else None

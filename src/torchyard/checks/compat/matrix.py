@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from torchyard.checks.compat.cuda import cuda_majors
 from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel
 from torchyard.checks.compat.table import torch_libraries
+from torchyard.checks.compat.toolkits import library_toolkits
 from torchyard.checks.compat.torch_symbols import TorchSymbols
+
+METADATA = "METADATA"
 
 
 class ObstacleKind(StrEnum):
@@ -20,8 +22,8 @@ class ObstacleKind(StrEnum):
     """It needs symbols that this torch does not export."""
     LIBRARY = "library"
     """It needs a library that this torch does not have."""
-    CUDA = "cuda"
-    """It needs another major version of CUDA than this torch brings."""
+    TOOLKIT = "toolkit"
+    """It needs another major version of a toolkit, such as CUDA, than this torch brings."""
 
 
 class Obstacle(NamedTuple):
@@ -62,9 +64,8 @@ def load_matrix(
 def _obstacles(
     extension: ExtensionWheel, torch: TorchSymbols, releases: Sequence[TorchSymbols]
 ) -> Iterator[Obstacle]:
-    cuda = cuda_majors(name for library in extension.libraries for name in library.needed)
-    if (missing := {*cuda, *extension.required_cuda} - {*torch.cuda}) and torch.cuda:
-        yield _cuda_clash(extension, missing)
+    if torch.toolkits:
+        yield from _clash(extension, torch.toolkits)
     for library in extension.libraries:
         lacking = [n for n in torch_libraries(library.needed) if n not in torch.libraries]
         if lacking:
@@ -74,14 +75,17 @@ def _obstacles(
             yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
 
 
-def _cuda_clash(extension: ExtensionWheel, majors: set[str]) -> Obstacle:
-    """Return the first library that needs these versions; without one, the wheel's metadata do."""
+def _clash(extension: ExtensionWheel, brought: Sequence[str]) -> Iterator[Obstacle]:
+    """Yield the libraries that need other toolkits; without one, the wheel's metadata may."""
+    clashes = False
     for library in extension.libraries:
-        names = tuple(name for name in library.needed if cuda_majors([name]) & majors)
+        names = tuple(n for n in library.needed if library_toolkits([n]) - {*brought})
         if names:
-            return Obstacle(ObstacleKind.CUDA, library.member, names)
-    names = tuple(f"CUDA {major}" for major in sorted(majors))
-    return Obstacle(ObstacleKind.CUDA, "METADATA", names)
+            clashes = True
+            yield Obstacle(ObstacleKind.TOOLKIT, library.member, names)
+    required = tuple(name for name in extension.toolkits if name not in brought)
+    if required and not clashes:
+        yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)
 
 
 def _missing(

@@ -24,7 +24,7 @@ class _About(Value, kw_only=True):
     file: str
     version: str
     libraries: tuple[str, ...]
-    cuda: tuple[str, ...]
+    toolkits: tuple[str, ...]
 
 
 def load_symbols_file(path: Path) -> TorchSymbols | None:
@@ -49,7 +49,7 @@ def load_symbols_file(path: Path) -> TorchSymbols | None:
         file=about.file,
         version=about.version,
         libraries=about.libraries,
-        cuda=about.cuda,
+        toolkits=about.toolkits,
         digests=digests,
     )
 
@@ -60,7 +60,7 @@ def save_symbols_file(path: Path, symbols: TorchSymbols) -> None:
         file=symbols.file,
         version=symbols.version,
         libraries=symbols.libraries,
-        cuda=symbols.cuda,
+        toolkits=symbols.toolkits,
     )
     text = msgspec.json.encode(about)
     body = b"".join((_FORM, len(text).to_bytes(_LENGTH, "little"), text, symbols.digests))

@@ -18,9 +18,6 @@ class CompatTable(Value, kw_only=True, dict=True):
 
     torch: tuple[str, ...]
     others: tuple[str, ...]
-    cuda_library: str
-    cuda_wheel: str
-    cuda_toolkit: str
     releases: int
 
     @cached_property
@@ -39,11 +36,6 @@ class CompatTable(Value, kw_only=True, dict=True):
         """Return whether a symbol is provided by others, even if a torch exports it too."""
         return self._others.fullmatch(symbol) is not None
 
-    def cuda_of(self, library: str) -> str:
-        """Return the major version of CUDA that a library belongs to: 13 for libcudart.so.13."""
-        found = re.fullmatch(self.cuda_library, library)
-        return found[1] if found else ""
-
 
 @cache
 def load_compat_table() -> CompatTable:
@@ -52,8 +44,7 @@ def load_compat_table() -> CompatTable:
 
 
 def _problems(table: CompatTable) -> Iterator[str]:
-    patterns = (*table.torch, *table.others, table.cuda_library, table.cuda_wheel)
-    for pattern in patterns:
+    for pattern in (*table.torch, *table.others):
         try:
             re.compile(pattern)
         except re.error as error:

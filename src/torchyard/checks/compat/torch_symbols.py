@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from hashlib import blake2b
 
-from torchyard.checks.compat.cuda import cuda_majors
 from torchyard.checks.compat.table import torch_libraries
+from torchyard.checks.compat.toolkits import library_toolkits, required_toolkits
 from torchyard.model.values import Value
+from torchyard.package.elf.symbols import split_names
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.parts import WheelParts
 
@@ -15,13 +16,13 @@ WIDTH = 8
 
 
 class TorchSymbols(Value, kw_only=True, dict=True):
-    """A torch wheel: its libraries, its CUDA, and sorted digests of the names it exports."""
+    """A torch wheel: its libraries, its toolkits, and sorted digests of the names it exports."""
 
     file: str
     version: str
     libraries: tuple[str, ...]
-    cuda: tuple[str, ...]
-    """The major version of its CUDA; nothing for a torch without."""
+    toolkits: tuple[str, ...]
+    """The toolkit that it brings, such as `CUDA 13`; none for a torch for CPUs."""
     digests: bytes
 
     @cached_property
@@ -43,27 +44,26 @@ def symbol_digest(name: bytes) -> int:
     return int.from_bytes(blake2b(name, digest_size=WIDTH).digest(), "little")
 
 
-def packed_digests(names: Iterable[bytes]) -> bytes:
-    """Return the digests of names, sorted, each once."""
-    digests = array("Q", sorted({symbol_digest(name) for name in names}))
-    return digests.tobytes()
+def packed_digests(digests: Iterable[int]) -> bytes:
+    """Return digests as bytes: sorted, each once."""
+    return array("Q", sorted(set(digests))).tobytes()
 
 
 def read_torch(wheel: WheelParts, version: str) -> TorchSymbols:
     """Read the symbols of a torch wheel; of its largest libraries only the parts that have them."""
-    names = torch_libraries(wheel.libraries())
+    members = torch_libraries(wheel.libraries())
+    needed: list[str] = []
+    digests: set[int] = set()
+    for member in members:
+        binary = wheel.binary(member) if wheel.is_small(member) else None
+        needed += binary.needed if binary else ()
+        exported = split_names(binary.exports) if binary else wheel.exports(member)
+        digests.update(map(symbol_digest, exported))
     required = values(fields_of(wheel.metadata), "Requires-Dist")
-    needed = [
-        needed
-        for name in names
-        if "cuda" in name and wheel.is_small(name) and (binary := wheel.binary(name))
-        for needed in binary.needed
-    ]
-    exported = (symbol for name in names for symbol in wheel.exports(name))
     return TorchSymbols(
         file=wheel.name,
         version=version,
-        libraries=tuple(sorted(name.rpartition("/")[2] for name in names)),
-        cuda=tuple(sorted(cuda_majors(needed) or cuda_majors((), required))),
-        digests=packed_digests(exported),
+        libraries=tuple(sorted(member.rpartition("/")[2] for member in members)),
+        toolkits=tuple(sorted(library_toolkits(needed) or required_toolkits(required))),
+        digests=packed_digests(digests),
     )

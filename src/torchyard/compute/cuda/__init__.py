@@ -16,6 +16,11 @@ if TYPE_CHECKING:  # slow to import, and plans need none of it
 
 _LABEL = re.compile(r"cu(\d+)(\d)")
 _RUNTIME = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
+_TOOLKIT_LIBRARY = re.compile(
+    r"lib(?:cudart|cublas|cublasLt|cupti|nvrtc|nvJitLink)\.so\.(\d+)(?:\.\d+)*"
+)
+"""Libraries whose sonames have the major version of their toolkit; others have one of their own."""
+_TOOLKIT_WHEEL = re.compile(r"nvidia-[a-z-]+-cu(\d+)")
 _PTX = "+PTX"
 _TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
 """Wheels whose versions start with that of their toolkit, the most reliable first."""
@@ -100,6 +105,16 @@ class Cuda(ComputePlatform):
     def is_wrong_runtime(self, library: str, compute: str) -> bool:
         runtime = _RUNTIME.match(library)
         return runtime is not None and runtime[1] != self.version(compute).partition(".")[0]
+
+    def library_toolkit(self, library: str) -> str:
+        found = _TOOLKIT_LIBRARY.fullmatch(library)
+        return found[1] if found else ""
+
+    def wheel_toolkit(self, distribution: str, pin: str) -> str:
+        found = _TOOLKIT_WHEEL.fullmatch(distribution)
+        if found:
+            return found[1]
+        return pin.partition(".")[0] if distribution == _TOOLKIT[0] else ""
 
     def compute_required(self, pinned: Mapping[str, str]) -> str:
         version = next((pinned[name] for name in _TOOLKIT if name in pinned), "")

@@ -18,7 +18,7 @@ _FARTHEST = 1 << 20
 """No block starts later: then all bytes are stored as they are, or are no deflate stream."""
 
 _DYNAMIC = 4
-"""The first three bits of a block that is not the last, and has its own Huffman tables."""
+"""The second and third bit of a block with its own Huffman tables; the first marks the last one."""
 _MOST_CODES = 29
 _LENGTHS = 4, 17
 """The least number of lengths of the code that the tables are written in, and where they start."""
@@ -41,7 +41,7 @@ def _block_starts(stored: bytes) -> Iterator[int]:
         word = int.from_bytes(stored[place : place + 16], "little")
         for bit in range(8):
             head = word >> bit
-            if head & 7 != _DYNAMIC:
+            if head & 6 != _DYNAMIC:
                 continue
             if head >> 3 & 31 > _MOST_CODES or head >> 8 & 31 > _MOST_CODES:
                 continue

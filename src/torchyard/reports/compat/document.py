@@ -21,7 +21,7 @@ class LoadDocument(JsonDocument, kw_only=True):
 
     torch: str
     file: str
-    cuda: list[str]
+    toolkits: list[str]
     loads: bool
     admitted: bool
     obstacles: list[ObstacleDocument]
@@ -73,7 +73,7 @@ def _release(verdict: LoadVerdict) -> LoadDocument:
     return LoadDocument(
         torch=verdict.torch.version,
         file=verdict.torch.file,
-        cuda=list(verdict.torch.cuda),
+        toolkits=list(verdict.torch.toolkits),
         loads=verdict.loads,
         admitted=verdict.admitted,
         obstacles=[

@@ -1,13 +1,12 @@
 """With which torch releases wheels load, for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from torchyard.checks.compat.matrix import ObstacleKind
-from torchyard.model.quantity import listed
 from torchyard.reports.compat.document import (
     CompatDocument,
     CompatWheelDocument,
@@ -18,7 +17,7 @@ from torchyard.reports.tables import folded, indented, table, word
 from torchyard.terminal.untrusted import printable
 
 _YES, _NO = Text("yes", style="green"), Text("no", style="bold red")
-_LONGEST = 150
+_LONGEST = 120
 """How much is shown of a C++ name."""
 
 
@@ -29,7 +28,10 @@ def compat_report(document: CompatDocument, readable: Mapping[str, str]) -> Rend
         parts += [""] if parts else []
         parts.append(Text(printable(wheel.file), style="bold", overflow="fold"))
         rows = (_row(release, readable) for release in wheel.releases)
-        parts += [table([word("torch"), word("CUDA"), word("loads"), folded("why not")], rows), ""]
+        parts += [
+            table([word("torch"), word("brings"), word("loads"), folded("why not")], rows),
+            "",
+        ]
         parts += [indented(line, 0) for line in _summary(wheel)]
     return Group(*parts)
 
@@ -42,27 +44,31 @@ def first_symbols(document: CompatDocument) -> Iterator[str]:
 
 
 def _row(release: LoadDocument, readable: Mapping[str, str]) -> list[RenderableType]:
-    why = Text("\n".join(_why(one, release, readable) for one in release.obstacles))
-    cuda = ", ".join(release.cuda) or "–"
-    return [printable(release.torch), cuda, _YES if release.loads else _NO, why]
+    kinds = {one.kind: one for one in reversed(release.obstacles)}
+    lines = [_why(kinds[kind], release, readable) for kind in ObstacleKind if kind in kinds]
+    brings = ", ".join(release.toolkits) or "–"
+    loads = _YES if release.loads else _NO
+    return [printable(release.torch), brings, loads, Text("\n".join(lines))]
 
 
-def _why(obstacle: ObstacleDocument, release: LoadDocument, readable: Mapping[str, str]) -> str:
-    member = printable(obstacle.member.rpartition("/")[2])
-    name, more = obstacle.names[0], len(obstacle.names) - 1
-    match obstacle.kind:
-        case ObstacleKind.CUDA:
-            brings = ", ".join(release.cuda)
-            return f"{member} needs {printable(name)}, and this torch brings CUDA {brings}"
+def _why(first: ObstacleDocument, release: LoadDocument, readable: Mapping[str, str]) -> str:
+    """Return the first obstacle of a kind, and how many other libraries have one."""
+    member = printable(first.member.rpartition("/")[2])
+    name, more = first.names[0], len(first.names) - 1
+    others = sum(one.kind is first.kind for one in release.obstacles) - 1
+    also = f"; so do {others:,} more" if others > 1 else "; so does another" if others else ""
+    match first.kind:
+        case ObstacleKind.TOOLKIT:
+            return f"{member} needs {printable(name)}{also}"
         case ObstacleKind.LIBRARY:
-            return f"{member} needs {printable(listed(obstacle.names, 3))}, which it does not have"
+            return f"{member} needs {printable(_joined(first.names, 3))}{also}"
         case ObstacleKind.SYMBOL:
             shown = printable(readable.get(name, name))
             cut = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-            others = f", and {more:,} more" if more else ""
-            return f"{member} lacks {cut}{others}"
+            rest = f" and {more:,} more" if more else ""
+            return f"{member} needs {cut}{rest}{also}"
         case _:
-            assert_never(obstacle.kind)
+            assert_never(first.kind)
 
 
 def _summary(wheel: CompatWheelDocument) -> Iterator[str]:
@@ -73,14 +79,14 @@ def _summary(wheel: CompatWheelDocument) -> Iterator[str]:
         yield f"declares torch{printable(declared)}" if declared else "declares any torch"
     yield f"loads with {_range(wheel)}"
     if wheel.refuted:
-        yield f"its metadata are wrong: they admit {listed(wheel.refuted)}"
+        yield f"its metadata are wrong: they admit {_joined(wheel.refuted)}"
     elif wheel.unclaimed:
-        yield f"its metadata are narrower than need be: they do not admit {listed(wheel.unclaimed)}"
+        yield f"its metadata could also admit {_joined(wheel.unclaimed)}"
     else:
         yield "its metadata agree with that"
     holders = _holders(wheel)
     if holders:
-        yield f"held by {listed(holders, 3)}"
+        yield f"held by {_joined(holders, 3)}"
 
 
 def _range(wheel: CompatWheelDocument) -> str:
@@ -93,7 +99,12 @@ def _range(wheel: CompatWheelDocument) -> str:
     places = [compared.index(version) for version in wheel.loads]
     if len(places) > 1 and places == list(range(places[0], places[-1] + 1)):
         return f"torch {wheel.loads[-1]} to {wheel.loads[0]}"
-    return f"torch {listed(wheel.loads)} only"
+    return f"torch {_joined(wheel.loads)} only"
+
+
+def _joined(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def _holders(wheel: CompatWheelDocument) -> list[str]:

@@ -1,0 +1,44 @@
+"""The toolkits of compute platforms that a package needs, by major versions: `CUDA 13`."""
+
+from collections.abc import Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchyard.compute.registry import compute_platforms
+
+
+def library_toolkits(libraries: Iterable[str]) -> set[str]:
+    """Return the toolkits that libraries belong to."""
+    return {
+        f"{platform.title} {major}"
+        for library in libraries
+        for platform in compute_platforms()
+        if (major := platform.library_toolkit(library))
+    }
+
+
+def required_toolkits(required: Iterable[str]) -> set[str]:
+    """Return the toolkits whose wheels are required; those of extras are left out."""
+    found = set()
+    for requirement in parse_requirements(required):
+        pins = [one.version for one in requirement.specifier if one.operator == "=="]
+        name = canonicalize_name(requirement.name)
+        for platform in compute_platforms():
+            major = platform.wheel_toolkit(name, pins[0] if pins else "")
+            if major:
+                found.add(f"{platform.title} {major}")
+    return found
+
+
+def parse_requirements(required: Iterable[str]) -> list[Requirement]:
+    """Parse the lines of Requires-Dist, but those of extras and malformed ones."""
+    found = []
+    for line in required:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue  # a rule of `torchyard check` reports it
+        if requirement.marker is None or "extra" not in str(requirement.marker):
+            found.append(requirement)
+    return found
