@@ -110,6 +110,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/guides/check-a-package.md": {"torchyard check torch-2.15.0-*": _LARGE},
     "docs/guides/compare-two-packages.md": {"torchyard diff torch-2.13.0*": _LARGE},
+    "docs/guides/see-which-torch-loads.md": {
+        "*": "reads torch wheels of an index; tests/integration/test_compat_real.py does it"
+    },
     "docs/guides/smoke-a-package.md": {
         "torchyard smoke torch-2.13.0*": "minutes; tests/integration/test_smoke.py does it",
         "torchyard smoke pytorch-*.conda *": _NO_CONDA,

@@ -2,8 +2,9 @@
 
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import jsonschema
 import msgspec
@@ -76,8 +77,14 @@ def read(path: Path) -> ExtensionWheel:
     return read_extension(WheelParts(RemoteFile(path.as_uri())))
 
 
+class Verdict(Protocol):
+    def __call__(
+        self, content: bytes, newer: TorchSymbols, requires: Sequence[str] = ()
+    ) -> LoadVerdict: ...
+
+
 @pytest.fixture
-def verdict(tmp_path: Path) -> Callable[..., LoadVerdict]:
+def verdict(tmp_path: Path) -> Verdict:
     """Compare one module with a torch 2.14, and with a 2.13 that has everything."""
 
     def compare(content: bytes, newer: TorchSymbols, requires: Sequence[str] = ()) -> LoadVerdict:
@@ -87,8 +94,6 @@ def verdict(tmp_path: Path) -> Callable[..., LoadVerdict]:
 
     return compare
 
-
-Verdict = Callable[..., LoadVerdict]
 
 # ------------------------------------------------------------------------------- symbols
 

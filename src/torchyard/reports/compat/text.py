@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from torchyard.checks.compat.matrix import ObstacleKind
+from torchyard.checks.compat.toolkits import library_toolkits
 from torchyard.reports.compat.document import (
     CompatDocument,
     CompatWheelDocument,
@@ -56,10 +57,10 @@ def _why(first: ObstacleDocument, release: LoadDocument, readable: Mapping[str, 
     member = printable(first.member.rpartition("/")[2])
     name, more = first.names[0], len(first.names) - 1
     others = sum(one.kind is first.kind for one in release.obstacles) - 1
-    also = f"; so do {others:,} more" if others > 1 else "; so does another" if others else ""
+    also = f"; also {others:,} more {'libraries' if others > 1 else 'library'}" if others else ""
     match first.kind:
         case ObstacleKind.TOOLKIT:
-            return f"{member} needs {printable(name)}{also}"
+            return f"{member} needs {_toolkit(name)}{also}"
         case ObstacleKind.LIBRARY:
             return f"{member} needs {printable(_joined(first.names, 3))}{also}"
         case ObstacleKind.SYMBOL:
@@ -69,6 +70,12 @@ def _why(first: ObstacleDocument, release: LoadDocument, readable: Mapping[str, 
             return f"{member} needs {cut}{rest}{also}"
         case _:
             assert_never(first.kind)
+
+
+def _toolkit(name: str) -> str:
+    """Return the toolkit that a library is of, and the library; or a toolkit itself."""
+    toolkits = ", ".join(library_toolkits([name]))
+    return f"{toolkits} ({printable(name)})" if toolkits else printable(name)
 
 
 def _summary(wheel: CompatWheelDocument) -> Iterator[str]:
