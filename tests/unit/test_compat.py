@@ -248,7 +248,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(requirement: str, python: str, machine: str) -> IndexWheel | None:
         versions = SpecifierSet(requirement.removeprefix("torch"))
         found = [version for version in INDEX if version in versions]
-        return IndexWheel(file="", version=found[-1], url="") if found else None
+        return IndexWheel(name="torch", file="", version=found[-1], url="") if found else None
 
     monkeypatch.setattr(index_wheels, "find_wheel", find)
 
@@ -295,7 +295,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "torch/lib/libgomp.so.1": module(has=["other"]),
         }
         path = write_wheel(tmp_path, members, (), file)
-        wheels[version] = IndexWheel(file=file, version=version, url=path.as_uri())
+        wheels[version] = IndexWheel(name="torch", file=file, version=version, url=path.as_uri())
     monkeypatch.setattr(
         torch_releases, "find_releases", lambda *_: [wheels["2.14.1"], wheels["2.13.0"]]
     )

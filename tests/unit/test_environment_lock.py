@@ -10,10 +10,10 @@ from torchyard.errors import ConfigError, HostError
 from torchyard.toolchain.environment_lock import (
     LockTarget,
     brings_cuda,
-    read_pylock,
     resolve_environment,
     resolve_with_torch,
 )
+from torchyard.toolchain.index_wheels import IndexWheel, read_pylock
 
 TARGET = LockTarget("3.11", "manylinux_2_28_x86_64")
 LINUX = "manylinux_2_28_x86_64"
@@ -88,25 +88,24 @@ def test_only_linux_is_built_for() -> None:
         resolve_environment([], LockTarget("3.11", "win_amd64"))
 
 
-@pytest.mark.parametrize(
-    ("package", "why"),
-    [
-        ('name = "a"\nversion = "1"\nsdist = { url = "a.tar.gz" }', "has no wheel"),
-        (
-            'name = "a"\nversion = "1"\nwheels = [{ url = "x/a-1-py3-none-any.whl", hashes = {} }]',
-            "no SHA-256 of `a-1-py3-none-any.whl`",
-        ),
-    ],
-)
-def test_what_can_not_be_pinned_is_refused(package: str, why: str) -> None:
-    with pytest.raises(HostError, match=why):
-        read_pylock(f"[[packages]]\n{package}\n")
+def test_what_has_no_wheel_can_not_be_pinned() -> None:
+    with pytest.raises(HostError, match="`a` has no wheel"):
+        read_pylock('[[packages]]\nname = "a"\nversion = "1"\nsdist = { url = "a.tar.gz" }\n', "")
+
+
+def test_a_wheel_without_a_digest_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = IndexWheel(name="a", file="a-1-py3-none-any.whl", version="1", url="x")
+    monkeypatch.setattr(
+        "torchyard.toolchain.environment_lock.resolve_wheels", lambda *_words: [wheel]
+    )
+    with pytest.raises(HostError, match=r"no SHA-256 of `a-1-py3-none-any.whl`"):
+        resolve_environment([], TARGET)
 
 
 def test_what_an_index_calls_a_wheel_is_looked_at() -> None:
     listed = '[{ url = "x/a-1.whl%22%0Ab", hashes = { sha256 = "0" } }]'
     with pytest.raises(HostError, match="that is no wheel"):
-        read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = {listed}\n')
+        read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = {listed}\n', "")
 
 
 def test_of_several_builds_the_highest_is_taken() -> None:
@@ -114,5 +113,5 @@ def test_of_several_builds_the_highest_is_taken() -> None:
     listed = ", ".join(
         f'{{ url = "x/{name}", hashes = {{ sha256 = "{name}" }} }}' for name in names
     )
-    found = read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = [{listed}]\n')
-    assert list(found.files) == ["a-1-10-py3-none-any.whl"]
+    found = read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = [{listed}]\n', "")
+    assert [wheel.file for wheel in found] == ["a-1-10-py3-none-any.whl"]

@@ -1,22 +1,13 @@
-"""Resolves the build environments of extensions to wheels, with their digests, by uv.
-
-Only metadata is read: nothing is installed, and no code of a package runs.
-"""
+"""Resolves the build environments of extensions to wheels, with their digests."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from urllib.parse import unquote
 
-from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from torchyard.errors import ConfigError, HostError
-from torchyard.host.installer_settings import uv_environment
-from torchyard.host.process import capture, own_program
+from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
 
 TORCH = "torch"
 _RUNTIMES = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12")
@@ -49,45 +40,15 @@ class LockedEnvironment(NamedTuple):
 
 def resolve_environment(requirements: Sequence[str], target: LockTarget) -> LockedEnvironment:
     """Return the newest wheels that satisfy requirements, and all that they need."""
-    with TemporaryDirectory() as name:
-        asked, locked = Path(name, "requirements.txt"), Path(name, "pylock.toml")
-        asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
-        words = ["pip", "compile", "--quiet", "--only-binary", ":all:", "--no-sources"]
-        words += ["--python-version", target.python, "--python-platform", target.uv_platform]
-        words += ["--format", "pylock.toml", "--output-file", str(locked), str(asked)]
-        capture([own_program("uv"), *words], cwd=Path(name), env=uv_environment())
-        return read_pylock(locked.read_text(encoding="utf-8"))
-
-
-def read_pylock(text: str) -> LockedEnvironment:
-    """Return the wheels in a lock file of PEP 751 that was written for one environment."""
-    files: dict[str, str] = {}
-    versions: dict[str, str] = {}
-    for package in tomllib.loads(text).get("packages", ()):
-        wheels = {_file_name(wheel): wheel["hashes"] for wheel in package.get("wheels", ())}
-        if not wheels or "version" not in package:
-            msg = f"`{package['name']}` has no wheel that could be pinned"
-            raise HostError(msg, hint="build requirements have to be wheels of an index")
-        try:
-            chosen = max(wheels, key=_build_number)
-        except ValueError as error:
-            msg = f"the index has a file for `{package['name']}` that is no wheel: {error}"
-            raise HostError(msg, hint="look at the indexes in uv's settings") from error
-        if "sha256" not in wheels[chosen]:
-            msg = f"the index has no SHA-256 of `{chosen}`"
+    wheels = resolve_wheels(requirements, target.python, target.uv_platform)
+    for wheel in wheels:
+        if not wheel.sha256:
+            msg = f"the index has no SHA-256 of `{wheel.file}`"
             raise HostError(msg, hint="use an index that has them, as PyPI does")
-        files[chosen] = wheels[chosen]["sha256"]
-        versions[package["name"]] = package["version"]
-    return LockedEnvironment(files, versions)
-
-
-def _file_name(wheel: Mapping[str, str]) -> str:
-    place = wheel.get("name") or wheel.get("url") or wheel.get("path") or ""
-    return unquote(place.rsplit("/", 1)[-1])
-
-
-def _build_number(file_name: str) -> tuple[int, str] | tuple[()]:
-    return parse_wheel_filename(file_name)[2]
+    return LockedEnvironment(
+        {wheel.file: wheel.sha256 for wheel in wheels},
+        {wheel.name: wheel.version for wheel in wheels},
+    )
 
 
 def resolve_with_torch(
@@ -131,9 +92,9 @@ def _check_toolkit(found: LockedEnvironment, toolkit: str, compute: str) -> None
 
 
 def _no_torch(error: HostError, release: str, compute: str, target: LockTarget) -> HostError:
-    if "No solution found" not in str(error):
+    if NO_SOLUTION not in str(error):
         return error
     msg = f"no torch {release} for {compute} and Python {target.python} goes with the project"
-    said = str(error).partition("No solution found")[2]
+    said = str(error).partition(NO_SOLUTION)[2]
     hint = "look at what uv says, and at the indexes in its settings (UV_INDEX, UV_FIND_LINKS)"
     return HostError(f"{msg}: no solution found{said}", hint=hint)

@@ -1,6 +1,10 @@
-"""Wheels that the caller's package index has, found by uv with the caller's own settings."""
+"""Wheels that the caller's package index has, found by uv with the caller's own settings.
+
+Only metadata is read: nothing is installed, and no code of a package runs.
+"""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
@@ -13,13 +17,14 @@ from torchyard.model.values import Value
 from torchyard.toolchain.pypi import call_uv
 
 _NEWEST_GLIBC = "manylinux_2_40"
-_COMPILE = ("pip", "compile", "--quiet", "--no-deps", "--only-binary", ":all:", "--no-header")
-_NO_WHEEL = "No solution found"
+_COMPILE = ("pip", "compile", "--quiet", "--only-binary", ":all:", "--no-header", "--no-sources")
+NO_SOLUTION = "No solution found"
 
 
 class IndexWheel(Value, kw_only=True):
     """A wheel of an index."""
 
+    name: str
     file: str
     version: str
     url: str
@@ -33,6 +38,7 @@ class _Row(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 class _Package(Value, kw_only=True, forbid_unknown_fields=False):
+    name: str
     version: str = ""
     wheels: tuple[_Row, ...] = ()
 
@@ -49,23 +55,54 @@ def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None
         python: The version of Python that it is for, such as 3.12.
         machine: Such as `x86_64`, with Linux and any glibc.
     """
+    platform = f"{machine}-{_NEWEST_GLIBC}"
+    try:
+        found = resolve_wheels([requirement], python, platform, alone=True)
+    except HostError as error:
+        if NO_SOLUTION in str(error):
+            return None
+        raise
+    return found[0] if found else None
+
+
+def resolve_wheels(
+    requirements: Sequence[str], python: str, platform: str, *, alone: bool = False
+) -> list[IndexWheel]:
+    """Return the newest wheels that satisfy requirements, and unless `alone`, all that they need.
+
+    The platform is named as uv does: `x86_64-manylinux_2_28`.
+    """
     with TemporaryDirectory(prefix="torchyard-") as folder:
-        asked = Path(folder, "requirements.in")
-        asked.write_text(f"{requirement}\n", encoding="utf-8")
-        lock = Path(folder, "pylock.toml")
-        where = ["--python-version", python, "--python-platform", f"{machine}-{_NEWEST_GLIBC}"]
+        asked, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
+        asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+        where = ["--python-version", python, "--python-platform", platform]
+        words = [*_COMPILE, *(["--no-deps"] if alone else []), *where]
+        call_uv([*words, "--format", "pylock.toml", str(asked), "-o", str(lock)])
+        return read_pylock(lock.read_text(encoding="utf-8"), folder)
+
+
+def read_pylock(text: str, folder: str) -> list[IndexWheel]:
+    """Return the wheels in a lock file of PEP 751 that was written for one environment."""
+    found = []
+    for package in msgspec.convert(tomllib.loads(text), _Lock).packages:
+        wheels = [_wheel(row, package, folder) for row in package.wheels]
+        if not wheels:
+            msg = f"`{package.name}` has no wheel in the index"
+            raise HostError(msg, hint="only wheels are taken: the code of sdists would have to run")
         try:
-            call_uv([*_COMPILE, *where, str(asked), "-o", str(lock)])
-        except HostError as error:
-            if _NO_WHEEL in str(error):
-                return None
-            raise
-        found = msgspec.convert(tomllib.loads(lock.read_text(encoding="utf-8")), _Lock)
-        wheels = [_wheel(row, one.version, folder) for one in found.packages for row in one.wheels]
-    return max(wheels, key=lambda wheel: parse_wheel_filename(wheel.file)[2], default=None)
+            found.append(max(wheels, key=lambda wheel: parse_wheel_filename(wheel.file)[2]))
+        except ValueError as error:
+            msg = f"the index has a file for `{package.name}` that is no wheel: {error}"
+            raise HostError(msg, hint="look at the indexes in uv's settings") from error
+    return found
 
 
-def _wheel(row: _Row, version: str, folder: str) -> IndexWheel:
+def _wheel(row: _Row, package: _Package, folder: str) -> IndexWheel:
     url = row.url or Path(folder, row.path).resolve().as_uri()
-    file = unquote(urlsplit(url).path.rpartition("/")[2])
-    return IndexWheel(file=file, version=version, url=url, sha256=row.hashes.get("sha256", ""))
+    return IndexWheel(
+        name=package.name,
+        file=unquote(urlsplit(url).path.rpartition("/")[2]),
+        version=package.version,
+        url=url,
+        sha256=row.hashes.get("sha256", ""),
+    )
