@@ -33,6 +33,8 @@ def test_from_a_checkout_to_a_proven_wheel(torchyard: Command, tmp_path: Path) -
     locked = torchyard("lock", "-f", file)
     assert locked.code == 0, locked.err
     assert "cpu-torch2.13/cp311: torch 2.13.0" in locked.err
+    if "torch 2.13.0+cpu" not in locked.err:
+        pytest.skip("the index has no torch without CUDA, which is 3 GB")
     (tmp_path / "smoke").mkdir()
     (tmp_path / "smoke/test_twice.py").write_text(SMOKE, encoding="utf-8")
     with file.open("a", encoding="utf-8") as text:
