@@ -21,7 +21,7 @@ from torchyard.package.members import FoundMembers
 
 _RAW = 255
 _HEADER = 64
-_CONSTANTS = ("_HEAD", "_TAIL", "_NEAR", "_LONGEST_HEADERS", "_LONGEST_PARTS", "_BATCH")
+_CONSTANTS = ("_HEAD", "_TAIL", "_NEAR", "_LONGEST_HEADERS", "_LONGEST_PARTS")
 
 
 def try_one(data: bytes) -> None:

@@ -192,7 +192,7 @@ def test_a_mistake_on_the_command_line_is_placed_there() -> None:
 
 def test_git_and_path_exclude_each_other() -> None:
     (found,) = problems(SMALL.replace("[source]\n", '[source]\npath = "."\n'))
-    assert found.what == "[source] needs one of `git`, `path`, `archive` and `debian`"
+    assert found.what == "[source] needs one of `git`, `path`, `archive`, `sdist` and `debian`"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.helpers import Command
 
 from torchyard.errors import ConfigError, HostError
 from torchyard.toolchain.environment_lock import (
     LockTarget,
-    brings_cuda,
     resolve_environment,
     resolve_with_torch,
 )
@@ -17,6 +17,20 @@ from torchyard.toolchain.index_wheels import IndexWheel, read_pylock
 
 TARGET = LockTarget("3.11", "manylinux_2_28_x86_64")
 LINUX = "manylinux_2_28_x86_64"
+FILE = """\
+[project]
+name = "myext"
+version = "1.0"
+recipe = "extension"
+[source]
+path = "code"
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu", "cu130"]
+torch = ["torch2.13"]
+python = ["cp312"]
+package = ["wheel"]
+"""
 
 
 def add_wheel(
@@ -58,29 +72,39 @@ def test_requirements_become_wheels_with_their_digests(index: Path) -> None:
 
 
 def test_the_torch_of_a_compute_platform_comes_before_one_for_any() -> None:
-    found = resolve_with_torch(["setuptools"], "2.13", "cpu", "", TARGET)
+    found = resolve_with_torch(["setuptools"], "2.13", "cpu", TARGET)
     assert found.versions["torch"] == "2.13.0+cpu"
-    assert not brings_cuda(found)
-    other = resolve_with_torch([], "2.13", "cpu", "", TARGET._replace(python="3.12"))
-    assert other.versions["torch"] == "2.13.0"
-    assert brings_cuda(other)
+    other = resolve_with_torch([], "2.13", "cpu", TARGET._replace(python="3.12"))
+    assert other.versions == {"torch": "2.13.0", "cuda-toolkit": "13.0.2"}
 
 
 def test_a_torch_of_another_compute_platform_is_not_taken() -> None:
-    found = resolve_with_torch([], "2.13", "cu130", "13.0", TARGET)
-    assert found.versions["torch"] == "2.13.0"
-    with pytest.raises(HostError, match=r"built with CUDA 13\.0, and not for cu126"):
-        resolve_with_torch([], "2.13", "cu126", "12.6", TARGET)
+    assert resolve_with_torch([], "2.13", "cu130", TARGET).versions["torch"] == "2.13.0"
+    assert resolve_with_torch([], "2.14", "cu128", TARGET).versions["torch"] == "2.14.0+cu128"
     with pytest.raises(HostError, match=r"no torch 2\.14 for cu130 and Python 3\.11"):
-        resolve_with_torch([], "2.14", "cu130", "13.0", TARGET)
-    assert (
-        resolve_with_torch([], "2.14", "cu128", "12.8", TARGET).versions["torch"] == "2.14.0+cu128"
-    )
+        resolve_with_torch([], "2.14", "cu130", TARGET)
+
+
+def test_a_lock_says_what_torch_is_for_and_refuses_another_cuda(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / "code").mkdir(parents=True)
+    (project / "code/setup.py").touch()
+    file = project / "torchyard.toml"
+    file.write_text(FILE, encoding="utf-8")
+    done = torchyard("lock", "-f", file)
+    assert done.code == 0, done.err
+    assert "cpu-torch2.13/cp312: torch 2.13.0, which is for cu130, 3 wheels" in done.err
+    assert "cu130-torch2.13/cp312: torch 2.13.0, 3 wheels" in done.err
+    file.write_text(FILE.replace("cu130", "cu126"), encoding="utf-8")
+    refused = torchyard("lock", "-f", file)
+    assert "torch 2.13.0 of the index was built for cu130, and not cu126" in refused.err
 
 
 def test_what_no_wheel_satisfies_is_an_error_with_uvs_words() -> None:
     with pytest.raises(HostError, match=r"no torch 2\.13 for cpu .* no solution found(?s:.*)2\.14"):
-        resolve_with_torch(["torch>=2.14"], "2.13", "cpu", "", TARGET)
+        resolve_with_torch(["torch>=2.14"], "2.13", "cpu", TARGET)
 
 
 def test_only_linux_is_built_for() -> None:

@@ -10,7 +10,7 @@ from torchyard.checks.compat.torch_symbols import TorchSymbols
 from torchyard.errors import CheckError, UsageError
 from torchyard.host.machine import python_name
 from torchyard.model.quantity import listed
-from torchyard.package.wheel.name import WheelName
+from torchyard.package.wheel.name import WheelName, is_wheel_name
 from torchyard.reports.compat.document import CompatDocument
 
 _LINUX = "manylinux"
@@ -80,7 +80,7 @@ def _url(place: str) -> str:
 
     if "://" in place:
         return place
-    if place.endswith(".whl") or Path(place).exists():
+    if is_wheel_name(place) or Path(place).exists():
         return Path(place).absolute().as_uri()
     try:
         wanted = str(Requirement(place))

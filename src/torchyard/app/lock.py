@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from packaging.version import Version
+
 from torchyard.app.build import PreparedBuild, prepare_build
+from torchyard.compute.registry import compute_platforms
 from torchyard.config.load import load_config
 from torchyard.config.lock import build_lock_path, build_lock_text, parse_build_lock
-from torchyard.errors import ConfigError
+from torchyard.errors import ConfigError, HostError
 from torchyard.host.files import write_text
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
@@ -20,7 +23,6 @@ from torchyard.toolchain.environment_lock import (
     TORCH,
     LockedEnvironment,
     LockTarget,
-    brings_cuda,
     resolve_with_torch,
 )
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
@@ -75,16 +77,27 @@ def _build_system(build: PreparedBuild) -> BuildSystem:
 def _environment(config: Config, system: BuildSystem, path: str) -> LockedEnvironment:
     platform, compute, variant, python = scope_of(Stage.BINDINGS, path)
     tables = config.tables
-    return resolve_with_torch(
+    made = resolve_with_torch(
         [*system.requires, *config.build.requires],
         variant.removeprefix(TORCH_PREFIX),
         compute,
-        tables.compute[compute].version,
         LockTarget(tables.pythons[python].version, tables.platforms[platform].wheel_tag),
     )
+    brought, torch = _compute_of(made), made.versions[TORCH]
+    if tables.compute[compute].is_gpu and compute not in (brought, Version(torch).local):
+        msg = f"torch {torch} of the index was built for {brought or 'no GPU'}, and not {compute}"
+        hint = "name the compute platform that it has, or an index with the other one, to uv"
+        raise HostError(msg, hint=hint)
+    return made
+
+
+def _compute_of(made: LockedEnvironment) -> str:
+    """Return the compute platform whose libraries an environment has; empty if it has none."""
+    pinned = {name: ".".join(version.split(".")[:2]) for name, version in made.versions.items()}
+    return next(filter(None, (one.compute_required(pinned) for one in compute_platforms())), "")
 
 
 def _summary(path: str, made: LockedEnvironment) -> str:
-    compute = scope_of(Stage.BINDINGS, path)[1]
-    note = ", which brings CUDA" if compute == "cpu" and brings_cuda(made) else ""
+    compute, brought = scope_of(Stage.BINDINGS, path)[1], _compute_of(made)
+    note = f", which is for {brought}" if brought not in ("", compute) else ""
     return f"{path}: torch {made.versions[TORCH]}{note}, {len(made.files)} wheels"

@@ -8,7 +8,7 @@ from torchyard.errors import ConfigError
 from torchyard.host.files import exists, read_text
 from torchyard.model.lock import BuildLock
 
-_WHEEL = re.compile(r"\w+(\.\w+)*-[\w.!+]+(-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl")
+_WHEEL = re.compile(r"[\w.]+-[\w.!+]+(-\d\w*)?(-[\w.]+){3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "`torchyard lock` writes it anew"
 _HEAD = """\

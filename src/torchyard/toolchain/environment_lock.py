@@ -10,8 +10,6 @@ from torchyard.errors import ConfigError, HostError
 from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
 
 TORCH = "torch"
-_RUNTIMES = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12")
-"""The packages whose version is that of the CUDA which a torch was built with."""
 _MANYLINUX = re.compile(r"(manylinux_\d+_\d+)_(\w+)")
 
 
@@ -52,12 +50,12 @@ def resolve_environment(requirements: Sequence[str], target: LockTarget) -> Lock
 
 
 def resolve_with_torch(
-    requirements: Sequence[str], release: str, compute: str, toolkit: str, target: LockTarget
+    requirements: Sequence[str], release: str, compute: str, target: LockTarget
 ) -> LockedEnvironment:
     """Return an environment with a torch of a release (`2.13`) for a compute platform.
 
-    A torch whose local version is the compute platform's name is taken before one without: that
-    must have been built with the version of the `toolkit`, or with any if there is none.
+    A torch whose local version is the compute platform's name is taken before one without a local
+    version, which may be for any compute platform.
     """
     others: list[str] = []
     while True:
@@ -67,28 +65,9 @@ def resolve_with_torch(
         except HostError as error:
             raise _no_torch(error, release, compute, target) from error
         version = found.versions[TORCH]
-        if Version(version).local not in (None, compute):
-            others.append(version)  # made for another compute platform
-            continue
-        if Version(version).local is None and toolkit:
-            _check_toolkit(found, toolkit, compute)
-        return found
-
-
-def brings_cuda(environment: LockedEnvironment) -> bool:
-    """Return whether the torch of an environment was built with CUDA."""
-    return any(name in environment.versions for name in _RUNTIMES)
-
-
-def _check_toolkit(found: LockedEnvironment, toolkit: str, compute: str) -> None:
-    version = next((found.versions[name] for name in _RUNTIMES if name in found.versions), None)
-    if version is not None and f"{version}.".startswith(f"{toolkit}."):
-        return
-    torch = found.versions[TORCH]
-    has = f"CUDA {'.'.join(version.split('.')[:2])}" if version else "no CUDA"
-    msg = f"torch {torch} of the index was built with {has}, and not for {compute}"
-    hint = "name the compute platform that it has, or an index with the other one in uv's settings"
-    raise HostError(msg, hint=hint)
+        if Version(version).local in (None, compute):
+            return found
+        others.append(version)  # made for another compute platform
 
 
 def _no_torch(error: HostError, release: str, compute: str, target: LockTarget) -> HostError:

@@ -26,7 +26,9 @@ from torchyard.terminal.console import talk
 from torchyard.toolchain.checkout import Checkout, read_checkout
 from torchyard.toolchain.pypi import locks
 
-_EXTENSION = "extension"
+_EXTENSION = next(
+    name for name, shape in known_recipes().items() if shape.variant is Dimension.TORCH
+)
 
 
 @click.command("init")
