@@ -6,10 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from rattler import MatchSpec
+from tests.contents import contents
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, DataError, HostError, PlanError
 from torchyard.host.files import read_data
+from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.requirements import conda_requirements
@@ -272,3 +274,11 @@ def test_wrong_inputs(tmp_path: Path) -> None:
     (image / "x-1.data/headers/x.h").touch()
     with pytest.raises(BuildError, match=r"x-1\.data/headers"):
         lay_out_package(image, None, prefix, prefix / "site", "x")
+
+
+def test_the_folder_of_a_conda_package_is_the_project_s_own() -> None:
+    site = "lib/python3.12/site-packages"
+    files = {f"{site}/{name}/_C.so": b"" for name in ("functorch", "torch")}
+    made = contents("torch-2.6.0-0.conda", "conda", files)
+    assert CondaFormat().python_package(made, "torch") == f"{site}/torch"
+    assert CondaFormat().python_package(made, "other") == f"{site}/functorch"

@@ -268,6 +268,26 @@ def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
     return msgspec.json.encode(JobSpec(tasks=(core, package)))
 
 
+def test_a_source_without_commits_gives_packages_without_one() -> None:
+    order, unknown = (
+        _order(),
+        VERSION.replace(b"704754640b09a082545e24a58c2425d9a1c18427", b"Unknown"),
+    )
+    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-order.json": order})
+    assert found_by("label-version", made) == []
+    wrong = unknown.replace(b"Unknown", b"v1.2")
+    made = wheel({"tiny/version.py": wrong, f"{ABOUT}/torchyard-order.json": order})
+    assert len(found_by("label-version", made)) == 1
+    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-order.json": order}
+    assert found_by("label-version", contents(ZIP, "zip", files)) == []
+    source = order.replace(b'"stage":"core"', b'"stage":"source"').replace(
+        b'"settings":{', b'"settings":{"commit":"704754640b09a082545e24a58c2425d9a1c18427",', 1
+    )
+    assert source != order
+    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-order.json": source}
+    assert len(found_by("label-version", contents(ZIP, "zip", files))) == 1
+
+
 @pytest.mark.parametrize("folder", [ABOUT, "libtorch"])
 def test_what_an_order_promises(folder: str) -> None:
     kind, name = ("wheel", WHEEL_NAME) if folder == ABOUT else ("zip", "what.zip")

@@ -332,7 +332,7 @@ def test_a_clean_environment_has_nothing_of_the_callers(
     monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
     _, installation = surroundings_of("cpu", tmp_path)
     around = plain(installation, tmp_path / "a")
-    assert set(around.env) == {"PATH", "HOME", "TMPDIR", "LANG"}
+    assert set(around.env) == {"PATH", "HOME", "TMPDIR", "LANG", "USER"}
     assert Path(around.env["HOME"]).is_dir()
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from torchyard.checks.expected import order_in_package
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformPrograms, load_rule_table
@@ -29,6 +30,9 @@ _HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")
 _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 _SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
 """Canonical names of machines, by the names that other systems use."""
+
+_UNKNOWN = "Unknown"
+"""What PyTorch's build writes in place of a commit that it does not know."""
 
 _FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 
@@ -153,7 +157,8 @@ def label_version(subject: Subject) -> Iterator[Hit]:
 
     `torch.__version__`, or the file `build-version` of a libtorch zip, should be the version of the
     metadata. A wheel whose label has no local part, as PyPI requires, may have one inside:
-    `2.13.0+cu130`. If there is a `git_version`, it should be the hash of a commit.
+    `2.13.0+cu130`. If there is a `git_version`, it should be the hash of a commit; a package that
+    torchyard made of a source without commits, such as Debian's, has none.
 
     Generate all of them from one source, and build from a git checkout.
     """
@@ -168,9 +173,18 @@ def label_version(subject: Subject) -> Iterator[Hit]:
             git = _GIT.search(text)
             if git and not _HASH.fullmatch(git["text"].strip()):
                 value = git["text"].strip().decode(errors="replace")
+                if value.strip("'\"") == _UNKNOWN and not _has_commit(subject):
+                    continue
                 yield Hit(f"`git_version` is no commit: {value}", member)
         elif is_libtorch(contents) and member.count("/") == 1:
-            yield from _in_zip(member, text.strip(), label)
+            said_nothing = not text.strip() and not _has_commit(subject)
+            yield from () if said_nothing else _in_zip(member, text.strip(), label)
+
+
+def _has_commit(subject: Subject) -> bool:
+    """Return whether a package should say its commit: its order, if it carries one, has to."""
+    order = order_in_package(subject.contents)
+    return order is None or not order.tasks or bool(order.commit)
 
 
 def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:

@@ -19,6 +19,9 @@ from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS, format_of
 from torchyard.package.read import read_package
 
+NO_COMMIT = "none"
+"""The commit of a package whose source has none, such as Debian's."""
+
 
 class PackageUnderTest(Value, kw_only=True):
     """A package, by its name and metadata; fields are empty where these don't say."""
@@ -30,7 +33,7 @@ class PackageUnderTest(Value, kw_only=True):
     compute: str = ""
     """cpu, cu130, rocm7.2 …"""
     commit: str = ""
-    """The commit that it was built from, if it carries its order."""
+    """The commit that it was built from, if it carries its order; `none` if its source has none."""
     build: str = ""
     subdir: str = ""
     """The subdir of a conda package."""
@@ -92,4 +95,6 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
 def _commit(contents: Contents) -> str:
     order = order_in_package(contents)
     tasks = order.tasks if order else ()
+    if order and tasks and not order.commit:
+        return NO_COMMIT
     return next((task.text("commit") for task in tasks if task.stage is Stage.SOURCE), "")

@@ -49,5 +49,6 @@ def plain(
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
+        "USER": "smoke",  # a root may not know the user's name, and torch.compile asks for it
     }
     return Surroundings(environment=environment, installation=installation, env=env)

@@ -11,6 +11,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
 from torchyard.package.limits import Limits
 from torchyard.package.members import FoundMembers
+from torchyard.package.versions import package_folder
 from torchyard.package.zip.inflate import Progress
 
 _NAMED = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
@@ -92,13 +93,18 @@ class CondaFormat:
     def top_folder(self, _contents: Contents) -> str:
         return ""
 
-    def python_package(self, contents: Contents, _project: str) -> str:
-        """Return the folder of the Python package whose libraries a conda package has."""
-        for member in contents.files:
-            site, found, rest = member.partition(_SITE)
-            if found and ".so" in rest:
-                return f"{site}{_SITE}{rest.partition('/')[0]}"
-        return ""
+    def python_package(self, contents: Contents, project: str) -> str:
+        """Return the folder of the Python package whose libraries a conda package has.
+
+        That is the project's own, if it has any: torch comes with functorch beside it.
+        """
+        folders = [
+            f"{site}{_SITE}{rest.partition('/')[0]}"
+            for site, found, rest in (member.partition(_SITE) for member in contents.files)
+            if found and ".so" in rest
+        ]
+        own = (one for one in folders if one.endswith(f"{_SITE}{package_folder(project)}"))
+        return next(own, next(iter(folders), ""))
 
     def new_name(
         self, file_name: str, _version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
