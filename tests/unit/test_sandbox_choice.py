@@ -331,6 +331,28 @@ def test_smoke_jobs_see_the_channels_that_they_install_from(
     assert enclosure.readable.count(str(tmp_path)) == count
 
 
+def test_smoke_jobs_in_a_root_see_the_channels_beside_the_file(tmp_path: Path) -> None:
+    task = Task(
+        id="smoke:demo-1.0/linux-x86_64/cpu-mkl/cp312/conda",
+        stage=Stage.SMOKE,
+        stage_revision=1,
+        scope="linux-x86_64/cpu-mkl/cp312/conda",
+        recipe="pytorch",
+        fingerprint="0" * 64,
+        settings={"channels": ("beside", "/elsewhere", "https://example.org/conda")},
+    )
+    root = tmp_path / "root"
+    (root / "usr").mkdir(parents=True)
+    place = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
+    conditions = Conditions(
+        tmp_path / "work",
+        "/home/me/torchyard.toml",
+        sandbox=Sandbox(kind="bwrap", root=str(root), readable=("/more",)),
+    )
+    enclosure = enclosure_of("bwrap", place, conditions, {}, Store.at(str(tmp_path / "store")))
+    assert enclosure.readable == ("/more", "/home/me/beside", "/elsewhere")
+
+
 @pytest.mark.parametrize("root", ["/", "above the work directory"])
 def test_a_root_with_files_of_users_is_refused(tmp_path: Path, root: str) -> None:
     (tmp_path / "usr").mkdir()

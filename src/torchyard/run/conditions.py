@@ -126,15 +126,15 @@ def enclosure_of(
     asked, order = conditions.sandbox, place.order
     if kind != "bwrap":
         return Enclosure(kind, root=asked.root)
+    base = Path(conditions.file).parent
+    own: list[str] = []
+    if not conditions.foreign and conditions.demanded != "bwrap":
+        own = _channel_directories(order.task, base)
     if asked.root is not None:
         refuse_open_root(asked.root, place)
-        return Enclosure(
-            kind, root=asked.root, readable=asked.readable, devices=_devices(order.task)
-        )
-    base = Path(conditions.file).parent
-    readable = [*tool_paths(tools, place), *asked.readable]
-    if not conditions.foreign and conditions.demanded != "bwrap":
-        readable += _channel_directories(order.task)
+        shown = (*asked.readable, *own)
+        return Enclosure(kind, root=asked.root, readable=shown, devices=_devices(order.task))
+    readable = [*tool_paths(tools, place), *asked.readable, *own]
     if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
         readable.append(str(base))
     hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]
@@ -151,12 +151,12 @@ def _names_base(order: JobSpec) -> bool:
     return any(word in ("base", "file") for text in texts for word in words_in_braces(text))
 
 
-def _channel_directories(task: Task) -> list[str]:
+def _channel_directories(task: Task, base: Path) -> list[str]:
     """Return the directories with channels that a smoke job installs from."""
     if task.stage is not Stage.SMOKE:
         return []
     paths = (channel.removeprefix("file://") for channel in task.words("channels"))
-    return [path for path in paths if path.startswith("/")]
+    return [str(base / path) for path in paths if "://" not in path]
 
 
 def _devices(task: Task) -> tuple[str, ...]:
