@@ -137,7 +137,7 @@ def test_tests_are_alone(tmp_path: Path) -> None:
         alone="""
 import os, sys
 assert not os.listdir(), os.listdir()
-known = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PWD"}
+known = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PWD", "USER"}
 others = {name for name in os.environ if not name.startswith("TORCHYARD_SMOKE_")} - known
 assert not others, others
 assert os.environ["TORCHYARD_SMOKE_NAME"] == "demo-thing"
