@@ -148,16 +148,36 @@ def job_for(cell: str) -> JobSpec:
     """The specification of the job that makes the package of a cell."""
     scope = cell.partition("/")[2]
     compute = scope.split("/")[1].partition("-")[0]
+    source = _task("source:tinytorch-1.2.0", Stage.SOURCE, scope="", settings={"commit": COMMIT})
+    package = _task(
+        f"package:{cell}",
+        Stage.PACKAGE,
+        scope=scope,
+        settings=SETTINGS if compute != "cpu" else {},
+        inputs=(source.fingerprint,),
+    )
+    return JobSpec(tasks=(source, package))
+
+
+def _task(
+    task_id: str,
+    stage: Stage,
+    scope: str,
+    settings: dict[str, Setting],
+    inputs: tuple[str, ...] = (),
+) -> Task:
+    """Return a task whose fingerprint matches its content."""
     task = Task(
-        id=f"package:{cell}",
-        stage=Stage.PACKAGE,
+        id=task_id,
+        stage=stage,
         stage_revision=1,
         scope=scope,
         recipe="tinytorch",
         fingerprint="",
-        settings=SETTINGS if compute != "cpu" else {},
+        inputs=inputs,
+        settings=settings,
     )
-    return JobSpec(tasks=(msgspec.structs.replace(task, fingerprint=fingerprint(task.payload)),))
+    return msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
 def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
