@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 import msgspec
@@ -55,7 +56,7 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"`{file}` exists already"
         raise HostError(msg, hint="pass --force to replace it")
     sdist = flags.pop("sdist")
-    answers = _of_sdist(flags, sdist) if sdist else _Questions(flags, Path(file).parent).answers()
+    answers = _of_sdist(flags, sdist) if sdist else _of_folder(flags, Path(file).parent)
     text = starter(answers, load_tables())
     try:
         make_plan(config_of(file, Document(file, text)))
@@ -66,17 +67,30 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
     talk(f"wrote {file}; now try: torchyard plan -f {file}")
 
 
+def _of_folder(flags: dict[str, str | None], folder: Path) -> Answers:
+    """Return the answers for a project, which may be in a directory."""
+    checkout = None
+    if not flags["git"] and flags["recipe"] in (None, _EXTENSION):
+        checkout = read_checkout(folder / (flags["path"] or "."))
+    return _Questions(flags, checkout).answers()
+
+
 def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
     """Return the answers for an extension whose sdist is in an index."""
     from torchyard.host.package_indexes import configured_indexes
-    from torchyard.index.simple.sdist import find_sdist
+    from torchyard.host.snapshot import unpack_archive
+    from torchyard.index.simple.sdist import download_sdist, find_sdist
 
     if any(flags[key] for key in ("git", "rev", "path", "name", "version")):
         msg = "--sdist says what the project is, and where: it excludes --name, --path and such"
         raise UsageError(msg)
     found = find_sdist(asked, configured_indexes())
+    with TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        unpack_archive(str(download_sdist(found, Path(folder))), found.sha256, tree)
+        checkout = read_checkout(tree)
     known = flags | {"recipe": _EXTENSION, "name": found.name, "version": found.version}
-    answers = _Questions(known | {"path": "."}, None).answers()
+    answers = _Questions(known | {"path": "."}, checkout).answers()
     label = f"{found.name}=={found.version}"
     return msgspec.structs.replace(answers, path="", sdist=label, sha256=found.sha256)
 
@@ -84,13 +98,11 @@ def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
 class _Questions:
     """Asks for everything that no flag gives, and again if an answer is invalid."""
 
-    def __init__(self, flags: dict[str, str | None], folder: Path | None) -> None:
-        """`folder` may have the project, which is looked at if it is compiled against torch."""
+    def __init__(self, flags: dict[str, str | None], checkout: Checkout | None) -> None:
+        """`checkout` is the project itself, if it is at hand and compiled against torch."""
         self.flags = flags
         self.tables = load_tables()
-        self.checkout: Checkout | None = None
-        if folder is not None and not flags["git"] and flags["recipe"] in (None, _EXTENSION):
-            self.checkout = read_checkout(folder / (flags["path"] or "."))
+        self.checkout = checkout
 
     def answers(self) -> Answers:
         usual = _EXTENSION if self.checkout else DEFAULT_RECIPE
