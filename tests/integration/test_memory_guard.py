@@ -24,6 +24,7 @@ pytestmark = [
 
 LIMIT = 3 * 10**9
 UNITS = 10
+UNITS_OF_EXTENSION = 16
 TOOLS = str(Path(sys.executable).parent)
 
 # Each instance of the template costs the compiler 10 kB and 0.1 ms.
@@ -52,6 +53,34 @@ python = ["cp312"]
 package = ["wheel"]
 [[steps.core]]
 run = ["ninja", "-C", "{source}"]
+"""
+EXTENSION = """\
+[project]
+name = "heavy"
+version = "1.0"
+recipe = "extension"
+[source]
+path = "code"
+[toolchain]
+[matrix]
+platform = ["linux-x86_64"]
+torch = ["torch2.13"]
+compute = ["cpu"]
+python = ["cp311"]
+package = ["wheel"]
+"""
+SETUP = """\
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+units = [f"{n}.cpp" for n in range(%d)]
+setup(
+    name="heavy",
+    version="1.0",
+    py_modules=[],
+    ext_modules=[CppExtension("heavy", units, extra_compile_args=["-O1", "-ftemplate-depth=900"])],
+    cmdclass={"build_ext": BuildExtension},
+)
 """
 CHAINS, LENGTH = 100, 800
 
@@ -107,9 +136,23 @@ def write(folder: Path, small: int) -> None:
     lines += [f"build {name}: small" for name in names]
     lines += [f"build {n}.o: cc {n}.cpp || {' '.join(names)}" for n in range(UNITS)]
     (folder / "build.ninja").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_units(folder, UNITS)
+
+
+def write_units(folder: Path, number: int) -> None:
     chains = [f"static_assert(Link<{LENGTH}, {n}>::value == {LENGTH + n});" for n in range(CHAINS)]
-    for unit in range(UNITS):
+    for unit in range(number):
         (folder / f"{unit}.cpp").write_text(UNIT + "\n".join(chains) + "\n", encoding="utf-8")
+
+
+def write_extension(folder: Path) -> None:
+    """Write an extension of many large units, which torch's BuildExtension compiles by ninja."""
+    folder.mkdir(parents=True)
+    write_units(folder, UNITS_OF_EXTENSION)
+    (folder / "setup.py").write_text(SETUP % UNITS_OF_EXTENSION, encoding="utf-8")
+    requires = '[build-system]\nrequires = ["setuptools", "torch", "ninja"]\n'
+    backend = 'build-backend = "setuptools.build_meta"\n'
+    (folder / "pyproject.toml").write_text(requires + backend, encoding="utf-8")
 
 
 def bare(folder: Path, jobs: int) -> Run:
@@ -125,14 +168,23 @@ def guarded(folder: Path, slots: int, small: int = 0) -> Run:
     return build(folder, *command, "--slots", str(slots))
 
 
-def build(folder: Path, *argv: str) -> Run:
+def pip_wheel(folder: Path, python: Path, jobs: int | None = None) -> Run:
+    """Build the extension by pip; by default, ninja starts two jobs more than processors."""
+    write_extension(folder)
+    limit = {"MAX_JOBS": str(jobs)} if jobs else {}
+    words = ["pip", "wheel", "--no-build-isolation", "--no-deps", "-q", "-w", "dist", "."]
+    path = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+    return build(folder, str(python), "-m", *words, **limit, **path)
+
+
+def build(folder: Path, *argv: str, **env: str) -> Run:
     paths = {"PYTHONPATH": str(ROOT / "src"), "PATH": f"{TOOLS}:{os.environ['PATH']}"}
     with memory_group() as group:
         begin = time.monotonic()
         done = subprocess.run(
             ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(group / "cgroup.procs"), *argv],
             cwd=folder,
-            env={**os.environ, **paths},
+            env={**os.environ, **paths, **env},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -162,3 +214,24 @@ def test_a_build_that_turns_out_large_too_late_finishes(tmp_path: Path) -> None:
     assert "slots    16 of 16" in surprised.said
     assert "compilers paused" in surprised.said
     assert surprised.code == 0
+
+
+def test_an_extension_beyond_memory_finishes(tmp_path: Path, torch_wheel: Path) -> None:
+    python = tmp_path / "venv/bin/python"
+    uv = [f"{TOOLS}/uv", "-q"]
+    subprocess.run([*uv, "venv", "--seed", "-p", "3.11", python.parents[1]], check=True)
+    wanted = [str(torch_wheel), "setuptools", "wheel", "ninja", "numpy"]
+    subprocess.run([*uv, "pip", "install", "-p", str(python), *wanted], check=True)
+    default = pip_wheel(tmp_path / "default", python)
+    fixed = [pip_wheel(tmp_path / f"j{jobs}", python, jobs) for jobs in (1, 2, 3)]
+    ours = tmp_path / "ours"
+    write_extension(ours / "code")
+    (ours / "torchyard.toml").write_text(EXTENSION, encoding="utf-8")
+    torchyard = [sys.executable, "-m", "torchyard"]
+    subprocess.run([*torchyard, "lock"], cwd=ours, check=True)
+    slots = str((os.cpu_count() or 1) + 2)
+    guarded = build(ours, *torchyard, "build", "bindings:*", "--slots", slots)
+    print(guarded.said)
+    assert default.code != 0
+    assert guarded.code == 0
+    assert guarded.seconds <= 1.2 * min(run.seconds for run in fixed if run.code == 0)
