@@ -102,6 +102,8 @@ class ComputePlatform(Protocol):
     """Whether a compiler alone is not enough."""
     has_origin: bool = False
     """Whether `[toolchain]` says where the toolkit comes from, by a key of the platform's name."""
+    wheel_folders: str = ""
+    """A glob for the folders in `site-packages` that wheels of its toolkit's libraries have."""
     cmake_switch: str = ""
     """The entry of PyTorch's CMake cache, and the variable, that turns the platform on."""
     cmake_archs: str = ""

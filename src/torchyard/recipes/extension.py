@@ -42,7 +42,7 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
     return (
         Step(run=(*SHELL, _LAY_OUT), name="lay the source out"),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
-        _line(_BUILD, "make the project's own wheel"),
+        _build(platform_for(task.facts["compute"]).wheel_folders),
         _line(_UNPACK, "take it apart"),
         _line(_COLLECT, "collect what it needs"),
     )
@@ -53,6 +53,12 @@ def environment(order: JobSpec) -> dict[str, str]:
     task = order.compiled
     is_gpu = platform_for(task.facts["compute"]).needs_toolkit
     return known_variables(task.facts["name"], gpu=is_gpu) | task.table("env")
+
+
+def _build(wheel_folders: str) -> Step:
+    """Return the step that runs the project's backend, which sees libraries in these folders."""
+    libraries = f" --libraries {wheel_folders}" if wheel_folders else ""
+    return _line(f"{_BUILD}{libraries}", "make the project's own wheel")
 
 
 def _line(words: str, name: str) -> Step:

@@ -222,7 +222,8 @@ def bind_command(core: str, build: str) -> None:
 @command.command("project-wheel")
 @click.option("--python", required=True)
 @click.option("--to", required=True)
-def project_wheel_command(python: str, to: str) -> None:
+@click.option("--libraries")
+def project_wheel_command(python: str, to: str, libraries: str | None) -> None:
     """Make a wheel of the project in the working directory, with its own backend."""
     from torchyard.host.process import replace_process
     from torchyard.toolchain.python_project import (
@@ -230,11 +231,17 @@ def project_wheel_command(python: str, to: str) -> None:
         build_wheel_program,
         read_build_system,
     )
+    from torchyard.toolchain.wheel_libraries import compiler_variables
 
+    env = dict(os.environ)
+    if libraries is not None:
+        links = Path(to).with_name("libraries")
+        found = compiler_variables(Path(python).parents[1], libraries, links)
+        env |= {key: f"{env[key]}:{value}" if key in env else value for key, value in found.items()}
     file = Path(PYPROJECT)
     system = read_build_system(file.read_text(encoding="utf-8") if file.is_file() else None)
     argv = [python, "-c", build_wheel_program(system, to)]
-    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+    replace_process(argv, cwd=Path.cwd(), env=env)
 
 
 @command.command("collect-extension")

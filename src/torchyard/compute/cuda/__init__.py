@@ -34,6 +34,7 @@ class Cuda(ComputePlatform):
     label = _LABEL.pattern
     row_type: type[ComputeRow] = CudaRow
     has_origin = True
+    wheel_folders = "nvidia/*"
     cmake_switch = "USE_CUDA"
     cmake_archs = "TORCH_CUDA_ARCH_LIST"
     arch = r"\d+\.\d[af]?(?:\+PTX)?"
