@@ -1,5 +1,6 @@
 """Settings and fixtures for all tests."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -30,6 +31,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 # Whoever starts the tests in the background may ignore it, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    """Sync nothing in this process: only `test_power_cuts.py` loses power, in processes of its own.
+
+    Tests that look at the order of syncs put a function of their own in this place.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture
@@ -118,3 +130,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("slow")
         if isinstance(item, pytest.Function) and "s3_server" in item.fixturenames:
             item.add_marker("integration")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what collecting has made: thousands of tests."""
+    gc.collect()
+    gc.freeze()

@@ -16,12 +16,12 @@ from zipfile import ZipFile
 
 import pytest
 from tests.conda import SUBDIR, find_python, make_channel
+from tests.forked import TORCHYARD, run_torchyard
 from tests.helpers import ROOT, shared_folder
 
 from torchyard.host.locks import locked
 
 SAMPLE = ROOT / "tests/projects/tinytorch"
-TORCHYARD = (sys.executable, "-m", "torchyard")
 PREFIX = "tinytorch-1.2.0/linux-x86_64"
 SWITCHES = ("BLAS", "BUILD_", "CMAKE_", "PYTHON", "PYTORCH_", "TORCH_", "TT_", "USE_", "LD_")
 
@@ -38,12 +38,15 @@ needs_debootstrap = pytest.mark.skipif(
 def run(
     *argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without the build settings of the caller's environment."""
+    """Run a program without the build settings of the caller's environment; torchyard is forked."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(SWITCHES)}
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     whole = {**own, "PATH": beside, "COLUMNS": "300", "NO_COLOR": "1", **(env or {})}
+    words = [str(word) for word in argv]
+    if words[: len(TORCHYARD)] == list(TORCHYARD):
+        return run_torchyard(words[len(TORCHYARD) :], whole, cwd)
     return subprocess.run(
-        [str(word) for word in argv],
+        words,
         cwd=cwd,
         env=whole,
         capture_output=True,

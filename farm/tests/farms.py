@@ -19,6 +19,7 @@ from typing import Self, TypedDict
 import psutil
 
 from farm.tests.tables import create_tables
+from tests.forked import run_torchyard
 from tests.services import LOOPBACK, reserved_port
 from torchyard_farm.master.db.connection import database_config
 from torchyard_farm.settings.layout import make_master
@@ -126,8 +127,7 @@ class TrialFarm:
 
     def run(self, verb: str, *args: str) -> str:
         """Run a command of the farm, and return its output."""
-        argv = [sys.executable, "-m", "torchyard", "farm", verb, str(self.master), *args]
-        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        done = run_torchyard(["farm", verb, self.master, *args], os.environ)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.scene import Scene
+from tests.forked import run_torchyard
 from tests.helpers import ROOT
 
 from torchyard.host.locks import locked
@@ -28,18 +29,21 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         """Drop the line."""
 
 
+def _environment() -> dict[str, str]:
+    """Return this process' environment, with the programs beside this Python first on PATH."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
 def run(*argv: object, cwd: Path) -> None:
     """Run a program that has to succeed, found beside this Python or on PATH."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path}
-    done = subprocess.run(
-        list(map(str, argv)), cwd=cwd, env=env, check=False, capture_output=True, text=True
-    )
+    words, env = list(map(str, argv)), _environment()
+    done = subprocess.run(words, cwd=cwd, env=env, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def torchyard(*argv: object, cwd: Path) -> None:
-    run(sys.executable, "-m", "torchyard", *argv, cwd=cwd)
+    done = run_torchyard(argv, _environment(), cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _commit(folder: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.forked import TORCHYARD, run_torchyard
 from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
@@ -22,19 +22,17 @@ from torchyard.store.verify import verify
 
 pytestmark = pytest.mark.integration
 
-TORCHYARD = [sys.executable, "-m", "torchyard"]
 PYTHONS = [f"cp{number}" for number in (310, 311, 312, 313, 314)]
 
 
 def build(
     file: Path, *args: object, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    command = [*TORCHYARD, "build", "-f", str(file), *map(str, args)]
     whole = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **(env or {})}
     for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
         if env is None or name not in env:
             whole.pop(name, None)
-    return subprocess.run(command, env=whole, capture_output=True, text=True, check=False)
+    return run_torchyard(["build", "-f", file, *args], whole)
 
 
 def events(text: str) -> list[dict[str, object]]:

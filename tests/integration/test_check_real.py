@@ -16,8 +16,9 @@ from zipfile import ZipFile
 import jsonschema
 import msgspec
 import pytest
+from tests.forked import TORCHYARD
 from tests.helpers import ROOT
-from tests.recipe import TORCHYARD, call, run
+from tests.recipe import call, run
 from tests.smoke import compile_stub, extract
 from tests.wheels import NEWEST, shared_wheel
 

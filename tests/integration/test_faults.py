@@ -24,6 +24,7 @@ import msgspec
 import obstore
 import pytest
 from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
+from tests.forked import run_torchyard
 from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_project
 from tests.services import Place, S3Server, reserved_port
 from tests.unit.test_store import NO_TIME, store_result, task_of
@@ -86,9 +87,9 @@ def start_build(
 
 
 def build(file: Path, *args: object, env: dict[str, str] | None = None) -> tuple[int, str, str]:
-    with start_build(file, *args, env=env) as process:
-        out, err = process.communicate(timeout=600)
-        return process.returncode, out, err
+    whole = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", **(env or {})}
+    done = run_torchyard(["build", "-f", file, "--json", *args], whole)
+    return done.returncode, done.stdout, done.stderr
 
 
 # ----------------------------------------------------------------------------- full disks

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import jsonschema
 import msgspec
 import pytest
+from tests.forked import TORCHYARD
 from tests.helpers import ROOT
-from tests.recipe import PREFIX, SAMPLE, TORCHYARD, Project, channel_for, run, shared_sample
+from tests.recipe import PREFIX, SAMPLE, Project, channel_for, run, shared_sample
 
 from torchyard.errors import CheckError, SmokeError
 from torchyard.reports.check.document import CheckDocument

@@ -12,8 +12,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.forked import TORCHYARD
 from tests.helpers import ROOT
-from tests.recipe import TORCHYARD, Project, call, needs_debootstrap
+from tests.recipe import Project, call, needs_debootstrap
 
 from torchyard.toolchain.root import run_in_root
 

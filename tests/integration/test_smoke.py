@@ -10,8 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.conda import SUBDIR, find_python, index, make_package, make_python_package
+from tests.forked import TORCHYARD
 from tests.helpers import ROOT
-from tests.recipe import PREFIX, SAMPLE, TORCHYARD, run, shared_sample
+from tests.recipe import PREFIX, SAMPLE, run, shared_sample
 from tests.smoke import change_wheel, compile_stub, extract, make_wheel
 
 from torchyard.errors import HostError, SmokeError, UsageError

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -136,9 +137,11 @@ def channel(tmp_path: Path) -> Channel:
 NIGHTS = [f"2.14.0.dev2026110{day}" for day in range(1, 6)]
 
 
-@pytest.fixture
-def nightly(channel: Channel) -> Channel:
-    """Five nightlies of two projects in two variants, the last of today."""
+@pytest.fixture(scope="module")
+def nightly_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Publish five nightlies of two projects in two variants, the last of today."""
+    folder = tmp_path_factory.mktemp("nightly")
+    channel = Channel.at(str(folder), make=True)
     for day, version in enumerate(NIGHTS, start=-4):
         files = [
             wheel(version, variant, day, project)
@@ -146,7 +149,13 @@ def nightly(channel: Channel) -> Channel:
             for variant in ("cpu", "cu130")
         ]
         add(channel, files, day)
-    return channel
+    return folder
+
+
+@pytest.fixture
+def nightly(nightly_files: Path, tmp_path: Path) -> Channel:
+    """Give the test a copy of the nightlies that it may change."""
+    return Channel.at(str(shutil.copytree(nightly_files, tmp_path / "channel")))
 
 
 # Selecting
