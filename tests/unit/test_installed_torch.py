@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.errors import HostError
-from torchyard.host.machine import python_name
 from torchyard.compute.installed_torch import (
     active_python,
     read_environment,
     read_torch_folder,
 )
+from torchyard.errors import HostError
+from torchyard.host.machine import python_name
 
 TRAP = "raise SystemExit('torch was imported')\n"
 
