@@ -104,6 +104,29 @@ def test_operators_are_found_and_called(tmp_path: Path) -> None:
     ]
 
 
+def test_functions_of_compiled_modules_are_called_by_their_signatures(tmp_path: Path) -> None:
+    """As several versions of pybind11 write them."""
+    signatures = {
+        "old": "old(arg0: at::Tensor, arg1: int, arg2: Optional[at::Tensor]) -> at::Tensor\\n",
+        "new": "new(x: torch.Tensor, k: typing.SupportsInt | typing.SupportsIndex,"
+        " m: torch.Tensor | None, s: typing.SupportsFloat = 1.0) -> torch.Tensor\\n",
+        "text": "text(arg0: str) -> str",
+        "docs": "What has no signature.",
+    }
+    lines = [
+        f"def {one}(*given): pass\n{one}.__doc__ = '{said}'" for one, said in signatures.items()
+    ]
+    (tmp_path / "made.py").write_text("\n".join(lines), encoding="utf-8")
+    done = tried(tmp_path, "import made", "made.__file__ = 'made.so'")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "made.old: called",
+        "made.new: called",
+        "made.text: not tried, as it takes str",
+        f"{NOTE}3 operators: 2 called, 1 not tried",
+    ]
+
+
 @pytest.mark.parametrize(
     ("code", "ended"),
     [("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"), ("os._exit(3)", "exit code 3")],

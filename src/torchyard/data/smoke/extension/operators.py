@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sys
-import types
 
 import torch
 
@@ -16,8 +15,15 @@ TENSORS = (
     ("a vector and indexes", [torch.ones(4), *[torch.zeros(4, dtype=torch.int64)] * MOST]),
 )
 """What is tried for tensors, one after the other."""
-OTHERS = {"int": 1, "float": 1.0, "bool": False, "number": 1}
-NAMES = {"torch.Tensor": "Tensor", "at::Tensor": "Tensor", "SupportsInt": "int", "SymInt": "int"}
+OTHERS = {"int": 1, "float": 1.0, "bool": False, "number": 1, "None": None}
+NAMES = {
+    "torch.Tensor": "Tensor",
+    "at::Tensor": "Tensor",
+    "SymInt": "int",
+    "SupportsInt": "int",
+    "SupportsFloat": "float",
+}
+"""Types, as schemas and several versions of pybind11 call them."""
 SIGNATURE = re.compile(r"\w+\((.*)\) -> ")
 
 
@@ -39,24 +45,31 @@ def functions(modules):
     for module in modules:
         for name, value in vars(module).items():
             said = SIGNATURE.match(getattr(value, "__doc__", None) or "")
-            if said and isinstance(value, types.BuiltinFunctionType):
+            if said and callable(value) and not isinstance(value, type):
                 words = [one for one in said[1].split(", ") if one and "=" not in one]
                 kinds = [("", one.partition(": ")[2]) for one in words]
                 yield f"{module.__name__}.{name}", value, kinds
 
 
+def plain(kind):
+    """Return the name of a type; that of None for what may be left out."""
+    kind = kind.replace("typing.", "")
+    words = kind.split(" | ")
+    if kind.startswith("Optional[") or "None" in words:
+        return "None"
+    return NAMES.get(words[0], words[0])
+
+
 def attempts(kinds):
     """Yield arguments to try; none if some are of a type that can't be made up."""
-    kinds = [(name, NAMES.get(kind, kind)) for name, kind in kinds]
-    simple = {*OTHERS, "Tensor", *(kind for _, kind in kinds if kind.startswith("Optional["))}
-    if not simple.issuperset(kind for _, kind in kinds):
+    kinds = [(name, plain(kind)) for name, kind in kinds]
+    if not {*OTHERS, "Tensor"}.issuperset(kind for _, kind in kinds):
         return
     has_tensors = any(kind == "Tensor" for _, kind in kinds)
     for _, tensors in TENSORS if has_tensors else TENSORS[:1]:
         left = iter(tensors)
         values = [
-            (name, next(left).clone() if kind == "Tensor" else OTHERS.get(kind))
-            for name, kind in kinds
+            (name, next(left).clone() if kind == "Tensor" else OTHERS[kind]) for name, kind in kinds
         ]
         yield [value for name, value in values if not name], {n: v for n, v in values if n}
 
