@@ -114,7 +114,7 @@ def test_only_who_looks_may_come_over_the_web(torchyard: Command) -> None:
 
 
 def test_the_index_of_a_torch_is_found_with_its_plus(served: Served) -> None:
-    """A bucket takes a plain plus for a blank: the server in front of it escapes it."""
+    """As people type it, and as pages and printed commands have it."""
     made = wheel("ext", "1.0", "cu130", ["torch==2.13.*"])
     put(Channel.at(served.place, make=True), made)
     for plus in ("+", "%2B"):

@@ -119,8 +119,8 @@ def test_the_suites_that_are_shipped_can_be_read(suite: str) -> None:
 
 
 def test_extensions_have_a_test_of_their_operators() -> None:
-    (test,) = built_in("extension")
-    assert (test.name, test.level) == ("extension/operators.py", Level.OPS)
+    (test,) = built_in("with_torch")
+    assert (test.name, test.level) == ("with_torch/operators.py", Level.OPS)
 
 
 def test_the_import_test_is_where_it_is_looked_for() -> None:

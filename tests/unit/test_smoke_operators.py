@@ -73,7 +73,7 @@ def tried(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
     for name, text in (("torch", TORCH), ("ext", "import os, signal, torch\n" + "\n".join(lines))):
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(text, encoding="utf-8")
-    (test,) = built_in("extension")
+    (test,) = built_in("with_torch")
     env = {**os.environ, "PYTHONPATH": str(folder), "TORCHYARD_SMOKE_MODULES": "ext"}
     return subprocess.run(
         [sys.executable, test.path], env=env, capture_output=True, text=True, check=False

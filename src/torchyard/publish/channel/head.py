@@ -21,8 +21,6 @@ from torchyard.model.values import Value
 
 HEAD = "channel.json"
 HEAD_COPIES = ("heads/0.json", "heads/1.json")
-TORCH = "simple/torch"
-"""The part with torch itself."""
 HISTORY = 200
 """The number of changes in the log, which can be rolled back."""
 
@@ -94,10 +92,14 @@ class Head(Value, kw_only=True):
 
         It was declared; or files are mirrored that need a torch, which the channel does not have.
         """
-        if self.external or TORCH in self.parts:
-            return self.upstream if self.external else None
         offers = (offer for part in self.parts.values() for offer in part.offers)
-        return self.upstream if any(offer.torch for offer in offers) else None
+        needs_torch = not self.has_torch and any(offer.torch for offer in offers)
+        return self.upstream if self.external or needs_torch else None
+
+    @property
+    def has_torch(self) -> bool:
+        """Whether it has wheels of torch itself."""
+        return any(name.partition("/")[2] == "torch" for name in self.parts if is_in_variants(name))
 
     @property
     def variants(self) -> tuple[str, ...]:

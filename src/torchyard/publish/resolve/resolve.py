@@ -21,7 +21,7 @@ from torchyard.index.views import torch_label
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.version import version_numbers
-from torchyard.publish.channel.head import TORCH, Head
+from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
     Fitter,
@@ -117,7 +117,7 @@ def find_package(
         notes += [f"was published without {gate}: {why}" for gate, why in best.entry.overrides]
     if best and section.INDEX_PER_VARIANT:
         notes += _whole_index(candidates, best, wanted)
-    if best and best.entry.torch and TORCH not in head.parts:
+    if best and best.entry.torch and not head.has_torch:
         notes += _torch_from_elsewhere(best.entry, facts, head.elsewhere)
     choice = best.entry if best else None
     torches = _offered_torches(candidates)
