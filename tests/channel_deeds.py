@@ -30,7 +30,7 @@ LATER = (
     wheel("helper", "1.1"),
     wheel("torch", "1.1", "cpu", ["helper"]),
     wheel("torch", "1.1", "rocm7", ["helper"]),
-    wheel("vision", "1.0", "cpu", ["torch"]),
+    wheel("vision", "1.0", "cpu", ["torch==1.1.*"]),
     conda("torch", "1.1"),
     libtorch("1.1", "cpu"),
 )

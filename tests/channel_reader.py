@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from torchyard.host.zstd import decompress
-from torchyard.index.entry import SHARED, WHOLE
+from torchyard.index.entry import SHARED, WHOLE, Entry
 from torchyard.index.simple.write import serial_of
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
@@ -114,6 +114,10 @@ class Reader:
         }
         return found["index.html"] | found["index.json"]
 
+    def links(self, path: str) -> frozenset[str]:
+        """Return the files of a page for `--find-links`."""
+        return self._page(path, _html_files)
+
     def _page(self, path: str, parse: Callable[[bytes], list[_File]]) -> frozenset[str]:
         page = self._get(path)
         if page is None:
@@ -190,6 +194,8 @@ def read_all(reader: Reader, head: Head) -> dict[str, frozenset[str]]:
     for path in ("index.html", "libtorch/index.html"):
         reader.glance(path)
     for view in (*head.variants, WHOLE):
+        if view.startswith("torch-"):
+            found[view] = reader.links(view.replace("+", ".0+") + ".html")
         reader.projects(view)
         for part in head.parts:
             shelf, _, name = part.partition("/")
@@ -205,17 +211,36 @@ def read_all(reader: Reader, head: Head) -> dict[str, frozenset[str]]:
 def told(channel: Channel) -> dict[str, frozenset[str]]:
     """Return the files of each project in each view, according to the head."""
     head = channel.head()
-    return {
+    linked = {
+        view: frozenset(
+            entry.file
+            for part in head.parts
+            for entry in channel.state(head, part).entries
+            if entry.torch and entry.variant != SHARED and _is_in(part, entry, view)
+        )
+        for view in head.variants
+        if view.startswith("torch-")
+    }
+    return linked | {
         f"{part} {view}": frozenset(
             entry.file
             for entry in channel.state(head, part).entries
-            if entry.variant in (view, SHARED) or view == WHOLE
+            if view == WHOLE or _is_in(part, entry, view)
             if entry.yanked is None or not part.startswith("conda/")
         )
         for part in head.parts
         for view in (*head.variants, WHOLE)
         if view == WHOLE or not part.startswith("conda/")
     }
+
+
+def _is_in(part: str, entry: Entry, view: str) -> bool:
+    """Return whether an index of a variant, or of a torch and a variant, should have a file."""
+    torch, plus, variant = view.removeprefix("torch-").partition("+")
+    if not plus or not part.startswith("simple/"):
+        return entry.variant in (view, SHARED)
+    fits = entry.torch in ("", f"=={torch}.*")
+    return entry.variant == SHARED or (entry.variant == variant and fits)
 
 
 def assert_between(seen: Shown, before: Shown, after: Shown) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import SHARED, Entry, State, order_of
+from torchyard.index.simple.section import required_torch
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import Head
@@ -78,8 +79,10 @@ def wheel(
         size=len(data),
         uploaded=NOW,
         metadata=sha256(about.encode()).hexdigest(),
+        torch=required_torch(about.encode()),
     )
-    return Made(f"simple/{project}", entry, data, about.encode(), tuple(requires))
+    names = tuple(name.partition("=")[0] for name in requires)
+    return Made(f"simple/{project}", entry, data, about.encode(), names)
 
 
 def conda(name: str, version: str = "1.0") -> Made:

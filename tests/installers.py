@@ -129,6 +129,15 @@ class FreshEnvironment:
 
     def run(self, command: str) -> dict[str, str]:
         """Run a command as it was printed, and return the versions that are installed then."""
+        self._shell(command)
+        (site,) = (self._folder / "env/lib").glob("python*/site-packages")
+        return installed(site)
+
+    def resolve(self, command: str) -> str:
+        """Return what a command says that it would install; nothing is."""
+        return self._shell(f"{command} --dry-run")
+
+    def _shell(self, command: str) -> str:
         done = subprocess.run(
             ["/bin/sh", "-c", command],
             env=self._env,
@@ -139,5 +148,4 @@ class FreshEnvironment:
         )
         if done.returncode:
             raise RefusedError(command + "\n" + done.stdout + done.stderr)
-        (site,) = (self._folder / "env/lib").glob("python*/site-packages")
-        return installed(site)
+        return done.stdout + done.stderr

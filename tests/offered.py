@@ -111,6 +111,35 @@ def offer(folder: Path, version: str = "1.2.0", name: str = "tinytorch") -> list
     return files
 
 
+def offer_extension(folder: Path, upstream: tuple[str, ...] = ()) -> None:
+    """Publish an extension for three torches into a channel that has no torch."""
+    tag = PLATFORMS["linux-x86_64"][0]
+    files = []
+    for torch in ("2.9", "2.12", "2.13"):
+        for compute in ("cpu", "cu130") if torch != "2.9" else ("cpu",):
+            for python in PYTHONS[1:3]:
+                version = f"1.0+pt{torch.replace('.', '')}{compute}"
+                cell = Cell("linux-x86_64", compute, f"torch{torch}", python, "wheel")
+                entry = Entry(
+                    file=f"tinyext-{version}-{python}-{python}-{tag}.whl",
+                    version=version,
+                    variant=compute,
+                    sha256=sha256(f"{version} {python}".encode()).hexdigest(),
+                    size=1000,
+                    uploaded=AT,
+                    cell=f"tinyext-1.0/{cell.path}",
+                    torch=f"=={torch}.*",
+                )
+                files.append(Published(cell, "simple/tinyext", entry))
+    Channel.at(folder.as_uri(), make=True).commit(
+        add(files),
+        ChangeReason("a test", AT),
+        lambda head: msgspec.structs.replace(
+            head, name="tiny extension", external=("torch",), upstream=upstream
+        ),
+    )
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called there
         pass

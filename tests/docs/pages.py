@@ -40,6 +40,7 @@ PAGES = {
     "docs/guides/see-what-is-missing.md": Page(Preparer.torch, programs=("jq",)),
     "docs/guides/find-the-right-package.md": Page(Preparer.torch),
     "docs/guides/publish-a-release.md": Page(Preparer.torch),
+    "docs/guides/publish-an-extension.md": Page(Preparer.extensions),
     "docs/guides/serve-a-channel.md": Page(Preparer.serving),
     "docs/guides/use-conda-and-zips.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
     "docs/guides/check-an-index.md": Page(Preparer.torch),
@@ -123,6 +124,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
 """Globs of commands that are not run, by page, each with the reason."""
 
 STATUS: dict[str, dict[str, int]] = {
+    "docs/guides/publish-an-extension.md": {"*--torch 2.11.0*": 5},
     "docs/guides/check-an-index.md": {"torchyard index check *": 16},
     "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
     "docs/guides/find-out-why-a-job-failed.md": {'torchyard build "core:[*]"': 9},

@@ -14,6 +14,7 @@ import pytest
 from tests.docs.scene import Scene
 from tests.forked import run_torchyard
 from tests.helpers import ROOT
+from tests.made_wheel import make_wheel
 
 from torchyard.host.locks import locked
 
@@ -134,6 +135,20 @@ class Preparer:
         """Return the scene of a project whose channel `release` has something to take back."""
         scene = self.torch()
         torchyard("promote", "test", "release", "torch==2.14.0", cwd=scene.start)
+        return scene
+
+    def extensions(self) -> Scene:
+        """Return a scene with wheels of an extension in `dist`, and an index of torch."""
+        scene = self.empty()
+        packages = self._folder / "srv/packages"
+        for release in ("2.13", "2.14"):
+            for compute in ("cpu", "cu130"):
+                version = f"1.0+pt{release.replace('.', '')}{compute}"
+                make_wheel(scene.start / "dist", "myext", version, requires=[f"torch=={release}.*"])
+                make_wheel(self._folder / "torches", "torch", f"{release}.0+{compute}")
+        torchyard("publish", self._folder / "torches", "--to", packages / "whl", cwd=scene.start)
+        scene.stand_ins["https://example.org"] = self._serve(packages)
+        scene.stand_ins["/srv/packages"] = str(packages)
         return scene
 
     def serving(self) -> Scene:

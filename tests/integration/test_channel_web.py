@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import conda, libtorch, put
+from tests.channels import conda, libtorch, put, wheel
 from tests.helpers import SMALL, Command
 from tests.served import Served, directory_config
 from tests.services import Nginx
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
+from torchyard.host.fetcher import Fetcher
 from torchyard.publish.channel.channel import Channel
 
 pytestmark = pytest.mark.integration
@@ -110,3 +111,14 @@ def test_only_who_looks_may_come_over_the_web(torchyard: Command) -> None:
     done = torchyard("yank", "https://example.org/nightly", "tiny", "--reason", "broken")
     assert done.code == UsageError.exit_code
     assert "name the directory or bucket behind it" in done.err
+
+
+def test_the_index_of_a_torch_is_found_with_its_plus(served: Served) -> None:
+    """As people type it, and as pages and printed commands have it."""
+    made = wheel("ext", "1.0", "cu130", ["torch==2.13.*"])
+    put(Channel.at(served.place, make=True), made)
+    for plus in ("+", "%2B"):
+        for path in (f"torch-2.13{plus}cu130/ext/", f"torch-2.13.0{plus}cu130.html"):
+            answer = Fetcher(f"{served.url}/").get(f"{served.url}/{path}")
+            assert answer.found, path
+            assert made.entry.sha256 in answer.data.decode()

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import pytest
 from tests.browser import Browser
-from tests.offered import PLATFORMS, PYTHONS, Published, offer, served
+from tests.offered import PLATFORMS, PYTHONS, Published, offer, offer_extension, served
 
 from torchyard.index.entry import package_key
 from torchyard.model.identifier import Cell
@@ -301,3 +301,49 @@ def test_a_channel_that_can_not_be_read_says_so(chromium: Browser, site: Site) -
     chromium.until("return !document.getElementById('trouble').hidden")
     assert chromium.run("return document.getElementById('commands').open")
     assert len(chromium.complaints()) == 1
+
+
+@pytest.fixture(scope="module")
+def extensions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve a channel of an extension whose torch is in another index, one for each compute."""
+    top = tmp_path_factory.mktemp("extensions")
+    offer_extension(top / "whl", ("https://example.org/whl/{compute}/",))
+    with served(top) as url:
+        yield f"{url}whl/"
+
+
+def test_the_torch_of_the_user_is_asked_for(browser: Browser, extensions: str) -> None:
+    open_at(browser, extensions)
+    torches = "return [...document.querySelectorAll('input[name=torch]')].map((one) => one.value)"
+    assert browser.run(torches) == ["2.9", "2.12", "2.13"]
+    outside = "--extra-index-url https://example.org/whl/cu130/"
+    index = f"{extensions}torch-2.12%2Bcu130/"
+    command, notice = ask(browser, {"tool": "pip", "torch": "2.12", "compute": "cu130"})
+    assert command == f"pip install tinyext==1.0+pt212cu130 --index-url {index} {outside}"
+    assert notice == ""
+    command, _ = ask(browser, {"tool": "uv", "torch": "2.12", "compute": "cu130"})
+    assert command == (
+        f"uv pip install tinyext --index {index} --default-index https://example.org/whl/cu130/"
+    )
+    help_text = "return document.getElementById('help-torch').textContent"
+    assert 'pip install "torch==2.12.*" --index-url https://example.org/whl/cu130/' in str(
+        browser.run(help_text)
+    )
+
+
+def test_a_torch_that_nothing_is_for_is_told(browser: Browser, extensions: str) -> None:
+    open_at(browser, extensions)
+    command, notice = ask(browser, {"tool": "pip", "torch": "2.11"})
+    assert notice == "torch 2.11 is not published for Linux x86_64, pip; this is for torch 2.13."
+    assert "pt213" in command
+    _, notice = ask(browser, {"tool": "pip", "torch": "2.9", "compute": "cu130"})
+    assert notice == "CUDA 13.0 is not published for Linux x86_64, pip, torch 2.9; this is for CPU."
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_torch_is_wider_than_the_screen(browser: Browser, extensions: str, width: int) -> None:
+    browser.width(width)
+    open_at(browser, extensions, torch="2.12", compute="cu130")
+    browser.until(COMMAND)
+    browser.run("document.getElementById('commands').open = true")
+    assert browser.run("return document.documentElement.scrollWidth") == width

@@ -30,8 +30,15 @@ NOW = datetime(2099, 1, 1, tzinfo=UTC)
 """Long after whatever is written here: all that is hidden may be deleted, and nobody is busy."""
 
 PROJECTS = ("helper", "torch", "vision")
+
+
+def _needs(project: str, version: str) -> list[str]:
+    """Return what a wheel requires: vision is compiled against the torch of its version."""
+    return [f"torch=={version}.*"] if project == "vision" else []
+
+
 WHEELS = {
-    (project, version, variant): wheel(project, version, variant)
+    (project, version, variant): wheel(project, version, variant, _needs(project, version))
     for project, version, variant in product(
         PROJECTS, ("1.0", "1.1", "2.0"), (SHARED, "cpu", "cu130")
     )

@@ -118,6 +118,11 @@ def test_the_suites_that_are_shipped_can_be_read(suite: str) -> None:
     assert tests[0].level is Level.IMPORT
 
 
+def test_extensions_have_a_test_of_their_operators() -> None:
+    (test,) = built_in("with_torch")
+    assert (test.name, test.level) == ("with_torch/operators.py", Level.OPS)
+
+
 def test_the_import_test_is_where_it_is_looked_for() -> None:
     assert built_in("any")[0].name == IMPORT
 

@@ -1,5 +1,6 @@
 """Which package fits a machine, and why not the others."""
 
+import json
 import shlex
 from hashlib import sha256
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 import pytest
-from tests.helpers import Command
+from tests.helpers import Command, Output
 
 from torchyard.compute.cuda.driver import nvidia_driver
 from torchyard.compute.rocm import rocm_version
@@ -15,6 +16,7 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.index.entry import Entry, State
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.head import Head
 from torchyard.reports.which.document import WhichDocument
 
 LINUX = "manylinux_2_28_x86_64"
@@ -455,3 +457,120 @@ def test_driver_and_rocm_of_a_machine(tmp_path: Path) -> None:
     assert nvidia_driver(str(tmp_path)) == "580.65.06"
     assert rocm_version(str(tmp_path)) == "7.2.0"
     assert rocm_version(str(tmp_path / "elsewhere")) == ""
+
+
+def extension(torch: str, compute: str, version: str = "1.0", requires: str = "") -> Entry:
+    """An extension that is compiled against a release of torch."""
+    label = f"{version}+pt{torch.replace('.', '')}{compute}"
+    entry = wheel(label, variant=compute, torch=requires or f"=={torch}.*")
+    return msgspec.structs.replace(entry, file=entry.file.replace("torch-", "ext-"))
+
+
+EXTENSIONS = [extension(t, c) for t in ("2.9", "2.12", "2.13") for c in ("cpu", "cu130")]
+
+
+@pytest.fixture
+def ask_ext(torchyard: Command, tmp_path: Path) -> Command:
+    """Ask for an extension in a channel that has no torch."""
+    put(tmp_path / "channel", "simple/ext", *EXTENSIONS)
+
+    def ask(*args: object) -> Output:
+        return torchyard("which", tmp_path / "channel", "ext", *MACHINE, *args)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "index"),
+    [
+        ("2.12.0+cu130", "1.0+pt212cu130", "torch-2.12%2Bcu130"),
+        ("2.12.1+cpu", "1.0+pt212cpu", "torch-2.12%2Bcpu"),
+        ("2.13.0", "1.0+pt213cpu", "torch-2.13%2Bcpu"),
+        ("2.9", "1.0+pt29cpu", "torch-2.9%2Bcpu"),
+        ("any", "1.0+pt213cpu", "torch-2.13%2Bcpu"),
+    ],
+)
+def test_an_extension_fits_the_torch_that_is_there(
+    ask_ext: Command, torch: str, version: str, index: str
+) -> None:
+    told = told_by(ask_ext("--cpu", "--torch", torch, "--url", URL, "--json").out)
+    assert told.document.choice
+    assert told.document.choice.version == version
+    assert f"{URL}/{index}/" in told.commands["pip"]
+
+
+def test_an_extension_for_another_torch_says_so(ask_ext: Command) -> None:
+    told = told_by(ask_ext("--torch", "2.12.0+cu130", "--cpu", "--json").out)
+    assert told.whys["ext-1.0+pt213cu130-cp312-cp312-manylinux_2_28_x86_64.whl"] == (
+        "is for torch 2.13"
+    )
+    assert told.whys["ext-1.0+pt212cpu-cp312-cp312-manylinux_2_28_x86_64.whl"] == (
+        "is for a torch with cpu"
+    )
+
+
+def test_who_has_a_torch_that_nothing_is_for_learns_what_there_is(ask_ext: Command) -> None:
+    done = ask_ext("--torch", "2.11.0+cu130", "--cpu")
+    assert done.code == SelectionError.exit_code
+    said = " ".join(done.err.split())
+    assert (
+        "no wheel of `ext` is for torch 2.11.0 for cu130; there are some for torch "
+        "2.13 (cpu, cu130), 2.12 (cpu, cu130), 2.9 (cpu, cu130)"
+    ) in said
+    assert "pip install 'torch==2.13.*'" in said
+
+
+def test_torch_comes_from_the_default_index_if_the_channel_has_none(ask_ext: Command) -> None:
+    told = told_by(ask_ext("--cpu", "--torch", "any", "--url", URL, "--json").out)
+    assert told.commands == {
+        "pip": f"pip install --extra-index-url {URL}/torch-2.13%2Bcpu/ 'ext==1.0+pt213cpu'",
+        "uv": f"uv pip install --index {URL}/torch-2.13%2Bcpu/ 'ext==1.0+pt213cpu'",
+    }
+    note = "torch==2.13.* comes from the default index; if it is not for cpu there, install a torch"
+    assert any(one.startswith(note) for one in told.document.notes)
+
+
+def test_torch_comes_from_the_index_of_its_compute(ask_ext: Command, tmp_path: Path) -> None:
+    def declare(head: Head) -> Head:
+        return msgspec.structs.replace(
+            head, external=("torch",), upstream=("https://example.org/whl/{compute}/",)
+        )
+
+    channel = Channel.at(str(tmp_path / "channel"))
+    channel.commit({}, ChangeReason("test", "2026-11-15T14:20:00Z"), declare)
+    told = told_by(ask_ext("--cuda", "13.0", "--torch", "any", "--url", URL, "--json").out)
+    assert "--extra-index-url 'https://example.org/whl/cu130/'" in told.commands["pip"]
+    assert "--default-index 'https://example.org/whl/cu130/'" in told.commands["uv"]
+    assert not any("comes from" in note for note in told.document.notes)
+    done = ask_ext("--torch", "2.11.0+cu130")
+    command = "pip install --index-url https://example.org/whl/cu130/ 'torch==2.13.*'"
+    assert command in " ".join(done.err.split())
+
+
+def test_a_torch_that_is_no_version(ask_ext: Command) -> None:
+    done = ask_ext("--torch", "newest")
+    assert done.code == UsageError.exit_code
+    assert "`--torch newest` is not a version" in done.err
+
+
+def test_python_and_torch_are_those_of_the_activated_environment(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that answers as a Python does: no torch is imported."""
+    torch = tmp_path / "torch"
+    torch.mkdir()
+    (torch / "version.py").write_text("__version__ = '2.12.0+cu130'\ncuda = '13.0'\n", "utf-8")
+    answer = {"version": "3.12", "free_threaded": False, "folder": str(torch), "dist_info": ""}
+    python = tmp_path / "env" / "bin" / "python3"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n", encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
+    put(tmp_path / "channel", "simple/ext", *EXTENSIONS)
+    place = ("--platform", "linux-x86_64", "--glibc", "2.28")
+    monkeypatch.setattr("torchyard.host.machine.platform_name", lambda: "linux-x86_64")
+    told = told_by(torchyard("which", tmp_path / "channel", "ext", *place, "--json").out)
+    assert told.document.facts.python == "cp312"
+    assert (told.document.facts.torch, told.document.facts.torch_compute) == ("2.12.0", "cu130")
+    assert told.document.choice
+    assert told.document.choice.version == "1.0+pt212cu130"

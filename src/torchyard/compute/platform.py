@@ -96,6 +96,10 @@ class ComputePlatform(Protocol):
         """Return the version in the name of a compute: `13.0` for cu130."""
         return ""
 
+    def compute_of_version(self, version: str) -> str:
+        """Return the compute of a toolkit's version, which may have more numbers, or ""."""
+        return ""
+
     # -------------------------------------------------------------------------- toolchain
 
     needs_toolkit: bool = True

@@ -23,6 +23,9 @@ PLAIN = "cpu"
 """The compute of packages that use no GPU."""
 
 
+_TORCH_LABEL = re.compile(r"\A(?:pt|torch)\d+(?:\.\d+)*(?=[a-z])")
+
+
 class _Unknown(ComputePlatform):
     """The platform of computes that no other one recognises."""
 
@@ -96,10 +99,14 @@ def library_rules() -> dict[str, LibraryRules]:
 
 
 def compute_in(local: str) -> str:
-    """Return the compute at the beginning of a local version: cu130 in `cu130.git1`."""
-    for plug_ins in (False, True) if local else ():
+    """Return the compute at the beginning of a local version: cu130 in `cu130.git1`.
+
+    Extensions name their torch before it: `pt213cu130`.
+    """
+    label = _TORCH_LABEL.sub("", local, count=1)
+    for plug_ins in (False, True) if label else ():
         for platform in compute_platforms(plug_ins=plug_ins):
-            found = re.match(rf"(?:{platform.label})(?![^.])", local)
+            found = re.match(rf"(?:{platform.label})(?![^.])", label)
             if found:
                 return found[0]
     return ""

@@ -379,7 +379,10 @@ class ChannelSpec(Value, kw_only=True):
     ] = field(default_factory=list)
     upstream: Annotated[
         list[str],
-        Meta(description="Simple indexes that have what packages require from outside."),
+        Meta(
+            description="Simple indexes that have what packages require from outside; `{compute}` "
+            "stands for the compute platform of the package."
+        ),
     ] = field(default_factory=list)
     smoke: Annotated[
         Literal["planned", "required", "off"],

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from torchyard.index.entry import Entry, cell_of
 from torchyard.index.order import age, python_order
 from torchyard.index.sections import fits_of, section_of
+from torchyard.index.views import FileKind, kind_of, kinds_of, torch_label
 from torchyard.model.identifier import parse
 from torchyard.model.values import Value
 
@@ -27,6 +28,8 @@ class PackageOffer(Value, kw_only=True):
     """`linux-x86_64` → `cp311`, `cp312`; no Pythons if it works with any."""
     build: str = ""
     """The build strings of this variant of a conda package: `cu130_mkl_*`."""
+    torch: str = ""
+    """The release of torch that it is compiled against, `2.13`, or all that it takes: `>=2.10`."""
 
 
 def offers(part: str, entries: Iterable[Entry]) -> tuple[PackageOffer, ...]:
@@ -59,16 +62,20 @@ def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
 
 
 def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[list[Entry]]:
-    """Yield the files of the newest version of each variant."""
-    versions: dict[str, list[str]] = {}
-    for variant, version in {(entry.variant, entry.version) for entry in entries}:
-        versions.setdefault(variant, []).append(version)
-    newest = {
-        variant: max(found, key=ranks.__getitem__) for variant, found in sorted(versions.items())
-    }
-    files = [entry for entry in entries if entry.version == newest[entry.variant]]
-    for variant in newest:
-        yield [entry for entry in files if entry.variant == variant]
+    """Yield the files of the newest version of each variant, and each torch."""
+    versions: dict[FileKind, set[str]] = {}
+    for kind, version in {(kind_of(entry), entry.version) for entry in entries}:
+        versions.setdefault(_group(kind), set()).add(version)
+    newest = {group: max(found, key=ranks.__getitem__) for group, found in sorted(versions.items())}
+    groups = {kind: _group(kind) for kind in kinds_of(entries)}
+    files = [entry for entry in entries if entry.version == newest[groups[kind_of(entry)]]]
+    for group in newest:
+        yield [entry for entry in files if groups[kind_of(entry)] == group]
+
+
+def _group(kind: FileKind) -> FileKind:
+    """Return what files are offered together: a variant, and a torch as it is shown."""
+    return kind[0], torch_label(kind[1])
 
 
 def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
@@ -89,6 +96,7 @@ def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
             for platform, found in sorted(pythons.items())
         },
         build=section_of(part).build_glob(newest),
+        torch=torch_label(newest.torch),
     )
 
 

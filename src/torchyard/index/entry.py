@@ -49,6 +49,8 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The record of a conda package in `repodata.json`."""
     overrides: tuple[tuple[str, str], ...] = ()
     """The gates that would have refused it, each with the reason why it was published."""
+    torch: str = ""
+    """The versions of torch that it requires, such as `==2.13.*`; empty if any will do, or none."""
 
 
 order_of: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
@@ -107,13 +109,6 @@ def changed(old: State, new: State) -> list[Entry]:
 def _alike(some: Iterable[Entry], others: Iterable[Entry]) -> int:
     """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(bool, map(is_, some, others)))
-
-
-def in_view(state: State, view: str) -> list[Entry]:
-    """Return the entries that a view shows: in `WHOLE`, the first of those with the same name."""
-    if view == WHOLE:
-        return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
-    return [entry for entry in state.entries if entry.variant in (view, SHARED)]
 
 
 def cell_of(entry: Entry) -> Cell | None:

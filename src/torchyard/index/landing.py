@@ -18,6 +18,7 @@ from torchyard.index.page import Media, Page
 from torchyard.index.section import Elsewhere, LandingRow
 from torchyard.index.sections import SECTIONS
 from torchyard.model.quantity import show_count
+from torchyard.model.version import version_numbers
 
 LANDING = "index.html"
 _OPEN = 2
@@ -31,7 +32,8 @@ def landing_page(
     elsewhere: Elsewhere = None,
 ) -> Page:
     """Return the page of a channel with its parts' offers; `serial` distinguishes equal pages."""
-    rows = sorted({row for part, found in parts.items() for row in _rows(part, found)})
+    found = {row for part, offered in parts.items() for row in _rows(part, offered)}
+    rows = sorted(found, key=_row_order)
     by_project: dict[str, list[LandingRow]] = {}
     for row in rows:
         by_project.setdefault(row.project, []).append(row)
@@ -56,7 +58,15 @@ def _rows(part: str, found: Sequence[PackageOffer]) -> Iterator[LandingRow]:
     section = part.partition("/")[0]
     place = [*SECTIONS].index(section)
     for offer in found:
-        yield LandingRow(offer.project, place, section, offer.name, offer.variant, offer.build)
+        yield LandingRow(
+            offer.project, place, section, offer.name, offer.variant, offer.build, offer.torch
+        )
+
+
+def _row_order(row: LandingRow) -> tuple[LandingRow, tuple[int, ...], LandingRow]:
+    """Order rows by project and section; of these, the newest torch comes first."""
+    newest = tuple(-number for number in version_numbers(row.torch))
+    return row._replace(variant="", build="", torch=""), newest, row
 
 
 def _forms(rows: Sequence[LandingRow]) -> int:
@@ -103,15 +113,20 @@ def _project(project: str, rows: Sequence[LandingRow], *, shown: bool) -> str:
 
 
 def _row(row: LandingRow) -> str:
-    variant = escape(row.variant or "any")
+    title = escape(row.title)
     link = (
-        f'<a href="{escape(href)}">{variant}</a>'
+        f'<a href="{escape(href)}">{title}</a>'
         if (href := SECTIONS[row.section].page_of(row))
-        else variant
+        else title
     )
     facts = "".join(
         f' data-{key}="{escape(value)}"'
-        for key, value in (("shelf", row.section), ("name", row.name), ("variant", row.variant))
+        for key, value in (
+            ("shelf", row.section),
+            ("name", row.name),
+            ("variant", row.variant),
+            *([("torch", row.torch)] if row.torch else []),
+        )
     )
     return f'<tr{facts}><th scope="row">{link}</th><td></td><td></td></tr>\n'
 

@@ -17,7 +17,11 @@ ANY_PLATFORM = "any"
 
 Elsewhere = tuple[str, ...] | None
 """The indexes that have what packages require from outside the channel; empty if it is the
-installer's own default, None if packages require nothing from outside."""
+installer's own default, None if packages require nothing from outside.
+
+`{compute}` in an address stands for the compute of the package: torch has an index for each."""
+
+COMPUTE = "{compute}"
 
 
 class Fit(NamedTuple):
@@ -62,6 +66,14 @@ class LandingRow(NamedTuple):
     name: str
     variant: str
     build: str = ""
+    torch: str = ""
+    """The release of torch that it is compiled against, or the versions that it requires."""
+
+    @property
+    def title(self) -> str:
+        """The name of the row."""
+        torch = f"torch {self.torch}" if self.torch else ""
+        return ", ".join(filter(None, (torch, self.variant))) or "any"
 
 
 class ChannelSection(Protocol):
@@ -154,6 +166,16 @@ class ChannelSection(Protocol):
         self, project: str, rows: Sequence[LandingRow], here: str, elsewhere: Elsewhere, /
     ) -> Iterator[tuple[str, str]]:
         """Yield titles and commands, as HTML, for the landing page; `here` is its address."""
+
+
+def indexes_for(variant: str, elsewhere: Elsewhere) -> Elsewhere:
+    """Return the indexes for a package of a variant; those for each compute need one."""
+    compute = variant.partition("-")[0]
+    if elsewhere is None:
+        return None
+    return tuple(
+        url.replace(COMPUTE, compute) for url in elsewhere if compute or COMPUTE not in url
+    )
 
 
 def shell_quoted(word: str) -> str:

@@ -18,6 +18,7 @@ from torchyard.index.sections import section_for
 from torchyard.model.identifier import Cell, parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
+from torchyard.model.tables import TORCH_PREFIX
 from torchyard.package.contents import Contents
 from torchyard.package.delivered import PROVENANCE, is_package_name
 from torchyard.package.formats import format_named
@@ -229,12 +230,16 @@ def _has_source(order: JobSpec) -> bool:
 
 
 def _variant(expected: Expected, order: JobSpec | None, cell: str, grouping: Grouping) -> str:
-    """The variant that a package is for; one that says nothing of a compute fits all."""
+    """The variant that a package is for; one that says nothing of a compute fits all.
+
+    The torch of an extension is no part of it: it has indexes of its own, by its requirements.
+    """
     if cell:
         _, compute, blas, *_ = Cell.from_path(parse(cell).path)
     else:
         compute, blas = expected.compute, _facts(order).get("variant", "")
-    return f"{compute}-{blas}" if compute and blas and grouping == "compute-blas" else compute
+    is_blas = blas and not blas.startswith(TORCH_PREFIX)
+    return f"{compute}-{blas}" if compute and is_blas and grouping == "compute-blas" else compute
 
 
 def _facts(order: JobSpec | None) -> dict[str, str]:

@@ -19,6 +19,9 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 FACT = "TORCHYARD_SMOKE_"
 """Prefix of the environment variables that describe the package to tests."""
 
+NOTE = "note: "
+"""Begins a line of a test that passed which is reported, with the rest of its output."""
+
 _SHOWN = 60
 """How many of the last lines of a test's output are reported."""
 
@@ -118,7 +121,7 @@ def attempt(
     if why:
         return not_run(test, around, why)
     folder.mkdir(parents=True)
-    seconds = 0.0
+    seconds, lines = 0.0, [""]
     env = around.env | facts(package, around)
     for argv in _commands(test, around, folder):
         trial = run_with_timeout(
@@ -130,12 +133,13 @@ def attempt(
             is_python=test.language == "python",
         )
         seconds += trial.seconds
+        lines = [*trial.lines]
         if trial.late or trial.code:
             outcome, why = _verdict(trial, test)
-            lines = "\n".join(trial.lines[-_SHOWN:])
-            return result(outcome, short(why), seconds, short(lines))
+            return result(outcome, short(why), seconds, short("\n".join(lines[-_SHOWN:])))
     shutil.rmtree(folder, ignore_errors=True)
-    return result(Outcome.PASSED, seconds=seconds)
+    note = next((line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)), "")
+    return result(Outcome.PASSED, short(note), seconds, short("\n".join(lines)) if note else "")
 
 
 def _wrapped(around: Surroundings, folder: Path) -> list[str]:

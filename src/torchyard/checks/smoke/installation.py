@@ -56,6 +56,12 @@ class Installation(Value, kw_only=True):
         configured = (Path(root, "share/cmake/Torch/TorchConfig.cmake") for root in self.roots)
         return "torch" in self.modules or any(path.is_file() for path in configured)
 
+    @property
+    def is_extension(self) -> bool:
+        """Whether the package has modules, and a torch that was installed with it."""
+        installed = (Path(site, "torch") for site in self.sites)
+        return bool(self.modules) and not self.is_torch and any(map(Path.is_dir, installed))
+
 
 def site_of(prefix: Path) -> Path:
     """Return the site-packages folder of an environment."""

@@ -147,6 +147,8 @@ class _Trier:
     def _attempts(self, around: Surroundings) -> Iterator[SmokeAttempt]:
         suites = built_in("any") if around.installation.modules else ()
         suites += built_in("torch") if around.installation.is_torch else ()
+        if around.installation.is_extension and not self._request.tests:
+            suites += built_in("with_torch")
         tests = [self._timed(one) for one in (*suites, *self._request.tests)]
         tests = [one for one in tests if self._request.level.includes(one.level)]
         numpies = [around]

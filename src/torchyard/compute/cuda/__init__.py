@@ -81,6 +81,9 @@ class Cuda(ComputePlatform):
         found = _LABEL.fullmatch(compute)
         return f"{found[1]}.{found[2]}" if found else ""
 
+    def compute_of_version(self, version: str) -> str:
+        return f"cu{''.join(version.split('.')[:2])}" if version else ""
+
     def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit":
         from torchyard.compute.cuda.toolkit import find_cuda  # noqa: PLC0415 - slow
 
@@ -119,7 +122,7 @@ class Cuda(ComputePlatform):
 
     def compute_required(self, pinned: Mapping[str, str]) -> str:
         version = next((pinned[name] for name in _TOOLKIT if name in pinned), "")
-        return f"cu{version.replace('.', '')}" if version else ""
+        return self.compute_of_version(version)
 
     def conda_build(self, compute: str) -> str:
         return f"cuda{self.version(compute).replace('.', '')}"

@@ -56,6 +56,9 @@ class Rocm(ComputePlatform):
     def version(self, compute: str) -> str:
         return compute.removeprefix("rocm")
 
+    def compute_of_version(self, version: str) -> str:
+        return f"rocm{'.'.join(version.split('.')[:2])}" if version else ""
+
     def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit":
         from torchyard.compute.rocm.toolkit import find_rocm  # noqa: PLC0415 - slow
 

@@ -7,11 +7,12 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 
 from torchyard.errors import PublishError
-from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
+from torchyard.index.entry import WHOLE, Entry, State, package_key
 from torchyard.index.libtorch.listing import listing_pages, root_page
 from torchyard.index.libtorch.platform import zip_platform
 from torchyard.index.page import Page
 from torchyard.index.section import Elsewhere, Fit, InstallSource, LandingRow, Staged, shell_quoted
+from torchyard.index.views import in_view
 from torchyard.package.contents import Contents
 from torchyard.package.libtorch.format import LibtorchFormat
 

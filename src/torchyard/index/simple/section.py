@@ -1,6 +1,7 @@
 """Wheels in a channel: a simple index of all files, and one for each variant."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.errors import PublishError
-from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
+from torchyard.index.entry import WHOLE, Entry, State, package_key
 from torchyard.index.filename import SDISTS
 from torchyard.index.page import Page
 from torchyard.index.section import (
@@ -21,17 +22,21 @@ from torchyard.index.section import (
     InstallSource,
     LandingRow,
     Staged,
+    indexes_for,
     shell_quoted,
 )
 from torchyard.index.simple.fits import wheel_fits
 from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
+from torchyard.index.views import home_of, in_view, kind_of, view_for
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
 from torchyard.package.wheel.extras import is_for_extra
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.package.wheel.metadata import about_text, fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
+
+_TORCH = "torch"
 
 
 def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
@@ -42,6 +47,16 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
         except InvalidRequirement as error:
             msg = f"`{file}` requires `{line}`, which is malformed: {error}"
             raise PublishError(msg, hint="correct the requirement in the project") from error
+
+
+def required_torch(metadata: bytes) -> str:
+    """Return the versions of torch that a wheel requires, as `==2.13.*`; "" for any or none."""
+    for line in values(fields_of(metadata), "Requires-Dist"):
+        with suppress(InvalidRequirement):
+            found = Requirement(line)
+            if canonicalize_name(found.name) == _TORCH and not is_for_extra(found):
+                return str(found.specifier)
+    return ""
 
 
 class SimpleSection:
@@ -122,6 +137,7 @@ class SimpleSection:
             entry,
             requires_python=python[0] if python else "",
             metadata=sha256(metadata).hexdigest(),
+            torch=required_torch(metadata),
         )
         name = WheelFormat().distribution(file)
         return Staged(name, entry, name, self.requires(entry, metadata), metadata)
@@ -134,32 +150,45 @@ class SimpleSection:
         )
 
     def source(self, part: str, entry: Entry, address: str) -> InstallSource:
-        return InstallSource(part, f"{address}/{entry.variant or WHOLE}/")
+        return InstallSource(part, _index_of(entry, address))
 
     def commands(
         self, project: str, entry: Entry, address: str, elsewhere: Elsewhere
     ) -> dict[str, str]:
         """Return commands that name the version with its local part, which other indexes lack."""
-        index = f"{address}/{entry.variant or WHOLE}/"
+        index = _index_of(entry, address)
         wanted = shell_quoted(f"{project}=={entry.version}")
-        places = tuple(map(shell_quoted, elsewhere)) if elsewhere else elsewhere
+        others = indexes_for(entry.variant, elsewhere)
+        places = tuple(map(shell_quoted, others)) if others else others
         return {
             "pip": f"pip install {_pip_indexes(index, places)} {wanted}",
             "uv": f"uv pip install {_uv_indexes(index, places)} {wanted}",
         }
 
     def page_of(self, row: LandingRow) -> str:
-        return quote(f"{row.variant or WHOLE}/{row.name}/index.html")
+        return quote(f"{_view_of(row)}/{row.name}/index.html")
 
     def examples(
         self, project: str, rows: Sequence[LandingRow], here: str, elsewhere: Elsewhere
     ) -> Iterator[tuple[str, str]]:
-        """Yield the pip command for each variant."""
-        places = tuple(map(escape, elsewhere)) if elsewhere else elsewhere
-        for variant in sorted({row.variant for row in rows if row.section == self.NAME}):
-            index = f"{here}/{escape(quote(variant or WHOLE))}/"
+        """Yield the pip command for each index."""
+        own = [row for row in rows if row.section == self.NAME]
+        for view, row in {_view_of(row): row for row in own}.items():
+            others = indexes_for(row.variant, elsewhere)
+            places = tuple(map(escape, others)) if others else others
+            index = f"{here}/{escape(quote(view))}/"
             command = f"pip install {escape(project)} {_pip_indexes(index, places)}"
-            yield f"pip, {variant or 'any'}", command
+            yield f"pip, {row.title}", command
+
+
+def _view_of(row: LandingRow) -> str:
+    """Return the name of the smallest index that has the files of a row."""
+    return str(view_for(row.variant, row.torch)) or WHOLE
+
+
+def _index_of(entry: Entry, address: str) -> str:
+    """Return the smallest index of a channel that has a file."""
+    return f"{address}/{quote(str(home_of(kind_of(entry))) or WHOLE)}/"
 
 
 def _pip_indexes(index: str, elsewhere: Elsewhere) -> str:

@@ -119,6 +119,20 @@ def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page
     yield Page(f"{view}/index.json", _encode(listing), Media.SIMPLE_JSON)
 
 
+def links_page(view: str, entries: Iterable[Entry], serial: int) -> Page:
+    """Return a page with the files of several projects, for `--find-links`."""
+    links = [_row(entry, up="").html for entry in entries]
+    path = links_path(view)
+    title = f"Links for {path.removesuffix('.html')}"
+    return Page(path, _document(title, "", links, serial), Media.HTML)
+
+
+def links_path(view: str) -> str:
+    """Return the path of such a page, with a version as of torch: `torch-2.13.0+cu130.html`."""
+    torch, plus, variant = view.partition("+")
+    return f"{torch}.0{plus}{variant}.html"
+
+
 def serial_of(page: bytes | None) -> int:
     """Return the serial of a page; 0 if it has none, or there is no page."""
     found = _SERIAL.search(page or b"")
@@ -140,13 +154,13 @@ def _exceptions(entry: Entry) -> str:
     return "".join(f" (without {gate}: {reason})" for gate, reason in entry.overrides)
 
 
-def _row(entry: Entry) -> _Row:
+def _row(entry: Entry, up: str = _UP) -> _Row:
     file, digest, metadata, yanked = entry.file, entry.sha256, entry.metadata, entry.yanked
     if file.encode().translate(None, _PLAIN):
         text, name = escape(file), quote(file, safe="")
     else:
         text, name = file, file.replace("+", "%2B")
-    url = _UP + package_key(digest, name)
+    url = up + package_key(digest, name)
     more = ""
     if entry.requires_python:
         more = f' data-requires-python="{_escape(entry.requires_python)}"'

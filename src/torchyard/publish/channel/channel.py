@@ -185,7 +185,7 @@ class Channel(ChannelReader):
 
     def _pages(self, head: Head, part: str) -> Iterator[Page]:
         if not part:
-            return all_roots(head)
+            return all_roots(head, partial(self.state, head))
         name = parse_part(part)
         state = self.state(head, part)
         return pages(name, state, views_of(name, state, head.variants))

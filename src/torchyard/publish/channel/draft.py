@@ -1,7 +1,7 @@
 """What a change of a channel comes to: new states, new pages and a new head, all in memory."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from itertools import takewhile
 from typing import NamedTuple
@@ -15,9 +15,17 @@ from torchyard.index.entry import SHARED, Entry, State, changed
 from torchyard.index.page import Page
 from torchyard.index.sections import is_in_variants, section_of
 from torchyard.index.simple.write import serial_of
+from torchyard.index.views import View, home_of, kinds_of, views_made_by
 from torchyard.model.canonical import canonical_json
 from torchyard.publish.channel.head import HISTORY, Change, ChannelPart, Head
-from torchyard.publish.channel.layout import changed_views, companions, pages, parse_part, settle
+from torchyard.publish.channel.layout import (
+    changed_views,
+    companions,
+    pages,
+    parse_part,
+    settle,
+    shown_in,
+)
 from torchyard.publish.channel.root_pages import changed_roots
 from torchyard.store.tags import content_tag
 
@@ -80,11 +88,11 @@ def draft_change(
     amended = amend(head)
     variants = _variants(amended, news)
     fresh = set(variants).difference(head.variants)
-    if fresh:  # files that fit every variant appear in the new ones, before those that need them
+    if fresh:  # files that fit several indexes appear in the new ones, before those that need them
         shared = {
             name: read(name)
             for name, part in head.parts.items()
-            if part.shared and name not in edits
+            if name not in edits and _may_be_in(part, fresh)
         }
         olds |= shared
         news = shared | news
@@ -106,14 +114,18 @@ def draft_change(
         parts=changes,
         run=secrets.token_hex(8),
     )
-    parts = {name: _part(name, new, head.parts.get(name)) for name, new in made.items()}
+    parts = {name: _part(name, new, head.parts.get(name), variants) for name, new in made.items()}
     new_head = msgspec.structs.replace(
         amended,
         generation=change.generation,
         parts={**head.parts, **parts},
         log=(*amended.log, change)[-HISTORY:],
     )
-    new_head, roots = changed_roots(head, new_head)
+
+    def read_new(name: str) -> State:
+        return made[name].state if name in made else read(name)
+
+    new_head, roots = changed_roots(head, new_head, made, read_new)
     writes = [write for new in made.values() for write in new.writes]
     return Draft(
         head=new_head,
@@ -182,23 +194,32 @@ def _is_listed(head: Head, name: str, folders: set[str]) -> bool:
     return not lists.isdisjoint(folders)
 
 
+def _may_be_in(part: ChannelPart, views: Iterable[str]) -> bool:
+    """Whether a part may have files for new views: those of all, or of a view's variant."""
+    return part.shared or any(View.parse(view).variant in part.variants for view in views)
+
+
 def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
     """The variants that a channel will have."""
-    simple = {
-        entry.variant
-        for name, state in news.items()
-        if is_in_variants(name)
-        for entry in state.entries
-    }
-    return tuple(sorted(simple.union(head.variants) - {SHARED}))
+    entries = (
+        entry for name, state in news.items() if is_in_variants(name) for entry in state.entries
+    )
+    return tuple(sorted(views_made_by(kinds_of(entries)).union(head.variants)))
 
 
-def _part(name: str, new: _New, old: ChannelPart | None) -> ChannelPart:
-    variants = {entry.variant for entry in new.state.entries}
+def _part(name: str, new: _New, old: ChannelPart | None, variants: Collection[str]) -> ChannelPart:
+    kinds = kinds_of(new.state.entries)
+    own = {kind for kind in kinds if kind[0] != SHARED}
+    views = {variant for variant, _ in own}
+    homes: set[View] = set()
+    if is_in_variants(name):
+        views |= shown_in(own, variants)
+        homes = set(map(home_of, own))
     return ChannelPart(
         state=new.digest,
-        variants=tuple(sorted(variants - {SHARED})),
-        shared=SHARED in variants,
+        variants=tuple(sorted(views)),
+        shared=own != kinds,
+        torch_views=tuple(sorted(str(home) for home in homes if home.torch)),
         offers=_offers(name, new, old),
     )
 

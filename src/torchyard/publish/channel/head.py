@@ -5,6 +5,7 @@ heads/0.json, heads/1.json copies of the last two heads, if the channel is a dir
 states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
+torch-2.13+cu130/, …       the same for those who have this torch; see `index.views`
 conda/linux-64/            a conda channel
 libtorch/torch/cu130/      listings of libtorch zips
 """
@@ -32,6 +33,8 @@ class ChannelPart(Value, kw_only=True):
     variants: tuple[str, ...] = ()
     shared: bool = False
     """Whether it has files that are in every variant."""
+    torch_views: tuple[str, ...] = ()
+    """The views of a torch that exist because it has files which are compiled against that."""
     offers: tuple[PackageOffer, ...] = ()
 
 
@@ -69,6 +72,8 @@ class Head(Value, kw_only=True):
     """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
     serials: dict[str, int] = {}
     """For each view the generation that changed its list of projects last."""
+    link_pages: dict[str, int] = {}
+    """For each view of a torch the generation that changed its page for `--find-links` last."""
     landing: int = 0
     """The generation that changed the landing page last."""
     tags: dict[str, str] = {}
@@ -83,8 +88,18 @@ class Head(Value, kw_only=True):
 
     @property
     def elsewhere(self) -> Elsewhere:
-        """The indexes that have what was declared to come from elsewhere, if anything was."""
-        return self.upstream if self.external else None
+        """The indexes that have what packages require from elsewhere, if they require anything.
+
+        It was declared; or files are mirrored that need a torch, which the channel does not have.
+        """
+        offers = (offer for part in self.parts.values() for offer in part.offers)
+        needs_torch = not self.has_torch and any(offer.torch for offer in offers)
+        return self.upstream if self.external or needs_torch else None
+
+    @property
+    def has_torch(self) -> bool:
+        """Whether it has wheels of torch itself."""
+        return any(name.partition("/")[2] == "torch" for name in self.parts if is_in_variants(name))
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from torchyard.index.landing import LANDING
 from torchyard.index.page import Page
 from torchyard.index.section import ChannelSection
 from torchyard.index.sections import SECTIONS, section_of
+from torchyard.index.views import FileKind, View, kinds_of
 from torchyard.publish.channel.head import HEAD
 
 TAKEN = frozenset({*SECTIONS, "packages", "states", "heads", "pins", HEAD, LANDING})
@@ -59,10 +60,16 @@ def views_of(part: PartName, state: State, variants: Collection[str]) -> list[st
     """All views that a part has pages in; `variants` are those of the whole channel."""
     if not part.rules.HAS_VARIANTS:
         return [WHOLE]
-    own = {entry.variant for entry in state.entries} | state.serials.keys()
-    if SHARED in own:
-        own.update(variants)
+    kinds = kinds_of(state.entries)
+    own = {variant for variant, _ in kinds} | state.serials.keys()
+    if part.rules.INDEX_PER_VARIANT or SHARED in own:
+        own |= shown_in(kinds, variants)
     return [*sorted(own - {SHARED, WHOLE}), WHOLE]
+
+
+def shown_in(kinds: Collection[FileKind], views: Iterable[str]) -> set[str]:
+    """Those of some views that have files of some kinds."""
+    return {view for view in views if any(map(View.parse(view).shows, kinds))}
 
 
 def changed_views(
@@ -72,11 +79,10 @@ def changed_views(
     views = views_of(part, new, variants)
     if (old.status, old.status_reason) != (new.status, new.status_reason):
         return views
-    own = {entry.variant for entry in touched}
-    if SHARED in own:
-        return views
-    fresh = [view for view in views if view not in new.serials]  # shared files appear there, too
-    wanted = own.union(fresh, [WHOLE] if own else [])
+    kinds = kinds_of(touched)
+    wanted = shown_in(kinds, views).union([WHOLE] if kinds else [])
+    fresh = (view for view in views if view not in new.serials)  # shared files appear there, too
+    wanted.update(fresh)
     return [view for view in views if view in wanted]
 
 

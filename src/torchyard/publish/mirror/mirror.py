@@ -20,7 +20,7 @@ from torchyard.host.http import redact_url
 from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.simple.read import FileLink
-from torchyard.index.simple.section import SimpleSection
+from torchyard.index.simple.section import SimpleSection, required_torch
 from torchyard.package.delivered import PROVENANCE
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import fields_of, values
@@ -167,6 +167,7 @@ class Mirror:
             metadata=sha256(metadata).hexdigest() if metadata else "",
             yanked=link.yanked,
             provenance=provenance,
+            torch=required_torch(metadata),
         )
 
     def take(self, files: Sequence[Mirrored], order: ChangeReason) -> Taken:

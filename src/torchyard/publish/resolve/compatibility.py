@@ -17,6 +17,7 @@ from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.section import ANY_PLATFORM, ChannelSection
 from torchyard.index.sections import fits_of
 from torchyard.index.simple.section import SimpleSection
+from torchyard.index.views import admits_torch, torch_label
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
@@ -38,6 +39,10 @@ class MachineFacts(Value, kw_only=True):
     glibc: str = ""
     gpu: dict[str, str] = {}
     """What is known of its GPUs, by the names that compute platforms have for these facts."""
+    torch: str = ""
+    """The version of its torch without a local part, or a release such as `2.13`."""
+    torch_compute: str = ""
+    """What its torch was compiled for."""
 
     @property
     def has_gpu(self) -> bool:
@@ -55,6 +60,7 @@ class Reason(StrEnum):
     PLATFORM = "platform"
     GLIBC = "glibc"
     COMPUTE = "compute"
+    TORCH = "torch"
     PRERELEASE = "prerelease"
     OLDER = "older"
     LESSER = "lesser"
@@ -74,6 +80,8 @@ class Grade(NamedTuple):
     support: int = 0
     """2 for a GPU that is here, 1 if only the family of its driver fits, 0 for processors."""
     compute: tuple[int, ...] = ()
+    torch: tuple[int, ...] = ()
+    """The release of torch that it is compiled against, or the oldest that it takes."""
     blas: int = 0
     tag: int = 0
     build: BuildTag = ()
@@ -100,12 +108,17 @@ class Fitter:
         if isinstance(found, Misfit):
             return found
         compute, blas = flavour_of(entry)
-        graded = self._compute(compute)
+        graded = self._torch(entry, compute) or self._compute(compute)
         if isinstance(graded, Misfit):
             return graded
         known = self.tables.platforms[self.facts.platform].blas
         rank = -known.index(blas) if blas in known else -len(known)
-        return graded._replace(blas=rank, tag=found, build=_build(section, entry.file))
+        return graded._replace(
+            torch=version_numbers(torch_label(entry.torch)),
+            blas=rank,
+            tag=found,
+            build=_build(section, entry.file),
+        )
 
     def _label(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | int:
         """Return why a file's tags do not fit, or how well they do, whatever its compute.
@@ -188,6 +201,21 @@ class Fitter:
         if {self.facts.platform, ANY_PLATFORM} & set(platforms):
             return None
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
+
+    def _torch(self, entry: Entry, compute: str) -> Misfit | Grade | None:
+        """Compare an extension with the machine's torch; None if that decides nothing.
+
+        An extension has to be for the compute of its torch, whatever GPUs are in the machine.
+        """
+        if not (self.facts.torch and entry.torch):
+            return None
+        if not admits_torch(entry.torch, self.facts.torch):
+            return Misfit(Reason.TORCH, f"is for torch {torch_label(entry.torch)}")
+        if not (self.facts.torch_compute and compute):
+            return None
+        if compute != self.facts.torch_compute:
+            return Misfit(Reason.TORCH, f"is for a torch with {compute}")
+        return Grade()
 
     def _compute(self, compute: str) -> Misfit | Grade:
         found = platform_for(compute).support(compute, self.facts.gpu, self.facts.platform)

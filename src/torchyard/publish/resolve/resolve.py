@@ -9,10 +9,18 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError
 from torchyard.index.entry import Entry
-from torchyard.index.section import ChannelSection, Elsewhere
+from torchyard.index.section import (
+    COMPUTE,
+    ChannelSection,
+    Elsewhere,
+    indexes_for,
+    shell_quoted,
+)
 from torchyard.index.sections import section_called
+from torchyard.index.views import torch_label
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
+from torchyard.model.version import version_numbers
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
@@ -32,6 +40,17 @@ class Other(NamedTuple):
     misfit: Misfit
 
 
+class OfferedTorch(NamedTuple):
+    """A torch that files of a channel are compiled against, and the computes that they are for."""
+
+    torch: str
+    """As `torch_label` names it."""
+    computes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.torch} ({', '.join(self.computes)})" if any(self.computes) else self.torch
+
+
 class Resolution(NamedTuple):
     """The chosen package, if one fits, and all others of the project."""
 
@@ -42,6 +61,13 @@ class Resolution(NamedTuple):
     others: tuple[Other, ...]
     notes: tuple[str, ...] = ()
     elsewhere: Elsewhere = None
+    torches: tuple[OfferedTorch, ...] = ()
+    """The torches for which there are files that would fit but for the torch, the newest first."""
+
+    @property
+    def has_wrong_torch(self) -> bool:
+        """Whether nothing fits because of the machine's torch."""
+        return self.choice is None and bool(self.torches)
 
 
 class _Candidate(NamedTuple):
@@ -91,8 +117,13 @@ def find_package(
         notes += [f"was published without {gate}: {why}" for gate, why in best.entry.overrides]
     if best and section.INDEX_PER_VARIANT:
         notes += _whole_index(candidates, best, wanted)
+    if best and best.entry.torch and not head.has_torch:
+        notes += _torch_from_elsewhere(best.entry, facts, head.elsewhere)
     choice = best.entry if best else None
-    return Resolution(wanted.name, kind, facts, choice, others, tuple(notes), head.elsewhere)
+    torches = _offered_torches(candidates)
+    return Resolution(
+        wanted.name, kind, facts, choice, others, tuple(notes), head.elsewhere, torches
+    )
 
 
 def install_commands(answer: Resolution, address: str) -> dict[str, str]:
@@ -104,6 +135,38 @@ def install_commands(answer: Resolution, address: str) -> dict[str, str]:
     if entry is None:
         return {}
     return section_called(answer.kind).commands(answer.project, entry, address, answer.elsewhere)
+
+
+def torch_command(answer: Resolution) -> str:
+    """Return the command that installs a torch for which the channel has files."""
+    own = answer.facts.torch_compute
+    chosen = next((one for one in answer.torches if own in one.computes), answer.torches[0])
+    compute = own if own in chosen.computes else chosen.computes[0]
+    wanted = f"=={chosen.torch}.*" if chosen.torch[:1].isdecimal() else chosen.torch
+    indexes = indexes_for(compute, answer.elsewhere) or ()
+    words = [f"--{'extra-' * bool(number)}index-url {url}" for number, url in enumerate(indexes)]
+    return " ".join(["pip install", *words, shell_quoted(f"torch{wanted}")])
+
+
+def _offered_torches(candidates: Sequence[_Candidate]) -> tuple[OfferedTorch, ...]:
+    computes: dict[str, set[str]] = {}
+    for one in candidates:
+        if isinstance(one.found, Misfit) and one.found.reason is Reason.TORCH:
+            label = torch_label(one.entry.torch)
+            computes.setdefault(label, set()).add(flavour_of(one.entry)[0])
+    newest = sorted(computes, key=version_numbers, reverse=True)
+    return tuple(OfferedTorch(label, tuple(sorted(computes[label]))) for label in newest)
+
+
+def _torch_from_elsewhere(entry: Entry, facts: MachineFacts, elsewhere: Elsewhere) -> Iterator[str]:
+    """Yield a note if a torch will be installed that may be for another compute."""
+    compute = flavour_of(entry)[0]
+    is_right = any(COMPUTE in url for url in elsewhere or ())
+    if compute and not facts.torch and not is_right:
+        yield (
+            f"torch{entry.torch} comes from {', '.join(elsewhere or ()) or 'the default index'}; "
+            f"if it is not for {compute} there, install a torch for {compute} first"
+        )
 
 
 def _entries(

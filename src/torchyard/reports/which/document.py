@@ -18,6 +18,8 @@ class FactsDocument(JsonDocument, kw_only=True):
     python: str
     platform: str
     glibc: str | None
+    torch: str | None = None
+    torch_compute: str | None = None
 
 
 _GPU_FACTS = [fact for platform in compute_platforms() for fact in platform.facts]
@@ -118,7 +120,12 @@ def _facts(facts: MachineFacts) -> FactsDocument:
         value = facts.gpu.get(fact.option, "")
         gpu[fact.option] = bool(value) if fact.is_flag else value or None
     document = _WithGpus(
-        python=facts.python, platform=facts.platform, glibc=facts.glibc or None, **gpu
+        python=facts.python,
+        platform=facts.platform,
+        glibc=facts.glibc or None,
+        torch=facts.torch or None,
+        torch_compute=facts.torch_compute or None,
+        **gpu,
     )
     return cast("FactsDocument", document)
 

@@ -36,6 +36,10 @@ def _machine(document: WhichDocument) -> Iterator[str]:
     if facts.glibc:
         yield f"glibc {facts.glibc}"
     yield from gpu_facts(document) or ["no GPU"]
+    if facts.torch:
+        yield f"torch {facts.torch}" + (
+            f" for {facts.torch_compute}" if facts.torch_compute else ""
+        )
 
 
 def _others(others: list[OtherDocument]) -> Table:

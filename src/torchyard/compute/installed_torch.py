@@ -1,0 +1,154 @@
+"""The torch of a Python environment, read from its files: torch itself is never imported."""
+
+import ast
+import os
+import sys
+from collections.abc import Mapping
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from torchyard.compute.registry import PLAIN, compute_in, compute_platforms
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+from torchyard.model.values import Value
+
+_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_PROGRAMS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
+_ASK = """
+import json, sys, sysconfig
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+sys.path[:] = [path for path in sys.path if path]
+spec = find_spec("torch")
+try:
+    listed = str(distribution("torch")._path)
+except (PackageNotFoundError, AttributeError):
+    listed = ""
+print(json.dumps({
+    "version": "%d.%d" % sys.version_info[:2],
+    "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "folder": next(iter(spec.submodule_search_locations or [""])) if spec else "",
+    "dist_info": listed,
+}))
+"""
+
+
+class InstalledTorch(Value, kw_only=True):
+    """A torch in an environment."""
+
+    version: str
+    """Without its local part: `2.13.0`."""
+    label: str
+    """As torch says it: `2.13.0+cu130`. That of PyPI's metadata may have no local part."""
+    compute: str
+    """`cu130`, `cpu`; of what it was compiled for, whatever its label says."""
+    folder: str
+    """The folder of the package `torch`."""
+
+    @property
+    def release(self) -> str:
+        """Its minor release: `2.13`."""
+        return ".".join(map(str, Version(self.version).release[:2]))
+
+
+class PythonEnvironment(Value, kw_only=True):
+    """A Python, and its torch if it has one."""
+
+    executable: str
+    python: str
+    """As in a wheel's tags: `cp312`, `cp313t`."""
+    torch: InstalledTorch | None
+
+
+class _Answer(Value, kw_only=True):
+    version: str
+    free_threaded: bool
+    folder: str
+    dist_info: str
+
+
+def active_python(variables: Mapping[str, str] = os.environ) -> Path:
+    """Return the Python of the activated environment; without one, that which runs torchyard."""
+    for name in _VARIABLES:
+        prefix = Path(variables.get(name) or "")
+        programs = [prefix / program for program in _PROGRAMS] if variables.get(name) else []
+        for program in programs:
+            if program.is_file():
+                return program
+    return Path(sys.executable)
+
+
+def read_environment(python: Path) -> PythonEnvironment:
+    """Run a Python to find its torch, without importing that, and read what it is.
+
+    Raises HostError if the Python does not run, or if it has a torch that can't be read.
+    """
+    try:
+        said = msgspec.json.decode(capture([str(python), "-c", _ASK], cwd=Path("/")), type=_Answer)
+    except msgspec.MsgspecError as error:
+        msg = f"`{python}` does not describe itself: {error}"
+        raise HostError(msg, hint="is it a CPython of version 3.9 or newer?") from error
+    return PythonEnvironment(
+        executable=str(python),
+        python=f"cp{said.version.replace('.', '')}{'t' * said.free_threaded}",
+        torch=read_torch_folder(said.folder, said.dist_info) if said.folder else None,
+    )
+
+
+def read_torch_folder(folder: str, dist_info: str = "") -> InstalledTorch | None:
+    """Return what a package `torch` is: by its `version.py`, else by its metadata.
+
+    A folder `torch` with neither is not PyTorch.
+    """
+    names = _assignments(Path(folder, "version.py"))
+    label = names.get("__version__", "") or (_metadata_version(dist_info) if dist_info else "")
+    if not label:
+        return None
+    try:
+        version = Version(label)
+    except InvalidVersion as error:
+        msg = f"the torch in `{folder}` says that its version is `{label}`"
+        raise HostError(msg, hint="install torch anew") from error
+    return InstalledTorch(
+        version=version.public,
+        label=label,
+        compute=_compiled_for(names) or compute_in(version.local or "") or PLAIN,
+        folder=folder,
+    )
+
+
+def _compiled_for(names: Mapping[str, str]) -> str:
+    """Return the compute whose toolkit's version `version.py` has, or ""."""
+    for platform in compute_platforms():
+        version = names.get(platform.torch_version, "")
+        if version:
+            return platform.compute_of_version(version)
+    return ""
+
+
+def _assignments(path: Path) -> dict[str, str]:
+    """Return the names that a Python file assigns strings to; the file is parsed, not run."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    found = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))):
+                found[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(value))):
+                found[name] = value
+            case _:
+                pass
+    return found
+
+
+def _metadata_version(dist_info: str) -> str:
+    try:
+        return str(Distribution.at(dist_info).metadata["Version"] or "")
+    except (OSError, KeyError):
+        return ""

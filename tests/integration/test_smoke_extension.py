@@ -1,0 +1,52 @@
+"""Operators of an extension are tried with a real torch."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.helpers import Command
+from tests.installers import FreshEnvironment
+from tests.made_wheel import make_wheel
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+GOOD = """
+import os, signal, torch
+
+lib = torch.library.Library("pyext", "DEF")
+lib.define("good(Tensor x, int k=2) -> Tensor")
+lib.define("gather(Tensor x, Tensor index, *, bool flag) -> Tensor")
+lib.define("strict(Tensor x) -> Tensor")
+lib.define("words(str s) -> Tensor")
+lib.impl("good", lambda x, k=2: x * k, "CPU")
+lib.impl("gather", lambda x, index, *, flag: x.gather(0, index), "CPU")
+
+def strict(x):
+    raise ValueError("x has to be something else")
+
+lib.impl("strict", strict, "CPU")
+"""
+CRASH = """
+lib.define("crash(Tensor x) -> Tensor")
+lib.impl("crash", lambda x: os.kill(os.getpid(), signal.SIGSEGV), "CPU")
+"""
+
+
+def test_operators_are_called_and_a_crash_is_told(torchyard: Command, tmp_path: Path) -> None:
+    asked = FreshEnvironment(tmp_path / "fresh", own_settings=True)
+    if "+cpu" not in asked.resolve("pip install --no-deps 'torch==2.13.*'"):
+        pytest.skip("the index has no torch without CUDA, which is 3 GB")
+    good = make_wheel(tmp_path / "a", "pyext", "1.0", requires=["torch==2.13.*"], text=GOOD)
+    bad = make_wheel(tmp_path / "b", "pyext", "1.1", requires=["torch==2.13.*"], text=GOOD + CRASH)
+    words = ("--installer", "pip", "--environment", "clean", "--level", "ops", "--json")
+    told = json.loads(torchyard("smoke", good, bad, *words).out)
+    first, second = (
+        next(test for test in package["runs"][0]["tests"] if "operators" in test["test"])
+        for package in told["packages"]
+    )
+    assert first["outcome"] == "passed"
+    assert first["why"] == "4 operators: 2 called, 1 with an error, 1 not tried"
+    assert "pyext::strict: ValueError: x has to be something else" in first["output"]
+    assert second["outcome"] == "failed"
+    assert "calling pyext::crash ends the process" in second["why"]
+    assert "pyext::crash: ended by SIGSEGV" in second["output"]
