@@ -15,11 +15,9 @@ from torchyard.package.versions import is_version_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.wheel.manylinux import true_tag
 from torchyard.package.wheel.metadata import NAME
-from torchyard.package.wheel.name import WheelTags, wheel_tags
+from torchyard.package.wheel.name import ABI3, WheelTags, wheel_tags
 from torchyard.package.wheel.write import write_wheel
 from torchyard.package.zip.writer import write_debug
-
-_ABI3 = "abi3"
 
 
 def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
@@ -60,8 +58,8 @@ def _tags(image: Path, python: str) -> WheelTags:
     ]
     own = wheel_tags(python)
     for found in tags:
-        if found[1:2] == [_ABI3]:
-            return WheelTags(found[0], _ABI3)
+        if found[1:2] == [ABI3]:
+            return WheelTags(found[0], ABI3)
         if tuple(found[:2]) == own:
             return own
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
