@@ -410,6 +410,7 @@ TORCH = [
             f"{TORCH_REQUIRED}\nRequires-Dist: nvidia-cuda-runtime-cu12",
         ),
     ),
+    _extension("module left out", "label-empty", removing("/_C.abi3.so")),
     _extension(
         "copy of torch's library",
         "torch-vendored",
