@@ -77,7 +77,7 @@ def label_any(subject: Subject) -> Iterator[Hit]:
                 yield Hit(what, member, "give the package the platform that it is for")
 
 
-@rule("label-empty", Severity.ERROR, "what should have been compiled is missing")
+@rule("label-empty", Severity.WARNING, "what should have been compiled is missing")
 def label_empty(subject: Subject) -> Iterator[Hit]:
     """A wheel for one Python's ABI has no compiled file at all.
 
