@@ -48,7 +48,7 @@ def target(minor: int) -> str:
 def headers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The folders with the headers of a torch, which is installed for them, and of this Python."""
     folder = tmp_path_factory.mktemp("torch")
-    words = ["pip", "install", "--quiet", "--no-deps", "--target", folder, f"torch=={TORCH}"]
+    words = ["pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"torch=={TORCH}"]
     subprocess.run([own_program("uv"), *words], env=uv_environment(), check=True)
     include = folder / "torch/include"
     folders = (include, include / "torch/csrc/api/include", sysconfig.get_path("include"))

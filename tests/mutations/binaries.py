@@ -26,6 +26,7 @@ from tests.mutations.mutation import (
     replacing,
     rewritten,
 )
+from tests.mutations.orders import STABLE_JOB
 
 from torchyard.package.elf.edit import Rewrite, rewrite
 from torchyard.package.elf.file import read_elf
@@ -409,6 +410,13 @@ TORCH = [
             TORCH_REQUIRED,
             f"{TORCH_REQUIRED}\nRequires-Dist: nvidia-cuda-runtime-cu12",
         ),
+    ),
+    Mutation(
+        "C++ functions of torch in a wheel for several",
+        "extension",
+        "label-abi",
+        needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
+        order=STABLE_JOB,
     ),
     _extension("module left out", "label-empty", removing("/_C.abi3.so")),
     _extension(

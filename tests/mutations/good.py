@@ -152,7 +152,7 @@ def build(root: Path, compute: str) -> Built:
     return Built(root / "core", image)
 
 
-def job_for(cell: str) -> JobSpec:
+def job_for(cell: str, settings: dict[str, Setting] | None = None) -> JobSpec:
     """The specification of the job that makes the package of a cell."""
     scope = cell.partition("/")[2]
     compute = scope.split("/")[1].partition("-")[0]
@@ -161,7 +161,7 @@ def job_for(cell: str) -> JobSpec:
         f"package:{cell}",
         Stage.PACKAGE,
         scope=scope,
-        settings=SETTINGS if compute != "cpu" else {},
+        settings=settings or (SETTINGS if compute != "cpu" else {}),
         inputs=(source.fingerprint,),
     )
     return JobSpec(tasks=(source, package))

@@ -4,12 +4,13 @@ import msgspec
 import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 
-from torchyard.checks.compat.abi import AbiClass, ApiUse, MeasuredAbi, abi_of, measure_abi
+from torchyard.checks.compat.abi import ApiUse, MeasuredAbi, abi_of, measure_abi
 from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel
 from torchyard.checks.compat.fold import fold_wheels
 from torchyard.checks.compat.stable_names import torch_releases, torch_shims
 from torchyard.checks.compat.table import load_compat_table
 from torchyard.checks.subject import Subject
+from torchyard.model.abi import AbiClass
 from torchyard.package.contents import Contents
 from torchyard.package.wheel.name import WheelName
 from torchyard.reports.abi import abi_document, abi_words

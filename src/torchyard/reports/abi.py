@@ -1,7 +1,8 @@
 """The ABI class of an extension, in documents and in words."""
 
-from torchyard.checks.compat.abi import AbiClass, ApiNeed, ApiUse, MeasuredAbi
+from torchyard.checks.compat.abi import ApiNeed, ApiUse, MeasuredAbi
 from torchyard.checks.compat.stable_names import newest_release, show_release
+from torchyard.model.abi import AbiClass
 from torchyard.reports.document import JsonDocument
 
 

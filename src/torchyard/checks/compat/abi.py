@@ -13,6 +13,7 @@ from functools import lru_cache
 from torchyard.checks.compat.stable_names import Release, stable_abi, torch_shims
 from torchyard.checks.compat.table import load_compat_table, torch_libraries
 from torchyard.checks.subject import Subject
+from torchyard.model.abi import AbiClass
 from torchyard.model.values import Value
 from torchyard.package.contents import Binary
 from torchyard.package.elf.symbols import split_names
@@ -20,18 +21,6 @@ from torchyard.package.wheel.name import ABI3
 
 _PYTHON = re.compile(rb"\0(_?Py[^\0]*)(?=\0)")
 _LIMITED = ".abi3."
-
-
-class AbiClass(StrEnum):
-    """What an extension fits more than one release of."""
-
-    FULL = "full"
-    """Neither: one build for each Python and each torch."""
-    ABI3 = "abi3"
-    """Several Pythons."""
-    STABLE = "stable"
-    """Several torch releases."""
-    BOTH = "both"
 
 
 class ApiUse(StrEnum):

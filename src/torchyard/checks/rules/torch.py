@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from torchyard.checks.compat.abi import abi_of
+from torchyard.checks.compat.abi import ApiUse, abi_of
 from torchyard.checks.compat.extension import torch_versions
 from torchyard.checks.compat.stable_names import Release, show_release, torch_releases
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
@@ -15,6 +15,7 @@ from torchyard.checks.loader.companions import siblings_of, without_digest
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
+from torchyard.model.abi import AbiClass
 from torchyard.package.wheel.metadata import is_wheel, metadata_fields, values
 
 _PATCHES = range(10)
@@ -67,6 +68,31 @@ def _admitted(subject: Subject, releases: list[Release]) -> list[Release]:
         for release in releases
         if any(versions.contains(f"{show_release(release)}.{patch}") for patch in _PATCHES)
     ]
+
+
+@rule("label-abi", Severity.ERROR, "it does not fit all releases that it is to serve")
+def label_abi(subject: Subject) -> Iterator[Hit]:
+    """A wheel uses functions that its ABI class does not allow.
+
+    A file with `abi = "stable"` in `[build]` has one wheel serve several torch releases, `abi3`
+    several Pythons, and `both` both. So its libraries may use only torch's C functions, or only
+    Python's stable ABI; else they fail with "undefined symbol", or crash, with all releases but the
+    one that they were compiled with. The rule applies to packages that carry their order.
+
+    Compile with `torch/csrc/stable` or `Py_LIMITED_API`, or declare the class that it has.
+    """
+    order, abi = subject.order or order_in_package(subject.contents), abi_of(subject)
+    words = [word for task in (order.tasks if order else ()) if (word := task.text("abi"))]
+    if abi is None or not words or words[-1] not in set(AbiClass):
+        return
+    declared = AbiClass(words[-1])
+    for fits, need, hint in (
+        (declared.fits_pythons, abi.python, "define Py_LIMITED_API"),
+        (declared.fits_torches, abi.torch, "use torch/csrc/stable alone"),
+    ):
+        if fits and need.use is ApiUse.FULL:
+            what = f"uses `{need.symbol}`, which is not stable, and the file says abi = {declared}"
+            yield Hit(what, need.member, f'{hint}, or write abi = "{abi.name}"')
 
 
 @rule("torch-toolkit", Severity.ERROR, "the torch beside it brings another CUDA")
