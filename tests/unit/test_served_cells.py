@@ -84,6 +84,10 @@ def test_every_cell_is_built_or_served_by_one_that_is_not_newer(abi: str) -> Non
         assert admit(server, plan.config).absence is None
 
 
+def test_values_that_are_served_are_used() -> None:
+    assert plan_of("both").warnings == ()
+
+
 def test_what_the_oldest_does_not_serve_is_built() -> None:
     """cp311 is left out for the oldest torch, so its wheel is that of the next one."""
     excluded = '\n[[matrix.exclude]]\ntorch = "torch2.12"\npython = "cp311"\nreason = "old"\n'

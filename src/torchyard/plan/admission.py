@@ -42,7 +42,8 @@ def admit(cell: Cell, config: Config) -> Admission:
     if server == cell:
         return admission
     reason = f"served by {server.path}, as one wheel of ABI class {config.build.abi} fits both"
-    return Admission(Absence(reason, config.origin("build.abi"), server.path))
+    absence = Absence(reason, config.origin("build.abi"), server.path)
+    return admission._replace(absence=absence)
 
 
 def serving_cell(cell: Cell, config: Config) -> Cell:
