@@ -418,7 +418,7 @@ TORCH = [
         needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
         order=STABLE_JOB,
     ),
-    _extension("module left out", "label-empty", removing("/_C.abi3.so")),
+    _extension("module left out", "torch-empty", removing("/_C.abi3.so")),
     _extension(
         "copy of torch's library",
         "torch-vendored",

@@ -109,7 +109,7 @@ class Way(NamedTuple):
     todo: str
 
 
-WARNINGS = ("label-any", "label-empty")
+WARNINGS = ("label-any", "torch-empty")
 
 CHECKED = [
     Way(
@@ -241,7 +241,7 @@ CHECKED = [
     Way(
         "nothing was compiled",
         Extension(members={}),
-        "label-empty",
+        "torch-empty",
         "nothing in the wheel is compiled, and its label says cp312",
         "look in the log of its build for why",
     ),

@@ -14,14 +14,13 @@ from torchyard.package.contents import Binary, Contents, is_torn
 from torchyard.package.formats import site_path
 from torchyard.package.libtorch.format import is_libtorch
 from torchyard.package.versions import is_version_of, package_folder
-from torchyard.package.wheel.metadata import dist_infos, is_wheel, metadata_fields, values
+from torchyard.package.wheel.metadata import dist_infos, metadata_fields, values
 
 _MACOS = re.compile(r"macosx_(?P<major>\d+)_(?P<minor>\d+)_")
 _MODULE = re.compile(
     r"\.(?:cpython-(?P<unix>\d+t?)d?-[^./]+|cp(?P<windows>\d+t?)-[^./]+|(?P<stable>abi3t?))"
     r"\.(?:so|pyd)$"
 )
-_NO_ABI = "none"
 _CPYTHON = re.compile(r"cp\d+")
 _VERSION = re.compile(
     rb"^__version__\s*(?::[^=\n]*)?=\s*(?:\w+\s*=\s*)?(?P<q>['\"])(?P<text>.*?)(?P=q)", re.MULTILINE
@@ -75,26 +74,6 @@ def label_any(subject: Subject) -> Iterator[Hit]:
             if not any_match(member, launchers):
                 what = f"{_FORMATS[binary.format]} file, in a package for any machine"
                 yield Hit(what, member, "give the package the platform that it is for")
-
-
-@rule("label-empty", Severity.WARNING, "what should have been compiled is missing")
-def label_empty(subject: Subject) -> Iterator[Hit]:
-    """A wheel for one Python's ABI has no compiled file at all.
-
-    The tag `cp312-cp312` or `cp310-abi3` says that there are extension modules. Many projects leave
-    them out without an error if the compiler, CUDA or torch was not found while they were built.
-    The wheel installs, and is slow or fails when it is used. A damaged archive is reported by other
-    rules.
-
-    Look for the reason in the log of the build. A wheel without compiled files has the tag
-    `py3-none-any`.
-    """
-    contents, abi = subject.contents, subject.expected.abi
-    if not is_wheel(contents) or contents.faults or abi in ("", _NO_ABI):
-        return
-    if not any(file.binary for file in contents.files.values()):
-        what = f"nothing in the wheel is compiled, and its label says {abi}"
-        yield Hit(what, "", "look in the log of its build for why, or tag it py3-none-any")
 
 
 def _is_for_any(subject: Subject) -> bool:
@@ -170,7 +149,7 @@ def _fits(module: re.Match[str], abis: set[str]) -> bool:
     if not module["stable"]:
         return _spell(module) in abis
     threads = module["stable"].endswith("t")
-    return any(abi.endswith("t") <= threads and abi != _NO_ABI for abi in abis)
+    return any(abi.endswith("t") <= threads and abi != "none" for abi in abis)
 
 
 @rule("label-version", Severity.ERROR, "the package reports another version than its label")

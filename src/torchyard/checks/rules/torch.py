@@ -163,6 +163,26 @@ def _span(releases: list[Release]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
+@rule("torch-empty", Severity.WARNING, "what should have been compiled is missing")
+def torch_empty(subject: Subject) -> Iterator[Hit]:
+    """A wheel of an extension has no compiled file at all.
+
+    It requires torch, and its tag, such as `cp312-cp312` or `cp310-abi3`, says that there are
+    extension modules. Many projects leave them out without an error if the compiler, CUDA or torch
+    was not found while they were built. The wheel installs, and is slow or fails when it is used. A
+    damaged archive is reported by other rules.
+
+    Look for the reason in the log of the build. A wheel without compiled files has the tag
+    `py3-none-any`.
+    """
+    contents, abi = subject.contents, subject.expected.abi
+    if contents.faults or abi in ("", "none") or TORCH not in siblings_of(subject).requirements:
+        return
+    if is_wheel(contents) and not any(file.binary for file in contents.files.values()):
+        what = f"nothing in the wheel is compiled, and its label says {abi}"
+        yield Hit(what, "", "look in the log of its build for why, or tag it py3-none-any")
+
+
 @rule("torch-vendored", Severity.ERROR, "two copies of torch in one process: it crashes")
 def torch_vendored(subject: Subject) -> Iterator[Hit]:
     """An extension brings copies of torch's own libraries.
