@@ -85,8 +85,11 @@ def abi_of(subject: Subject) -> MeasuredAbi | None:
     """Return what a package with an extension needs; None if it has none, or is torch itself."""
     files = subject.contents.files.values()
     binaries = {file.name: file.binary for file in files if file.binary is not None}
+    table = load_compat_table()
     if torch_libraries(name.rpartition("/")[2] for name in binaries):
         return None
+    if not any(table.may_use_torch(binary.imports) for binary in binaries.values()):
+        return None  # without a look at each of many names
     abi = measure_abi(binaries, is_abi3=ABI3 in subject.expected.abi.split("."))
     return None if abi.torch.use is ApiUse.NONE else abi
 
@@ -112,6 +115,8 @@ def _python_uses(
 def _torch_uses(binaries: Mapping[str, Binary], own: set[bytes]) -> Iterator[_Used]:
     table = load_compat_table()
     for member, binary in binaries.items():
+        if not table.may_use_torch(binary.imports):
+            continue
         wanted = set(split_names(binary.imports)) - set(split_names(binary.weak)) - own
         for name in sorted(raw.decode(errors="backslashreplace") for raw in wanted):
             if table.is_torchs(name):

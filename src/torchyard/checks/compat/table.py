@@ -32,12 +32,20 @@ class CompatTable(Value, kw_only=True, dict=True):
         return re.compile("|".join(self.shims))
 
     @cached_property
+    def _torch_in_block(self) -> re.Pattern[bytes]:
+        return re.compile(rb"\0(?:%b)" % "|".join((*self.torch, *self.shims)).encode())
+
+    @cached_property
     def _others(self) -> re.Pattern[str]:
         return re.compile("|".join(self.others))
 
     def is_torchs(self, symbol: str) -> bool:
         """Return whether a symbol can only be torch's."""
         return self._torch.fullmatch(symbol) is not None
+
+    def may_use_torch(self, names: bytes) -> bool:
+        """Return whether a block of zero-terminated names may have one that is torch's."""
+        return self._torch_in_block.search(b"\0" + names) is not None
 
     def is_shim(self, symbol: str) -> bool:
         """Return whether a symbol is one of torch's stable C functions."""
