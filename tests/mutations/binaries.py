@@ -8,6 +8,7 @@ from tests.mutations.good import (
     C10,
     CUDA,
     DEVICE_PROGRAMS,
+    EXTENSION_CODE,
     GOMP,
     MACHINE,
     MODULE_CODE,
@@ -25,6 +26,7 @@ from tests.mutations.mutation import (
     replacing,
     rewritten,
 )
+from tests.mutations.orders import STABLE_JOB
 
 from torchyard.package.elf.edit import Rewrite, rewrite
 from torchyard.package.elf.file import read_elf
@@ -116,6 +118,18 @@ def moved_gomp(good: Path, folder: Path) -> Path:
 def with_orphan(good: Path, folder: Path) -> Path:
     path = compiled(folder / "new/libleft.so", "int left;")
     return rewritten(good, folder, {f"{LIB}/libleft.so": path.read_bytes()})
+
+
+def with_copy(name: str) -> Break:
+    """Bring a library of torch along, which the module needs."""
+
+    def make(good: Path, folder: Path) -> Path:
+        path = compiled(folder / "new" / name, showing("_ZN3c104nameEv"))
+        needy = needing(EXTENSION_SO, name, code=EXTENSION_CODE)(good, folder)
+        (folder / "both").mkdir()
+        return rewritten(needy, folder / "both", {f"tinyext/{name}": path.read_bytes()})
+
+    return make
 
 
 def needing_newer(library: str, version: str) -> Break:
@@ -358,4 +372,64 @@ COMPUTE = [
     ),
 ]
 
-BINARIES = [*LINKING, *SYMBOLS, *COMPUTE]
+
+def _extension(name: str, rule: str, make: Break, *also: str) -> Mutation:
+    return Mutation(name, "extension", rule, make, also)
+
+
+EXTENSION_SO = "tinyext/_C.abi3.so"
+TORCH_REQUIRED = "Requires-Dist: torch>=2.10"
+
+TORCH = [
+    _extension(
+        "torch that is too old",
+        "torch-floor",
+        replacing("/METADATA", TORCH_REQUIRED, "Requires-Dist: torch>=2.9.1"),
+    ),
+    _extension(
+        "any torch", "torch-floor", replacing("/METADATA", TORCH_REQUIRED, "Requires-Dist: torch")
+    ),
+    _extension(
+        "no torch", "torch-floor", replacing("/METADATA", TORCH_REQUIRED, "Requires-External: x")
+    ),
+    _extension(
+        "function of a newer torch",
+        "torch-floor",
+        needing(EXTENSION_SO, code=EXTENSION_CODE + calling("torch_from_blob")),
+    ),
+    _extension(
+        "CUDA 12 beside a torch with CUDA 13",
+        "torch-toolkit",
+        needing(EXTENSION_SO, "libcudart.so.12", code=EXTENSION_CODE),
+    ),
+    _extension(
+        "wheels of CUDA 12 beside a torch with CUDA 13",
+        "torch-toolkit",
+        replacing(
+            "/METADATA",
+            TORCH_REQUIRED,
+            f"{TORCH_REQUIRED}\nRequires-Dist: nvidia-cuda-runtime-cu12",
+        ),
+    ),
+    Mutation(
+        "C++ functions of torch in a wheel for several",
+        "extension",
+        "label-abi",
+        needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
+        order=STABLE_JOB,
+    ),
+    _extension("module left out", "torch-empty", removing("/_C.abi3.so")),
+    _extension(
+        "copy of torch's library",
+        "torch-vendored",
+        with_copy("libc10.so"),
+    ),
+    _extension(
+        "copy of torch's library, renamed",
+        "torch-vendored",
+        with_copy("libc10-0123abcd.so"),
+        "sbom-missing",
+    ),
+]
+
+BINARIES = [*LINKING, *SYMBOLS, *COMPUTE, *TORCH]

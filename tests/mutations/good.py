@@ -53,6 +53,14 @@ int module_state;
 void *PyModule_Create2(void *, int), *PyLong_FromLong(long);
 void *PyInit__C(void) { return PyModule_Create2(PyLong_FromLong(1), 1013); }
 """
+EXTENSION_CODE = (
+    MODULE_CODE
+    + """\
+int torch_library_impl(void *, const char *, void *, unsigned long);
+int impl(void) { return torch_library_impl(0, "", 0, 0); }
+"""
+)
+"""A module of Python's stable ABI and of torch's, whose newest function is of torch 2.10."""
 KERNEL = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HH", 2, 190).ljust(48, b"\0")
 """A program for a GPU in a file of its own, as an ELF file without anything in it."""
 
@@ -144,7 +152,7 @@ def build(root: Path, compute: str) -> Built:
     return Built(root / "core", image)
 
 
-def job_for(cell: str) -> JobSpec:
+def job_for(cell: str, settings: dict[str, Setting] | None = None) -> JobSpec:
     """The specification of the job that makes the package of a cell."""
     scope = cell.partition("/")[2]
     compute = scope.split("/")[1].partition("-")[0]
@@ -153,7 +161,7 @@ def job_for(cell: str) -> JobSpec:
         f"package:{cell}",
         Stage.PACKAGE,
         scope=scope,
-        settings=SETTINGS if compute != "cpu" else {},
+        settings=settings or (SETTINGS if compute != "cpu" else {}),
         inputs=(source.fingerprint,),
     )
     return JobSpec(tasks=(source, package))
@@ -277,6 +285,25 @@ def make_stable(place: Path) -> Path:
     )
 
 
+def make_extension(place: Path) -> Path:
+    """Return a wheel of an extension, of the stable ABIs of Python and of torch."""
+    image = place / "image"
+    compiled(image / "tinyext/_C.abi3.so", EXTENSION_CODE)
+    written(image / "tinyext/__init__.py", "import torch\n")
+    about = METADATA.replace("tinytorch", "tinyext").replace("numpy>=2", "torch>=2.10")
+    written(image / "tinyext-0.dist-info/METADATA", about)
+    return write_wheel(
+        image,
+        place / "out",
+        name="tinyext",
+        version="0.1",
+        tags=WheelTags("cp310", "abi3"),
+        platform_tag=PLATFORM,
+        requires=[],
+        order=written(place / "build.json", "{}"),
+    )
+
+
 def make_goods(root: Path) -> dict[str, Path]:
     """All good packages, by the names that mutations know them by."""
     cpu, cuda = build(root / "cpu", "cpu"), build(root / "cuda", "cu130")
@@ -289,4 +316,5 @@ def make_goods(root: Path) -> dict[str, Path]:
         "conda-libraries": libraries,
         "conda-old": make_old(libraries, root / "conda-old"),
         "stable": make_stable(root / "stable"),
+        "extension": make_extension(root / "extension"),
     }

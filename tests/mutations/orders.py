@@ -13,6 +13,10 @@ OWN = {"wheel": WHEEL, "zip": ZIP, "conda": CONDA, "conda-libraries": LIBRARIES}
 """The cells of good packages."""
 
 
+STABLE_JOB = job_for(f"tinyext-0.1/linux-{MACHINE}/cpu-torch2.10/cp310/wheel", {"abi": "both"})
+"""The job of the extension's wheel, which is to serve all later Pythons and torches."""
+
+
 def as_it_is(good: Path, folder: Path) -> Path:
     path = folder / good.name
     path.write_bytes(good.read_bytes())

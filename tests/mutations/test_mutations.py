@@ -9,7 +9,7 @@ from tests.mutations.archives import ARCHIVES
 from tests.mutations.binaries import BINARIES
 from tests.mutations.good import job_for, make_goods
 from tests.mutations.mutation import Mutation
-from tests.mutations.orders import ORDERS, OWN
+from tests.mutations.orders import ORDERS, OWN, STABLE_JOB
 from tests.mutations.texts import TEXTS
 from tests.mutations.uploads import UPLOADS
 
@@ -49,6 +49,10 @@ def test_good_packages_have_no_findings(goods: dict[str, Path]) -> None:
 @pytest.mark.parametrize("good", OWN)
 def test_good_packages_are_those_of_their_jobs(goods: dict[str, Path], good: str) -> None:
     assert findings(goods[good], order=job_for(OWN[good])) == []
+
+
+def test_a_good_extension_is_of_its_abi_class(goods: dict[str, Path]) -> None:
+    assert findings(goods["extension"], order=STABLE_JOB) == []
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

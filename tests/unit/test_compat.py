@@ -366,6 +366,46 @@ def test_what_can_not_be_compared(
     assert told in done.err
 
 
+def test_abi_classes_alone(torchyard: Command, tmp_path: Path) -> None:
+    wheels = [
+        write_wheel(tmp_path, {"demo/_C.so": module(SHIM)}, file=f"demo-1.0-{tags}.whl")
+        for tags in (
+            "cp311-cp311-manylinux_2_28_x86_64",
+            "cp312-cp312-manylinux_2_28_x86_64",
+            "cp312-cp312-win_amd64",
+        )
+    ]
+    done = torchyard("compat", "--abi", *wheels)
+    assert done.code == 0
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert f"{wheels[2].name} both any Python torch 2.13 or newer" in lines
+    assert lines[-1] == "3 wheels; as their symbols allow, 2 would do"
+    assert "all of them needed" in torchyard("compat", "--abi", *wheels[1:]).out
+    document = json.loads(torchyard("compat", "--abi", "--json", *wheels).out)
+    assert document["builds"] == 2
+    assert document["wheels"][0]["abi"]["torch"]["floor"] == "2.13"
+    assert torchyard("compat", "--abi", "--torch", "2.13..", wheels[0]).code == 2
+
+
+def test_all_wheels_of_a_release(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"demo-1.0-{python}-{python}-win_amd64.whl" for python in ("cp311", "cp312")]
+    wheels = [
+        write_wheel(tmp_path, {"demo/_C.so": module(SHIM, PLAIN)}, file=name) for name in names
+    ]
+    rows = ", ".join(f'{{ url = "{wheel.as_uri()}" }}' for wheel in wheels)
+    lock = f'[[packages]]\nname = "demo"\nversion = "1.0"\nwheels = [{rows}]\n'
+
+    def call(words: Sequence[str]) -> None:
+        assert "--universal" in words
+        Path(words[-1]).write_text(lock, encoding="utf-8")
+
+    monkeypatch.setattr(index_wheels, "call_uv", call)
+    done = torchyard("compat", "--abi", "demo==1.0")
+    assert [name in done.out for name in names] == [True, True]
+
+
 def test_a_wheel_without_libraries_loads_anywhere(torchyard: Command, offered: Path) -> None:
     done = torchyard("compat", write_wheel(offered, {"demo/a.py": b""}))
     assert done.code == 2

@@ -152,8 +152,8 @@ def make_image(
     return image
 
 
-def assemble(folder: Path, cell: str = f"{CELL}/wheel") -> Path:
-    spec = order_in(plan_with(), Stage.PACKAGE, cell)
+def assemble(folder: Path, cell: str = f"{CELL}/wheel", text: str = TOOLED) -> Path:
+    spec = order_in(plan_with(text=text), Stage.PACKAGE, cell)
     carried = folder / "torchyard-order.json"
     carried.write_bytes(msgspec.json.encode(spec))
     out = folder / "out"
@@ -186,6 +186,21 @@ def test_a_wheel_says_what_it_fits(tmp_path: Path) -> None:
 def test_the_stable_abi_is_kept_in_the_tags(tmp_path: Path) -> None:
     make_image(tmp_path, tag="cp39-abi3-linux_x86_64")
     assert "-cp39-abi3-manylinux" in assemble(tmp_path).name
+
+
+def test_a_wheel_for_several_releases_requires_the_oldest_or_newer_ones(tmp_path: Path) -> None:
+    make_image(tmp_path, tag="cp39-abi3-linux_x86_64")
+    wheel = assemble(tmp_path, text=f'{TOOLED}[build]\nabi = "both"\n')
+    assert wheel.name.startswith("torch_scatter-2.1.2+cpu-cp39-abi3-manylinux")
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read("torch_scatter-2.1.2+cpu.dist-info/METADATA").decode()
+    assert HeaderParser().parsestr(text).get_all("Requires-Dist") == ["numpy", "torch>=2.13"]
+
+
+def test_a_wheel_for_one_python_serves_no_other(tmp_path: Path) -> None:
+    make_image(tmp_path)
+    with pytest.raises(BuildError, match="cp311-cp311-linux_x86_64, and the file says abi = abi3"):
+        assemble(tmp_path, text=f'{TOOLED}[build]\nabi = "abi3"\n')
 
 
 @pytest.mark.parametrize(

@@ -11,23 +11,23 @@ from torchyard.reports.plan.document import plan_json
 
 GOLDEN = {
     None: (
-        "fb9897bce371084bd600ed4ff277c058f8df377fcac861d661910de7fb062f4f",
+        "54aeb4d6f8d7ea6ee469181f736f21eda0064366d0f6c9c0e821f2f5cdea3180",
         "6cfc1749138517b40c97408e53f094cf516d9e09743b50da54213c41de1846a5",
     ),
     "pr": (
-        "a791a47b4e8be7a8802190dcd45f85c2baea50c5ba0b5c7e560bdedd2943e4d2",
+        "b5c9debd14a4e8b424ffac37162b411a68ab2e79c9aca554a32e85ad93f98118",
         "d736a3826f5e56a49ccb769780d52cc3d7276b10cb5ab58bc293effd30380b73",
     ),
     "nightly": (
-        "9b7b41a3a7f4c0cfd91ea7f3419e3799b3c79d906b1d1dec6b882c3fc81f5ef4",
+        "f08af5aebd4a8817bdd430a166ccf7ecb9925101bb5ebaaccf5231e00682dfa8",
         "9384d137e59337e99e54c32b615edd5413c516ae1e602f24607f2f91e512ec5b",
     ),
     "release": (
-        "4ff01de549dc1f3da4af067db3b71a20f52a380738968ff2ffb502844ce393b0",
+        "9fa50fb0c098ea216f3f893d37fd0bb36a1c3455ee773e418956a296574aab34",
         "283c43d34d2b9fe31db7e5c255701be4f315eae9ae4ca59423d5372cb687b364",
     ),
     "conda": (
-        "61437fdbbb5f2c6cdd42ab59209880019bd357502a94e5187002d4face88a3f1",
+        "584ca24b3a683b666e0b4f3dd87eb2a6e715b29d30c8e384750c4404c7bab917",
         "e3621a4baafa7a0c47d869e84b1fefb2dcdd96db4e9b051503df1a1a9f803eb1",
     ),
 }

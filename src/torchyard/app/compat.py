@@ -33,7 +33,7 @@ def compare_with_torch(
 
     asked = TorchRange.parse(torch) if torch else TorchRange()
     most = load_compat_table().releases
-    extensions = [_read(wheel, meter) for wheel in wheels]
+    extensions = [_read(_url(wheel), meter, only_linux=True) for wheel in wheels]
     known: dict[tuple[str, str], list[TorchSymbols]] = {}
     compared = []
     for extension in extensions:
@@ -43,6 +43,20 @@ def compare_with_torch(
             known[key] = [torch_symbols(wheel, meter) for wheel in found]
         compared.append((extension, load_matrix(extension, known[key])))
     return compat_document(compared)
+
+
+def measure_wheels(wheels: Iterable[str], *, meter: Meter = no_meter) -> CompatDocument:
+    """Find out the ABI classes of wheels; no torch is read.
+
+    Args:
+        wheels: Paths or addresses of wheels, for any system, or requirements such as
+            `torchaudio==2.11.0`, which stand for all wheels of a release.
+        meter: Shows progress.
+    """
+    from torchyard.reports.compat.document import compat_document
+
+    urls = [url for wheel in wheels for url in _urls(wheel)]
+    return compat_document([(_read(url, meter), ()) for url in urls])
 
 
 def refuse_misfits(document: CompatDocument) -> None:
@@ -55,13 +69,14 @@ def refuse_misfits(document: CompatDocument) -> None:
         raise CheckError(msg, hint=hint)
 
 
-def _read(place: str, meter: Meter) -> ExtensionWheel:
+def _read(url: str, meter: Meter, *, only_linux: bool = False) -> ExtensionWheel:
     from torchyard.checks.compat.extension import read_extension
     from torchyard.host.remote_file import RemoteFile
     from torchyard.package.wheel.parts import WheelParts
 
-    file = RemoteFile(_url(place))
-    _machine(WheelName.parse(file.name))
+    file = RemoteFile(url)
+    if only_linux:
+        _machine(WheelName.parse(file.name))
     parts = WheelParts(file)
     with meter(f"reading {file.name}", sum(map(parts.stored, parts.libraries()))) as file.fetched:
         extension = read_extension(parts)
@@ -73,26 +88,47 @@ def _read(place: str, meter: Meter) -> ExtensionWheel:
 
 def _url(place: str) -> str:
     """Return the address of a wheel: itself, that of a file, or that of the index."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     from torchyard.errors import SelectionError
     from torchyard.toolchain.index_wheels import find_wheel
 
-    if "://" in place:
-        return place
-    if is_wheel_name(place) or Path(place).exists():
-        return Path(place).absolute().as_uri()
-    try:
-        wanted = str(Requirement(place))
-    except InvalidRequirement as error:
-        msg = f"`{place}` is no wheel, and no project with a version"
-        raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
+    if url := _given(place):
+        return url
     python = _dotted(python_name())
-    found = find_wheel(wanted, python, _MACHINES[0])
+    found = find_wheel(_requirement(place), python, _MACHINES[0])
     if found is None:
         msg = f"the index has no wheel of `{place}` for Python {python} on Linux {_MACHINES[0]}"
         raise SelectionError(msg, hint="it may have none for this Python: name its address")
     return found.url
+
+
+def _urls(place: str) -> list[str]:
+    """Return the address of a wheel, or those of all wheels of a release."""
+    from torchyard.config.tables import load_tables
+    from torchyard.toolchain.index_wheels import release_wheels
+
+    if url := _given(place):
+        return [url]
+    oldest = min(map(_order, load_tables().pythons))
+    return [wheel.url for wheel in release_wheels(_requirement(place), "{}.{}".format(*oldest))]
+
+
+def _given(place: str) -> str:
+    """Return the address of a wheel that is named by it, or by its path; else an empty string."""
+    if "://" in place:
+        return place
+    if is_wheel_name(place) or Path(place).exists():
+        return Path(place).absolute().as_uri()
+    return ""
+
+
+def _requirement(place: str) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        return str(Requirement(place))
+    except InvalidRequirement as error:
+        msg = f"`{place}` is no wheel, and no project with a version"
+        raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
 
 
 def _machine(name: WheelName) -> str:

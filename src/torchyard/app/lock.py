@@ -14,10 +14,11 @@ from torchyard.errors import ConfigError, HostError
 from torchyard.host.files import write_text
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
-from torchyard.model.identifier import scope_of
+from torchyard.model.identifier import scope_of, scope_path
 from torchyard.model.lock import BuildLock
-from torchyard.model.recipe import Dimension, Stage
+from torchyard.model.recipe import DEPTH, Dimension, Stage
 from torchyard.model.tables import TORCH_PREFIX
+from torchyard.plan.graph import Plan
 from torchyard.store.trees import fetch_file
 from torchyard.toolchain.environment_lock import (
     TORCH,
@@ -48,10 +49,9 @@ def lock_environments(
         raise error
     system = _build_system(build)
     made: dict[str, LockedEnvironment] = {}
-    for job in prepare_build(file, select=("bindings:*",)).plan.jobs:
-        if job.stage is Stage.BINDINGS:
-            made[job.path] = _environment(config, system, job.path)
-            say(_summary(job.path, made[job.path]))
+    for path in _paths(prepare_build(file, select=("bindings:*", "smoke:*")).plan):
+        made[path] = _environment(config, system, path)
+        say(_summary(path, made[path]))
     lock = BuildLock(
         environments={name: tuple(sorted(one.files)) for name, one in made.items()},
         files={name: digest for one in made.values() for name, digest in one.files.items()},
@@ -60,6 +60,13 @@ def lock_environments(
     parse_build_lock(text, path)  # refuses names that an index has made up
     write_text(path, text, replace=True)
     return lock
+
+
+def _paths(plan: Plan) -> Iterable[str]:
+    """Return the environments of a plan: those that compile, and those of smoke tests alone."""
+    stages = (Stage.BINDINGS, Stage.SMOKE)
+    scopes = (job.scope[: DEPTH[Stage.BINDINGS]] for job in plan.jobs if job.stage in stages)
+    return dict.fromkeys(map(scope_path, scopes))
 
 
 def _build_system(build: PreparedBuild) -> BuildSystem:

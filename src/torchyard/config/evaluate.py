@@ -27,6 +27,7 @@ from torchyard.config.spec import (
 )
 from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
+from torchyard.model.abi import AbiClass
 from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
@@ -305,7 +306,11 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
             what = f"`{requirement}` is not pinned"
             hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
             problems.add(("build", "requires", index), what, hint)
-    label = spec.label or Build().label
+    abi = AbiClass(spec.abi)
+    if abi is not AbiClass.FULL and not is_locked:
+        what = f"recipe `{project.recipe.name}` makes no extension of ABI class {abi}"
+        problems.add(("build", "abi"), what, "leave it out")
+    label = spec.label or ("{compute}" if abi.fits_torches else Build().label)
     if not _LABEL.fullmatch(re.sub(r"\{(torch|compute)\}", "0", label)):
         hint = "letters, digits and points, with {torch} and {compute} for those of each cell"
         problems.add(("build", "label"), f"`{label}` can't be a local version", hint)
@@ -326,6 +331,7 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
         preset=preset,
         linalg=spec.linalg,
         label=label,
+        abi=abi,
     )
 
 

@@ -307,9 +307,17 @@ class BuildSpec(Value, kw_only=True):
         Meta(
             description="Local version of an extension's wheels, after the `+`; `{torch}` is the "
             "torch release without its point, `{compute}` the compute platform. Default: "
-            "`pt{torch}{compute}`."
+            "`pt{torch}{compute}`, or `{compute}` if one wheel fits several torch releases."
         ),
     ] = None
+    abi: Annotated[
+        Literal["full", "abi3", "stable", "both"],
+        Meta(
+            description="ABI class of an extension: what one wheel fits several releases of. "
+            "`abi3`: Pythons; `stable`: torch releases; `both`; `full`: neither. Such cells are "
+            "served by the wheel for the oldest of them."
+        ),
+    ] = "full"
 
 
 class CondaSpec(Value, kw_only=True):

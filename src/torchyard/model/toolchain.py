@@ -3,6 +3,7 @@
 import re
 from typing import Literal
 
+from torchyard.model.abi import AbiClass
 from torchyard.model.values import Value
 
 _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
@@ -72,3 +73,4 @@ class Build(Value, kw_only=True):
     preset: str | None = None
     linalg: str | None = None
     label: str = "pt{torch}{compute}"
+    abi: AbiClass = AbiClass.FULL

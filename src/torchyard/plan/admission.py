@@ -1,12 +1,15 @@
 """Whether a cell is planned, and if not, why: the only implementation of a matrix's rules."""
 
 from collections.abc import Sequence
+from operator import ge
 from typing import NamedTuple
 
+from torchyard.model.abi import AbiClass
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Exclusion, Inclusion
 from torchyard.model.recipe import Dimension
+from torchyard.model.tables import TORCH_PREFIX
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import impossible, unreleased
 
@@ -18,6 +21,8 @@ class Absence(NamedTuple):
 
     reason: str
     origin: Origin
+    server: str = ""
+    """The cell whose package serves it."""
 
 
 class Admission(NamedTuple):
@@ -31,7 +36,73 @@ class Admission(NamedTuple):
 
 
 def admit(cell: Cell, config: Config) -> Admission:
-    """Decide on a cell of known values: tables rule out, inclusions overrule exclusions."""
+    """Decide on a cell of known values; one that the package of another serves is not planned."""
+    admission = _decide(cell, config)
+    server = cell if admission.absence else serving_cell(cell, config)
+    if server == cell:
+        return admission
+    reason = f"served by {server.path}, as one wheel of ABI class {config.build.abi} fits both"
+    absence = Absence(reason, config.origin("build.abi"), server.path)
+    return admission._replace(absence=absence)
+
+
+def serving_cell(cell: Cell, config: Config) -> Cell:
+    """Return the cell whose package serves a cell: that of the oldest torch and Python."""
+    if not _is_shared(cell, config):
+        return cell
+    return next(one for one in _family(cell, config) if _is_served(cell, one, config))
+
+
+def newest_served(cell: Cell, config: Config) -> Cell:
+    """Return the newest cell that the package of a cell serves; maybe itself."""
+    if not _is_shared(cell, config):
+        return cell
+    family = reversed(_family(cell, config))
+    return next(one for one in family if serving_cell(one, config) == cell)
+
+
+def _is_shared(cell: Cell, config: Config) -> bool:
+    """Return whether a package may serve other cells; one that is split is for one alone."""
+    tables = config.tables
+    is_split = tables.formats[tables.packages[cell.package].format].split
+    return config.build.abi is not AbiClass.FULL and not is_split
+
+
+def _family(cell: Cell, config: Config) -> list[Cell]:
+    """Return the cells that one build could serve by its ABI class, the oldest first.
+
+    Python's stable ABI is not for free-threaded ones.
+    """
+    abi, tables = config.build.abi, config.tables
+    _, _, variants, pythons, _ = config.matrix.values
+    locked = [name for name in pythons if not tables.pythons[name].free_threaded]
+    folds_pythons = abi.fits_pythons and cell.python in locked
+    cells = [
+        cell._replace(variant=variant, python=python)
+        for variant in (variants if abi.fits_torches else (cell.variant,))
+        for python in (locked if folds_pythons else (cell.python,))
+    ]
+    admitted = [one for one in {*cells, cell} if _decide(one, config).absence is None]
+    return sorted(admitted, key=lambda one: _age(one, config))
+
+
+def _is_served(cell: Cell, server: Cell, config: Config) -> bool:
+    """Return whether neither the torch nor the Python of a cell is older than that of another."""
+    return all(map(ge, _age(cell, config), _age(server, config)))
+
+
+def _age(cell: Cell, config: Config) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the versions of a cell's torch and Python, in an order that can be compared."""
+    torch = cell.variant.removeprefix(TORCH_PREFIX)
+    return _numbers(torch), _numbers(config.tables.pythons[cell.python].version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _decide(cell: Cell, config: Config) -> Admission:
+    """Decide by the rules of a matrix: tables rule out, inclusions overrule exclusions."""
     outside = outside_product(cell, config)
     inclusion = next((rule for rule in config.matrix.include if rule.matches(cell)), None)
     if outside and not inclusion:

@@ -8,6 +8,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, job_identifier, scope_path
 from torchyard.model.job_spec import Payload
 from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.plan.admission import newest_served
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
@@ -83,6 +84,9 @@ class _Builder:
             # It also needs other packages of the same build, which the smoke job makes itself.
             tried = [*made_from, package]
         self._add_scoped(Stage.SMOKE, cell, tried, form)
+        newest = newest_served(cell, self.config)
+        if newest != cell:  # the package serves it as well, so it is tried with its torch, too
+            self._add(Stage.SMOKE, newest, tried, self._settings.of_served(newest, form))
 
     def _add_scoped(
         self, stage: Stage, scope: Scope, inputs: Iterable[int], form: str | None = None

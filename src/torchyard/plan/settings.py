@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from torchyard.model.abi import AbiClass
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.identifier import scope_path
@@ -118,6 +119,15 @@ class SettingsMaker:
             made = self._made[key] = draft.finish(overrides)
         return made
 
+    def of_served(self, scope: Scope, form: str) -> Settings:
+        """Return the settings of a smoke job with the torch of a cell that another one serves."""
+        draft = self._draft(Stage.SMOKE)
+        if Stage.SMOKE not in self.config.steps:
+            self._set_smoke(draft, form)
+        self._set_locked(draft, scope_path(scope[:4]))
+        patterns = self._overrides[Stage.SMOKE]
+        return draft.finish(tuple(index for index, one in patterns if one.matches(scope)))
+
     def _set_compiling(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
         project = self.config.project
         draft.set("name", project.name, self.config.origin("project.name"))
@@ -187,6 +197,8 @@ class SettingsMaker:
         if self._is_locked:
             label, origin = self.config.build.label, self.config.origin("build.label")
             draft.set("label", local_label(label, compute, variant), origin)
+            if self.config.build.abi is not AbiClass.FULL:
+                draft.set("abi", self.config.build.abi.value, self.config.origin("build.abi"))
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))

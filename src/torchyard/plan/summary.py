@@ -22,6 +22,8 @@ class Summary(NamedTuple):
     stages: dict[Stage, int]
     compilations: int
     """How often the C++ code is compiled: cores, or an extension's bindings."""
+    served: int
+    """Further cells that these packages serve, by their ABI class."""
 
     @property
     def saved(self) -> int:
@@ -106,4 +108,5 @@ def summarize(plan: Plan) -> Summary:
         dimensions=dimensions,
         stages=stages,
         compilations=stages.get(plan.config.project.recipe.compiling, 0),
+        served=sum(bool(absent.absence.server) for absent in plan.absent()),
     )

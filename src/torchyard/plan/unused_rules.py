@@ -28,8 +28,10 @@ def warnings(expansion: Expansion) -> Iterator[str]:
 
 
 def _unused_values(expansion: Expansion) -> Iterator[str]:
+    served = (absent.cell for absent in expansion.absent if absent.absence.server)
+    cells = [*expansion.cells, *served]
     for field, dimension in enumerate(expansion.config.project.recipe.dimensions):
-        seen = {cell[field] for cell in expansion.cells}
+        seen = {cell[field] for cell in cells}
         for value in expansion.values[field]:
             if value not in seen:
                 yield f"no cell has {dimension} `{value}`"

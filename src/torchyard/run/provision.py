@@ -136,8 +136,9 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 
 def _torch_of(order: JobSpec) -> list[str]:
-    """Return the torch that an extension was compiled against, as a requirement."""
-    locked = (pin.partition(" ")[0] for pin in order.compiled.words("requires"))
+    """Return the torch of a job, or that which its extension was compiled against: `torch==…`."""
+    pins = order.task.words("requires") or order.compiled.words("requires")
+    locked = (pin.partition(" ")[0] for pin in pins)
     return [pin for pin in locked if pin.startswith("torch==")]
 
 

@@ -65,6 +65,15 @@ def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None
     return found[0] if found else None
 
 
+def release_wheels(requirement: str, python: str) -> list[IndexWheel]:
+    """Return all wheels of a release, for any platform, and for a Python or newer ones."""
+    with TemporaryDirectory(prefix="torchyard-") as folder:
+        where = ["--no-deps", "--universal", "--python-version", python]
+        lock = tomllib.loads(_compile([requirement], where, Path(folder)))
+        (package,) = msgspec.convert(lock, _Lock).packages
+        return [_wheel(row, package, folder) for row in package.wheels]
+
+
 def resolve_wheels(
     requirements: Sequence[str], python: str, platform: str, *, alone: bool = False
 ) -> list[IndexWheel]:
@@ -73,12 +82,17 @@ def resolve_wheels(
     The platform is named as uv does: `x86_64-manylinux_2_28`.
     """
     with TemporaryDirectory(prefix="torchyard-") as folder:
-        asked, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
-        asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
         where = ["--python-version", python, "--python-platform", platform]
-        words = [*_COMPILE, *(["--no-deps"] if alone else []), *where]
-        call_uv([*words, "--format", "pylock.toml", str(asked), "-o", str(lock)])
-        return read_pylock(lock.read_text(encoding="utf-8"), folder)
+        words = ["--no-deps", *where] if alone else where
+        return read_pylock(_compile(requirements, words, Path(folder)), folder)
+
+
+def _compile(requirements: Sequence[str], words: Sequence[str], folder: Path) -> str:
+    """Return the lock file that uv writes for requirements, in a folder."""
+    asked, lock = folder / "requirements.in", folder / "pylock.toml"
+    asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+    call_uv([*_COMPILE, *words, "--format", "pylock.toml", str(asked), "-o", str(lock)])
+    return lock.read_text(encoding="utf-8")
 
 
 def read_pylock(text: str, folder: str) -> list[IndexWheel]:

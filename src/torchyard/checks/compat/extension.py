@@ -7,6 +7,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.compare import is_of_runtime
+from torchyard.checks.compat.abi import MeasuredAbi, measure_abi
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
 from torchyard.checks.compat.toolkits import parse_requirements, required_toolkits
 from torchyard.checks.compat.torch_symbols import symbol_digest
@@ -17,7 +18,7 @@ from torchyard.package.contents import Binary
 from torchyard.package.elf.symbols import split_names
 from torchyard.package.policy import load_layouts
 from torchyard.package.wheel.metadata import fields_of, values
-from torchyard.package.wheel.name import WheelName
+from torchyard.package.wheel.name import ABI3, WheelName
 from torchyard.package.wheel.parts import WheelParts
 
 
@@ -49,6 +50,7 @@ class ExtensionWheel(Value, kw_only=True):
     """The versions of torch that it declares, such as `>=2.10`; None if it declares no torch."""
     toolkits: tuple[str, ...] = ()
     """The toolkits whose wheels it declares, such as `CUDA 12`."""
+    abi: MeasuredAbi
 
     def admits(self, version: str) -> bool:
         """Return whether its metadata admit a release of torch."""
@@ -59,11 +61,13 @@ def read_extension(wheel: WheelParts) -> ExtensionWheel:
     """Read the libraries of a wheel, and what it requires."""
     binaries = {name: binary for name in wheel.libraries() if (binary := wheel.binary(name))}
     required = values(fields_of(wheel.metadata), "Requires-Dist")
+    name = WheelName.parse(wheel.name)
     return ExtensionWheel(
-        name=WheelName.parse(wheel.name),
+        name=name,
         libraries=tuple(_libraries(binaries)),
-        requires_torch=_torch_versions(required),
+        requires_torch=torch_versions(required),
         toolkits=tuple(sorted(required_toolkits(required))),
+        abi=measure_abi(binaries, is_abi3=ABI3 in name.abi.split(".")),
     )
 
 
@@ -104,7 +108,7 @@ def _is_known(library: str) -> bool:
     )
 
 
-def _torch_versions(required: list[str]) -> str | None:
+def torch_versions(required: list[str]) -> str | None:
     """Return the declared versions of torch, without those of extras."""
     found = [
         str(requirement.specifier)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 
+from torchyard.checks.compat.stable_names import Release, parse_release
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
@@ -17,12 +18,22 @@ class CompatTable(Value, kw_only=True, dict=True):
     """The whole table."""
 
     torch: tuple[str, ...]
+    shims: tuple[str, ...]
     others: tuple[str, ...]
     releases: int
+    brings: dict[str, str]
 
     @cached_property
     def _torch(self) -> re.Pattern[str]:
-        return re.compile("|".join(self.torch))
+        return re.compile("|".join((*self.torch, *self.shims)))
+
+    @cached_property
+    def _shims(self) -> re.Pattern[str]:
+        return re.compile("|".join(self.shims))
+
+    @cached_property
+    def _torch_in_block(self) -> re.Pattern[bytes]:
+        return re.compile(rb"\0(?:%b)" % "|".join((*self.torch, *self.shims)).encode())
 
     @cached_property
     def _others(self) -> re.Pattern[str]:
@@ -31,6 +42,20 @@ class CompatTable(Value, kw_only=True, dict=True):
     def is_torchs(self, symbol: str) -> bool:
         """Return whether a symbol can only be torch's."""
         return self._torch.fullmatch(symbol) is not None
+
+    def may_use_torch(self, names: bytes) -> bool:
+        """Return whether a block of zero-terminated names may have one that is torch's."""
+        return self._torch_in_block.search(b"\0" + names) is not None
+
+    def is_shim(self, symbol: str) -> bool:
+        """Return whether a symbol is one of torch's stable C functions."""
+        return self._shims.fullmatch(symbol) is not None
+
+    def toolkit(self, release: Release) -> str:
+        """Return the toolkit that the wheels of a torch release on PyPI bring: `CUDA 13`."""
+        since = {parse_release(text): name for text, name in self.brings.items()}
+        known = [one for one in since if one <= release]
+        return since[max(known)] if known else ""
 
     def is_others(self, symbol: str) -> bool:
         """Return whether a symbol is provided by others, even if a torch exports it too."""
@@ -44,11 +69,14 @@ def load_compat_table() -> CompatTable:
 
 
 def _problems(table: CompatTable) -> Iterator[str]:
-    for pattern in (*table.torch, *table.others):
+    for pattern in (*table.torch, *table.shims, *table.others):
         try:
             re.compile(pattern)
         except re.error as error:
             yield f"has a pattern that is none: {pattern}: {error}"
+    for release in table.brings:
+        if not re.fullmatch(r"\d+\.\d+", release):
+            yield f"has a release that is no minor version: {release}"
     if table.releases < 1:
         yield "compares no releases"
 

@@ -37,8 +37,9 @@ def parse_requirements(required: Iterable[str]) -> list[Requirement]:
     for line in required:
         try:
             requirement = Requirement(line)
-        except InvalidRequirement:
+            marker = str(requirement.marker or "")
+        except (InvalidRequirement, RecursionError):
             continue  # a rule of `torchyard check` reports it
-        if requirement.marker is None or "extra" not in str(requirement.marker):
+        if "extra" not in marker:
             found.append(requirement)
     return found

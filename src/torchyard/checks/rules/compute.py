@@ -145,11 +145,15 @@ def label(subject: Subject) -> Iterator[Hit]:
     resolver = resolver_of(subject)
     for path, binary in resolver.binaries.items():
         for wrong in _unfit(compute, path, binary):
-            yield Hit(f"{wrong}, but the package is for {compute}", resolver.names[path])
+            what = f"{wrong}, but the package is for {compute}"
+            yield Hit(
+                what, resolver.names[path], f"compile it for {compute}, or label it otherwise"
+            )
     own = platform_for(compute)
     used = any(own.name in platforms_of(path, b) for path, b in resolver.binaries.items())
     if own.device_kinds and _is_whole(subject) and not used:
-        yield Hit(f"nothing in the package uses a GPU, but it is for {compute}")
+        what = f"nothing in the package uses a GPU, but it is for {compute}"
+        yield Hit(what, "", "look in the log of its build for why it was compiled without")
 
 
 def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:

@@ -32,6 +32,7 @@ from torchyard.package.wheel.write import Field, parse_metadata
 _LONG = 255
 """More than fits into the name of a file."""
 _MOST_TAGS = 10_000
+_RENAME = "change names by `torchyard repair`, which also writes them into the wheel"
 
 _BEFORE_LICENSES = frozenset(("1.0", "1.1", "1.2", "2.1", "2.2", "2.3"))
 
@@ -59,7 +60,7 @@ def dist_info_folder(subject: Subject) -> Iterator[Hit]:
         name, _, version = found[0].removesuffix(".dist-info").partition("-")
         if not _is_same(name, version, expected.name, expected.version):
             what = f"the folder's name is not that of {expected.name} {expected.version}"
-            yield Hit(what, f"{found[0]}/")
+            yield Hit(what, f"{found[0]}/", _RENAME)
 
 
 def _is_same(name: str, version: str, other_name: str, other_version: str) -> bool:
@@ -171,9 +172,11 @@ def wheel_file_tags(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"this is no tag: {tag[:_LONG]}", member)
     named = set(map(str, promised))
     if missing := sorted(named - tags):
-        yield Hit(f"the file's name has tags that WHEEL has not: {', '.join(missing)}", member)
+        what = f"the file's name has tags that WHEEL has not: {', '.join(missing)}"
+        yield Hit(what, member, _RENAME)
     if more := sorted(tags - named):
-        yield Hit(f"WHEEL has tags that the file's name has not: {', '.join(more)}", member)
+        what = f"WHEEL has tags that the file's name has not: {', '.join(more)}"
+        yield Hit(what, member, _RENAME)
 
 
 def _breadth(tag: str) -> int:

@@ -3,46 +3,23 @@
 import posixpath
 import re
 from collections.abc import Iterator
-from functools import cache
 
+from torchyard.checks.compat.abi import python_names
+from torchyard.checks.compat.stable_names import show_release, stable_abi
 from torchyard.checks.loader.companions import siblings_of
 from torchyard.checks.loader.resolve import is_module, is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.symbols import load_symbols
 from torchyard.checks.subject import Subject
-from torchyard.errors import DataError
-from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary
 from torchyard.package.formats import format_of
+from torchyard.package.wheel.name import ABI3
 
-_PYTHON = re.compile(rb"\0(_?Py[^\0]*)(?=\0)")
 _PYTHONS = re.compile(r"python|\.abi3\.", re.IGNORECASE)
 _INTERPRETER = re.compile(r"cp3(\d+)t?")
-_STABLE = re.compile(r"(_?Py\w+) 3\.(\d+)")
+_NEVER = (99, 0)
 _SHOWN = 4
-
-
-@cache
-def stable_abi() -> dict[str, int]:
-    """Return the names of the stable ABI, each with the minor version of Python 3 that added it."""
-    found: dict[str, int] = {}
-    for line in read_data("stable_abi.txt").splitlines():
-        if line.startswith("#"):
-            continue
-        match = _STABLE.fullmatch(line)
-        if match is None:
-            msg = f"the table data/stable_abi.txt has a line that is no name and version: `{line}`"
-            raise DataError(msg)
-        found[match[1]] = int(match[2])
-    return found
-
-
-def python_names(binary: Binary) -> set[str]:
-    """Return the names of the Python C API that a file needs."""
-    if b"Py" not in binary.imports:
-        return set()
-    return {name.decode(errors="replace") for name in _PYTHON.findall(b"\0" + binary.imports)}
 
 
 @rule("symbols-python", Severity.ERROR, "it does not load in the Python that the tag promises")
@@ -94,7 +71,7 @@ def python_unsure(subject: Subject) -> Iterator[Hit]:
 
 
 def _is_stable(subject: Subject, path: str) -> bool:
-    return subject.expected.abi == "abi3" or path.endswith(".abi3.so")
+    return subject.expected.abi == ABI3 or path.endswith(".abi3.so")
 
 
 def _stranger(subject: Subject, binary: Binary) -> str:
@@ -116,19 +93,19 @@ def _stranger(subject: Subject, binary: Binary) -> str:
 
 def _unstable(subject: Subject, member: str, names: set[str]) -> Iterator[Hit]:
     match = _INTERPRETER.fullmatch(subject.expected.python)
-    oldest = int(match[1]) if match else max(stable_abi().values())
+    oldest = (3, int(match[1])) if match else max(stable_abi().values())
     binaries = resolver_of(subject).binaries.values()
     blocks = [b.exports for b in (*binaries, *siblings_of(subject).libraries.values())]
     foreign = [
         name
         for name in sorted(names)
-        if stable_abi().get(name, oldest + 1) > oldest
+        if stable_abi().get(name, _NEVER) > oldest
         and not any(f"{name}\0".encode() in block for block in blocks)
     ]
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
         listed = ", ".join(foreign[:_SHOWN])
-        what = f"uses {listed}{more}, not in the stable ABI of Python 3.{oldest}"
+        what = f"uses {listed}{more}, not in the stable ABI of Python {show_release(oldest)}"
         yield Hit(what, member, "define Py_LIMITED_API, or do not promise abi3")
 
 

@@ -50,7 +50,7 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
     for member, binary in _programs(subject):
         problems = (_misfit(binary, tag, row) for tag, row in rows if row and row.machines)
         for problem in dict.fromkeys(filter(None, problems)):
-            yield Hit(problem, member)
+            yield Hit(problem, member, "compile it for the platform of the label, or retag it")
 
 
 @rule(
@@ -125,12 +125,13 @@ def label_python(subject: Subject) -> Iterator[Hit]:
     if not expected.abi or _is_for_any(subject):
         return
     if not _is_of_one_python(expected.python.split("."), expected.abi.split(".")):
-        yield Hit(f"no Python has the tag {expected.python} and the ABI {expected.abi}")
+        what = f"no Python has the tag {expected.python} and the ABI {expected.abi}"
+        yield Hit(what, "", "build it again: the file was renamed, or its backend is wrong")
     for member in subject.contents.files:
         found = _MODULE.search(member)
         if found and not _fits(found, set(expected.abi.split("."))):
             what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
-            yield Hit(what, member)
+            yield Hit(what, member, f"compile it for {expected.abi}, or tag it as what it is")
 
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:

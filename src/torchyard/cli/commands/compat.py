@@ -3,6 +3,7 @@
 import click
 
 from torchyard.cli.options import json_option
+from torchyard.errors import UsageError
 from torchyard.terminal.console import show, write
 from torchyard.terminal.progress import ProgressLine
 
@@ -15,17 +16,29 @@ from torchyard.terminal.progress import ProgressLine
     metavar="LOW..[HIGH]",
     help="Compare with these releases, such as 2.10.. or 2.10..2.13; else with the newest six.",
 )
+@click.option(
+    "--abi",
+    is_flag=True,
+    help="Show the ABI classes alone, and how many builds would do; NAME==VERSION means all wheels"
+    " of a release.",
+)
 @json_option
-def command(*, wheels: tuple[str, ...], torch: str, as_json: bool) -> None:
+def command(*, wheels: tuple[str, ...], torch: str, abi: bool, as_json: bool) -> None:
     """Show with which torch releases wheels load, by their symbols and their CUDA.
 
     WHEEL is a file, an address, or NAME==VERSION of the index. Only parts of torch's wheels are
     read, once; nothing is installed or imported.
     """
-    from torchyard.app.compat import compare_with_torch, refuse_misfits
+    from torchyard.app.compat import compare_with_torch, measure_wheels, refuse_misfits
     from torchyard.reports.document import encode
 
-    document = compare_with_torch(wheels, torch=torch, meter=ProgressLine)
+    if abi and torch:
+        msg = "`--abi` compares with no torch"
+        raise UsageError(msg, hint="leave out one of --abi and --torch")
+    if abi:
+        document = measure_wheels(wheels, meter=ProgressLine)
+    else:
+        document = compare_with_torch(wheels, torch=torch, meter=ProgressLine)
     if as_json:
         write(encode(document))
     else:

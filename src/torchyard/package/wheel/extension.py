@@ -6,6 +6,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from torchyard.errors import BuildError
+from torchyard.model.abi import AbiClass
 from torchyard.model.tables import TORCH_PREFIX
 from torchyard.package.assemble.assembled import Assembled
 from torchyard.package.assemble.prepare import prepare
@@ -15,11 +16,9 @@ from torchyard.package.versions import is_version_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.wheel.manylinux import true_tag
 from torchyard.package.wheel.metadata import NAME
-from torchyard.package.wheel.name import WheelTags, wheel_tags
+from torchyard.package.wheel.name import ABI3, WheelTags, wheel_tags
 from torchyard.package.wheel.write import write_wheel
 from torchyard.package.zip.writer import write_debug
-
-_ABI3 = "abi3"
 
 
 def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
@@ -30,14 +29,15 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
     policy = extension_policy(NAME, package_folder(facts["name"]))
     prepared = prepare(image, build.scratch, policy, vendor)
     release = facts["variant"].removeprefix(TORCH_PREFIX)
+    abi = AbiClass(task.text("abi") or AbiClass.FULL)
     wheel = write_wheel(
         prepared.root,
         build.out,
         name=facts["name"],
         version=f"{facts['version']}+{task.text('label')}",
-        tags=_tags(image, facts["python"]),
+        tags=_tags(image, facts["python"], abi),
         platform_tag=true_tag(task.text("platform_tag"), prepared.versions),
-        requires=[f"torch=={release}.*"],
+        requires=[f"torch>={release}" if abi.fits_torches else f"torch=={release}.*"],
         order=build.carried,
         number=build.number,
     )
@@ -53,21 +53,25 @@ def _check_project(image: Path, name: str, version: str) -> None:
         raise BuildError(msg, hint="correct `name` and `version` of [project]")
 
 
-def _tags(image: Path, python: str) -> WheelTags:
+def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
     """Return the first two tags of the wheel: those of its cell, or of the stable ABI."""
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
     ]
     own = wheel_tags(python)
     for found in tags:
-        if found[1:2] == [_ABI3]:
-            return WheelTags(found[0], _ABI3)
-        if tuple(found[:2]) == own:
+        if found[1:2] == [ABI3]:
+            return WheelTags(found[0], ABI3)
+        if tuple(found[:2]) == own and not abi.fits_pythons:
             return own
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
     if not list(image.rglob("*.so")):
         msg = "the project's backend compiled nothing: its wheel has no extension module"
         hint = "look further up in the log: many projects leave their C++ code out without an error"
+        raise BuildError(msg, hint=hint)
+    if abi.fits_pythons:
+        msg = f"the project's backend made a wheel for {made}, and the file says abi = {abi}"
+        hint = "let setup.py pass py_limited_api to its extension and to bdist_wheel"
         raise BuildError(msg, hint=hint)
     msg = f"the project's backend made a wheel for {made}, and not for {python}"
     raise BuildError(msg, hint="look further up in the log for the Python that it used")

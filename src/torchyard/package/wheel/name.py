@@ -9,6 +9,8 @@ from torchyard.errors import CheckError, UsageError
 from torchyard.package.versions import parse_version, unquoted
 
 SUFFIX = ".whl"
+ABI3 = "abi3"
+"""The ABI tag of wheels with Python's stable ABI."""
 _TAG = re.compile(r"\w+(\.\w+)*")
 
 

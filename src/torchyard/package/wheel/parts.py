@@ -14,11 +14,12 @@ import deflate
 
 from torchyard.errors import CheckError
 from torchyard.host.remote_file import RemoteFile
-from torchyard.package.contents import Binary
+from torchyard.package.contents import Binary, is_library
 from torchyard.package.elf.image import DAMAGED, MAGIC, Image
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.elf.symbols import exported_names, split_names, symbol_names
 from torchyard.package.limits import LIMITS, Faults
+from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
 from torchyard.package.members import FoundMembers, with_start
 from torchyard.package.zip.directory import ZipEntry, find_data, list_members
 from torchyard.package.zip.inflate import BadDataError, pieces
@@ -26,7 +27,6 @@ from torchyard.package.zip.parts import MemberParts, OutOfReachError
 
 _ABOUT = "METADATA"
 _METADATA = re.compile(rf"[^/]+\.dist-info/{_ABOUT}")
-_LIBRARY = re.compile(r"\.so(\.\d+)*\Z")
 _LARGE = 16 << 20
 """Stored bytes of a member from which on only parts of it are read."""
 
@@ -53,8 +53,8 @@ class WheelParts:
         raise self._fault(_ABOUT, "is not there, or too large")
 
     def libraries(self) -> list[str]:
-        """Return the names of the members that are shared libraries of Linux by their names."""
-        return [name for name in self.members if _LIBRARY.search(name)]
+        """Return the names of the members that are shared libraries by their names."""
+        return [name for name in self.members if is_library(name)]
 
     def stored(self, name: str) -> int:
         """Return about how many bytes are read of a library."""
@@ -65,7 +65,7 @@ class WheelParts:
         return self.members[name].stored <= _LARGE
 
     def binary(self, name: str) -> Binary | None:
-        """Return a library as the loader sees it; None if it is no ELF file."""
+        """Return a library as the loader sees it; None if it is none."""
         entry = self._found(self.members[name])
         if not self.is_small(name):
             try:
@@ -103,11 +103,17 @@ class WheelParts:
         try:
             parts = with_start(self._pieces(entry))
             start = next(parts, b"")
-            if not start.startswith(MAGIC):
+            stream: ElfStream | ForeignStream
+            if start.startswith(MAGIC):
+                stream = ElfStream(entry.size, LIMITS, searched=False)
+            elif is_foreign(start):
+                stream = ForeignStream(start, entry.size, LIMITS)
+            else:
                 return None
-            stream = ElfStream(entry.size, LIMITS, searched=False)
             for piece in chain([start], parts):
                 stream.feed(piece)
+            if isinstance(stream, ForeignStream):
+                return stream.binary()
             found = FoundMembers(LIMITS, Faults())
             return found.whole_elf(stream, lambda: with_start(self._pieces(entry)))
         except DAMAGED as error:

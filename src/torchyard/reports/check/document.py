@@ -7,12 +7,14 @@ from datetime import date
 from typing import Literal
 
 from torchyard.checks.check import Checked
+from torchyard.checks.compat.abi import abi_of
 from torchyard.checks.loader.resolve import How, links_of
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
 from torchyard.package.contents import Binary, Contents, PackageFile
+from torchyard.reports.abi import AbiDocument, abi_document
 from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
@@ -56,7 +58,8 @@ class PackageDocument(JsonDocument, kw_only=True):
 
     `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
     names the origin of needed libraries that are not in the package: `system`, or a project;
-    it is empty if there is none.
+    it is empty if there is none. `extension` is the ABI class of a package that uses torch's
+    functions.
     """
 
     file: str
@@ -71,6 +74,7 @@ class PackageDocument(JsonDocument, kw_only=True):
     abi: str
     platforms: list[str]
     compute: str
+    extension: AbiDocument | None
     device: list[DeviceDocument]
     libraries: list[LibraryDocument]
     outside: dict[str, str]
@@ -142,6 +146,7 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> PackageDocument:
     contents, expected = subject.contents, subject.expected
+    abi = abi_of(subject)
     libraries = [
         _library(file, file.binary) for file in contents.files.values() if file.binary is not None
     ]
@@ -158,6 +163,7 @@ def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> Pack
         abi=expected.abi,
         platforms=list(expected.platforms),
         compute=expected.compute,
+        extension=abi_document(abi) if abi else None,
         device=_device_of(contents),
         libraries=libraries,
         outside=_outside(subject),

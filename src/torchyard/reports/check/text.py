@@ -11,6 +11,7 @@ from rich.text import Text
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.host.demangle import MANGLED
 from torchyard.model.quantity import show_count, show_size
+from torchyard.reports.abi import abi_words
 from torchyard.reports.check.document import CheckDocument, PackageDocument
 from torchyard.reports.tables import and_more, folded, indented, table, word
 from torchyard.terminal.untrusted import printable
@@ -59,6 +60,7 @@ def package_facts(package: PackageDocument) -> dict[str, str]:
         "python": "-".join(dict.fromkeys(filter(None, (package.python, package.abi)))),
         "platform": ", ".join(package.platforms),
         "compute": package.compute,
+        "ABI": abi_words(package.extension) if package.extension else "",
     }
     devices = [f"{code.arch} {show_size(code.bytes)}" for code in package.device]
     size = f"{show_size(package.bytes)}, {show_size(package.unpacked_bytes)} unpacked"

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from torchyard.checks.compat.extension import ExtensionWheel
+from torchyard.checks.compat.fold import fold_wheels
 from torchyard.checks.compat.matrix import LoadVerdict, ObstacleKind
+from torchyard.reports.abi import AbiDocument, abi_document
 from torchyard.reports.document import JsonDocument
 
 
@@ -30,12 +32,14 @@ class LoadDocument(JsonDocument, kw_only=True):
 class CompatWheelDocument(JsonDocument, kw_only=True):
     """A wheel. `refuted` are releases that it admits and does not load with.
 
-    `unclaimed` are those that it loads with and does not admit.
+    `unclaimed` are those that it loads with and does not admit. Without releases to compare with,
+    the lists are empty.
     """
 
     file: str
     libraries: int
     requires_torch: str | None
+    abi: AbiDocument
     releases: list[LoadDocument]
     loads: list[str]
     refuted: list[str]
@@ -43,16 +47,21 @@ class CompatWheelDocument(JsonDocument, kw_only=True):
 
 
 class CompatDocument(JsonDocument, kw_only=True):
-    """`torchyard compat --json`: with which torch releases wheels load."""
+    """`torchyard compat --json`: with which torch releases wheels load.
+
+    `builds` says how many of the wheels would serve as well, as their ABI classes allow.
+    """
 
     version: Literal[1] = 1
+    builds: int
     wheels: list[CompatWheelDocument]
 
 
 def compat_document(
     compared: Sequence[tuple[ExtensionWheel, Sequence[LoadVerdict]]],
 ) -> CompatDocument:
-    return CompatDocument(wheels=[_wheel(*one) for one in compared])
+    builds = len(fold_wheels(extension for extension, _ in compared))
+    return CompatDocument(builds=builds, wheels=[_wheel(*one) for one in compared])
 
 
 def _wheel(extension: ExtensionWheel, verdicts: Sequence[LoadVerdict]) -> CompatWheelDocument:
@@ -62,6 +71,7 @@ def _wheel(extension: ExtensionWheel, verdicts: Sequence[LoadVerdict]) -> Compat
         file=str(extension.name),
         libraries=len(extension.libraries),
         requires_torch=extension.requires_torch,
+        abi=abi_document(extension.abi),
         releases=[_release(one) for one in verdicts],
         loads=loads,
         refuted=[version for version in admitted if version not in loads],

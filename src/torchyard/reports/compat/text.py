@@ -8,6 +8,7 @@ from rich.text import Text
 
 from torchyard.checks.compat.matrix import ObstacleKind
 from torchyard.checks.compat.toolkits import library_toolkits
+from torchyard.reports.abi import abi_words, python_words, torch_words
 from torchyard.reports.compat.document import (
     CompatDocument,
     CompatWheelDocument,
@@ -23,7 +24,12 @@ _LONGEST = 120
 
 
 def compat_report(document: CompatDocument, readable: Mapping[str, str]) -> RenderableType:
-    """Show a table for each wheel, and what follows for its requirement."""
+    """Show a table for each wheel, and what follows for its requirement.
+
+    Without releases to compare with, there is one table of ABI classes.
+    """
+    if not any(wheel.releases for wheel in document.wheels):
+        return _abi_table(document)
     parts: list[RenderableType] = []
     for wheel in document.wheels:
         parts += [""] if parts else []
@@ -35,6 +41,29 @@ def compat_report(document: CompatDocument, readable: Mapping[str, str]) -> Rend
         ]
         parts += [indented(line, 0) for line in _summary(wheel)]
     return Group(*parts)
+
+
+def _abi_table(document: CompatDocument) -> RenderableType:
+    """Show the ABI classes of wheels, what they fit, and how many builds would do."""
+    rows = (
+        [
+            printable(wheel.file),
+            wheel.abi.name,
+            python_words(wheel.abi.python),
+            torch_words(wheel.abi.torch),
+        ]
+        for wheel in document.wheels
+    )
+    shown = table([folded("file"), word("ABI"), word("fits"), word("by its functions")], rows)
+    count = len(document.wheels)
+    return Group(shown, *(["", _fold(document)] if count > 1 else []))
+
+
+def _fold(document: CompatDocument) -> str:
+    count = len(document.wheels)
+    if document.builds == count:
+        return f"{count} wheels, all of them needed"
+    return f"{count} wheels; as their symbols allow, {document.builds} would do"
 
 
 def first_symbols(document: CompatDocument) -> Iterator[str]:
@@ -85,6 +114,7 @@ def _summary(wheel: CompatWheelDocument) -> Iterator[str]:
     else:
         yield f"declares torch{printable(declared)}" if declared else "declares any torch"
     yield f"loads with {_range(wheel)}"
+    yield f"ABI class {abi_words(wheel.abi)}"
     if wheel.refuted:
         yield f"its metadata are wrong: they admit {_joined(wheel.refuted)}"
     elif wheel.unclaimed:

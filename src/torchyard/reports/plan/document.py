@@ -25,11 +25,15 @@ class ProjectDocument(JsonDocument, kw_only=True):
 
 
 class SharingDocument(JsonDocument, kw_only=True):
-    """How often the C++ code is compiled, and for how many packages."""
+    """How often the C++ code is compiled, for how many packages, and for further cells.
+
+    `served` are cells without a package of their own, which others serve by their ABI class.
+    """
 
     compilations: int
     packages: int
     saved: int
+    served: int
 
 
 class EstimateDocument(JsonDocument, kw_only=True):
@@ -195,7 +199,10 @@ def _plan_document(plan: Plan) -> PlanDocument:
         dimensions=summary.dimensions,
         stages={stage.value: count for stage, count in summary.stages.items()},
         sharing=SharingDocument(
-            compilations=summary.compilations, packages=summary.total, saved=summary.saved
+            compilations=summary.compilations,
+            packages=summary.total,
+            saved=summary.saved,
+            served=summary.served,
         ),
         estimate=EstimateDocument(
             timed_jobs=guess.timed,
@@ -277,7 +284,7 @@ def explain_document(
     return ExplainDocument(
         id=str(story.identifier),
         planned=not story.absences,
-        reasons=_causes(story.absences),
+        reasons=_causes((one.reason, one.origin) for one in story.absences),
         admitted_by=_ingredients(story.admitted_by),
         subsets=list(story.subsets),
         overrides=[str(override.origin) for override in story.overrides],

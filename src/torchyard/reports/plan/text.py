@@ -39,6 +39,8 @@ def plan_report(plan: Plan) -> RenderableType:
     parts += [_stages(summary), ""]
     if summary.total:
         parts.append(_sharing(summary))
+    if summary.served:
+        parts.append(_served(plan, summary))
     guess = estimate(plan)
     if guess.timed:
         parts.append(_estimate(guess))
@@ -98,6 +100,13 @@ def _sharing(summary: Summary) -> Text:
         f"{summary.total / summary.compilations:.1f} from each: "
         f"{show_count(summary.saved, 'compilation')} saved",
     )
+
+
+def _served(plan: Plan, summary: Summary) -> Text:
+    cells = show_count(summary.total + summary.served, "cell")
+    builds = show_count(summary.compilations, "build")
+    text = f"{cells} served by {builds}, as the file says abi = {plan.config.build.abi}"
+    return Text.assemble(("served: ", "bold"), text)
 
 
 def _estimate(guess: Estimate) -> Text:

@@ -1,0 +1,210 @@
+"""Rules about extensions of torch: which torch they need, and which they are installed beside."""
+
+import posixpath
+from collections.abc import Iterator
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from torchyard.checks.compat.abi import ApiUse, abi_of
+from torchyard.checks.compat.extension import torch_versions
+from torchyard.checks.compat.stable_names import Release, show_release, torch_releases
+from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
+from torchyard.checks.compat.toolkits import library_toolkits, required_toolkits
+from torchyard.checks.expected import local_compute, order_in_package
+from torchyard.checks.loader.companions import siblings_of, without_digest
+from torchyard.checks.loader.resolve import resolver_of
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.model.abi import AbiClass
+from torchyard.package.wheel.metadata import is_wheel, metadata_fields, values
+
+_PATCHES = range(10)
+"""A release is admitted if one of these patch releases is."""
+
+
+@rule("torch-floor", Severity.ERROR, "it is installed beside a torch that it can't load with")
+def torch_floor(subject: Subject) -> Iterator[Hit]:
+    """A wheel admits a torch that lacks functions which it uses.
+
+    Libraries of torch's stable ABI use its C functions alone (`aoti_torch_*`, `torch_*`), and each
+    of these came with a release, which torchyard's `torch_shims.txt` lists. The newest one that is
+    used is the floor: an older torch lacks it, and importing fails with "undefined symbol".
+    TORCH_TARGET_VERSION hides newer functions from the compiler, so it sets the same floor, but
+    leaves no other trace. `Requires-Dist: torch` must not admit anything older; without it, every
+    torch is admitted. Libraries that use torch's C++ functions have no such floor: `torchyard
+    compat` compares them with each release.
+
+    Require at least that release, or compile with TORCH_TARGET_VERSION of the oldest one admitted.
+    """
+    abi = abi_of(subject)
+    if abi is None or not abi.torch.floor or not is_wheel(subject.contents):
+        return
+    older = [release for release in torch_releases() if release < abi.torch.floor]
+    admitted = _admitted(subject, older)
+    if admitted:
+        floor, declared = show_release(abi.torch.floor), _declared(subject)
+        says = f"`torch{declared}`" if declared else "any torch" if declared == "" else "no torch"
+        yield Hit(
+            f"uses `{abi.torch.symbol}`, which torch has since {floor}, but the wheel requires "
+            f"{says}, which admits {show_release(admitted[0])}",
+            abi.torch.member,
+            f"require torch>={floor}, or compile with a lower TORCH_TARGET_VERSION",
+        )
+
+
+def _declared(subject: Subject) -> str | None:
+    """Return the torch versions that a wheel requires; None if it requires no torch."""
+    return torch_versions(values(metadata_fields(subject.contents), "Requires-Dist"))
+
+
+def _admitted(subject: Subject, releases: list[Release]) -> list[Release]:
+    """Return those of some torch releases that a wheel's requirements admit."""
+    try:
+        versions = SpecifierSet(_declared(subject) or "")
+    except InvalidSpecifier:
+        return []  # a rule about METADATA reports it
+    return [
+        release
+        for release in releases
+        if any(versions.contains(f"{show_release(release)}.{patch}") for patch in _PATCHES)
+    ]
+
+
+@rule("label-abi", Severity.ERROR, "it does not fit all releases that it is to serve")
+def label_abi(subject: Subject) -> Iterator[Hit]:
+    """A wheel uses functions that its ABI class does not allow.
+
+    A file with `abi = "stable"` in `[build]` has one wheel serve several torch releases, `abi3`
+    several Pythons, and `both` both. So its libraries may use only torch's C functions, or only
+    Python's stable ABI; else they fail with "undefined symbol", or crash, with all releases but the
+    one that they were compiled with. The rule applies to packages that carry their order.
+
+    Compile with `torch/csrc/stable` or `Py_LIMITED_API`, or declare the class that it has.
+    """
+    order, abi = subject.order or order_in_package(subject.contents), abi_of(subject)
+    words = [word for task in (order.tasks if order else ()) if (word := task.text("abi"))]
+    if abi is None or not words or words[-1] not in set(AbiClass):
+        return
+    declared = AbiClass(words[-1])
+    for fits, need, hint in (
+        (declared.fits_pythons, abi.python, "define Py_LIMITED_API"),
+        (declared.fits_torches, abi.torch, "use torch/csrc/stable alone"),
+    ):
+        if fits and need.use is ApiUse.FULL:
+            what = f"uses `{need.symbol}`, which is not stable, and the file says abi = {declared}"
+            yield Hit(what, need.member, f'{hint}, or write abi = "{abi.name}"')
+
+
+@rule("torch-toolkit", Severity.ERROR, "the torch beside it brings another CUDA")
+def torch_toolkit(subject: Subject) -> Iterator[Hit]:
+    """An extension needs another major version of CUDA than the torch that it is installed with.
+
+    A library that needs `libcudart.so.12` finds it only if torch, or a required wheel, brings
+    CUDA 12. If torch brings CUDA 13, importing fails with "cannot open shared object file"; if both
+    are there, two runtimes are in one process. The torch is the one that is checked together with
+    the wheel. Else it is that of PyPI, of each release that `Requires-Dist` admits: up to 2.10 it
+    brings CUDA 12, from 2.11 on CUDA 13 (torchyard's `compat.toml`). A wheel whose local version
+    names its compute platform (`+cu126`) is for a torch of the same, and not compared with PyPI's.
+
+    Exclude the torch releases with another CUDA, or compile with the one that they bring.
+    """
+    needed, member = _toolkits(subject)
+    if not needed or _declared(subject) is None:
+        return
+    given = _given_toolkits(subject)
+    if given:
+        for toolkit in sorted(_others(needed, given)):
+            what = f"needs {toolkit}, and the torch beside it brings {', '.join(sorted(given))}"
+            yield Hit(what, member, "compile with the CUDA that torch brings")
+        return
+    if local_compute(subject.expected.version) or order_in_package(subject.contents):
+        return
+    table = load_compat_table()
+    wrong = [
+        release
+        for release in _admitted(subject, torch_releases())
+        if _others(needed, {table.toolkit(release)})
+    ]
+    if wrong:
+        brought = ", ".join(sorted({table.toolkit(release) for release in wrong}))
+        yield Hit(
+            f"needs {', '.join(sorted(needed))}, but the wheel admits torch {_span(wrong)}, which "
+            f"brings {brought} on PyPI",
+            member,
+            f"exclude torch {_span(wrong)}, or compile with {brought}",
+        )
+
+
+def _toolkits(subject: Subject) -> tuple[set[str], str]:
+    """Return the toolkits that a package needs of others, and a library that needs one."""
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        names = [name for name in binary.needed if name not in resolver.by_name]
+        if found := library_toolkits(names):
+            return found, resolver.names[path]
+    return required_toolkits(values(metadata_fields(subject.contents), "Requires-Dist")), ""
+
+
+def _given_toolkits(subject: Subject) -> set[str]:
+    """Return the toolkits of the torch that is checked together with a package."""
+    packages = siblings_of(subject).given.get(TORCH, ())
+    files = (file.binary for one in packages for file in one.files.values())
+    return library_toolkits(name for binary in files if binary for name in binary.needed)
+
+
+def _others(needed: set[str], brought: set[str]) -> set[str]:
+    """Return the needed toolkits of which another version is brought."""
+    kinds = {toolkit.partition(" ")[0] for toolkit in brought}
+    return {one for one in needed - brought if one.partition(" ")[0] in kinds}
+
+
+def _span(releases: list[Release]) -> str:
+    first, last = show_release(releases[0]), show_release(releases[-1])
+    return first if first == last else f"{first} to {last}"
+
+
+@rule("torch-empty", Severity.WARNING, "what should have been compiled is missing")
+def torch_empty(subject: Subject) -> Iterator[Hit]:
+    """A wheel of an extension has no compiled file at all.
+
+    It requires torch, and its tag, such as `cp312-cp312` or `cp310-abi3`, says that there are
+    extension modules. Many projects leave them out without an error if the compiler, CUDA or torch
+    was not found while they were built. The wheel installs, and is slow or fails when it is used. A
+    damaged archive is reported by other rules.
+
+    Look for the reason in the log of the build. A wheel without compiled files has the tag
+    `py3-none-any`.
+    """
+    contents, abi = subject.contents, subject.expected.abi
+    if contents.faults or abi in ("", "none") or TORCH not in siblings_of(subject).requirements:
+        return
+    if is_wheel(contents) and not any(file.binary for file in contents.files.values()):
+        what = f"nothing in the wheel is compiled, and its label says {abi}"
+        yield Hit(what, "", "look in the log of its build for why, or tag it py3-none-any")
+
+
+@rule("torch-vendored", Severity.ERROR, "two copies of torch in one process: it crashes")
+def torch_vendored(subject: Subject) -> Iterator[Hit]:
+    """An extension brings copies of torch's own libraries.
+
+    The wheel requires torch, whose libraries are loaded when it is imported. A second
+    `libtorch_cpu.so` or `libc10.so`, which `auditwheel repair` copies into a wheel unless it is
+    told not to, registers all operators again and fails, or has its own allocator and dispatcher,
+    and memory is freed by the wrong one.
+
+    Leave them out: `auditwheel repair --exclude 'libtorch*' --exclude 'libc10*'`, or let torchyard
+    make the wheel, which never copies them.
+    """
+    if TORCH not in siblings_of(subject).requirements:
+        return
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        name = without_digest(posixpath.basename(path))
+        if torch_libraries([name]) and _is_torchs(binary.exports):
+            hint = "leave torch's libraries out: auditwheel repair --exclude 'libtorch*'"
+            yield Hit(f"is a copy of torch's `{name}`", resolver.names[path], hint)
+
+
+def _is_torchs(exports: bytes) -> bool:
+    """Return whether a library defines functions of torch, and is not just named like one."""
+    return any(part in exports for part in (b"_ZN2at", b"_ZN3c10", b"_ZNK3c10"))
