@@ -1,6 +1,7 @@
 """A torch release that no table has is described by its wheels, locked, and planned."""
 
 import json
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.helpers import Command
 from torchyard.app.indexed_release import find_indexed_release
 from torchyard.compute.registry import platform_for
 from torchyard.config.lock import read_build_lock
+from torchyard.config.revisions import load_config_at
 from torchyard.errors import HostError
 from torchyard.index.simple.project_files import list_wheels
 from torchyard.model.tables import Release
@@ -164,6 +166,12 @@ def test_a_new_torch_is_locked_and_planned(torchyard: Command, folder: Path) -> 
     )
 
 
+def commit(folder: Path) -> None:
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org"]
+    for words in ("init --quiet", "add torchyard.toml torchyard.lock", "commit --quiet -m first"):
+        subprocess.run([*git, *words.split()], cwd=folder, check=True)
+
+
 def fingerprints(torchyard: Command, file: Path) -> dict[str, str]:
     plan = json.loads(torchyard("plan", "--json", "-f", file).out)
     return {job["id"]: job["fingerprint"] for job in plan["jobs"]}
@@ -173,6 +181,7 @@ def test_a_lock_gets_only_what_is_new(torchyard: Command, folder: Path) -> None:
     file = project(folder)
     assert torchyard("lock", "-f", file).code == 0
     before, first = read_build_lock(str(file)), fingerprints(torchyard, file)
+    commit(file.parent)
     add_torch(folder, "2.13.1")
     add_torch(folder, "9.8.0")
     file.write_text(FILE.replace('"torch2.13"', '"torch2.13", "torch9.8"'), encoding="utf-8")
@@ -182,9 +191,15 @@ def test_a_lock_gets_only_what_is_new(torchyard: Command, folder: Path) -> None:
     assert after.environments.items() > before.environments.items()
     assert second.items() > first.items()
     assert all("cpu-torch9.8/cp312" in name for name in second.keys() - first.keys())
+    assert load_config_at("HEAD", str(file)).lock == before
+    shown = torchyard("plan", "diff", "HEAD", file, "-f", file).out.splitlines()
+    assert shown[0] == "1 package new"
+    assert shown[-1] == "1 package unchanged"
 
     upgraded = torchyard("lock", "--upgrade", "-f", file)
     assert "cpu-torch2.13/cp312: torch 2.13.1" in upgraded.err
+    changed = torchyard("plan", "diff", "HEAD", file, "-f", file).out
+    assert "1 package to rebuild\n  because bindings requires" in changed
 
 
 def test_a_lock_that_can_not_be_read_is_written_anew(torchyard: Command, folder: Path) -> None:

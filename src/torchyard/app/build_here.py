@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchyard.app.build import PreparedBuild, prepare_build
@@ -42,16 +43,16 @@ class HereBuild(NamedTuple):
         """Put the wheel into the output directory, and return its path."""
         return next(path for path in self.build.deliver() if is_wheel_name(path.name))
 
-    def install_command(self, wheel: Path) -> str:
-        """Return the command that installs the wheel, also in place of one of the same version."""
-        versions, python = self.environment.versions, self.environment.python
-        name, version = wheel.name.split("-")[:2]
-        has_pip = "pip" in versions
-        words = [python, "-m", "pip", "install"] if has_pip else ["uv", "pip", "install"]
-        words += [] if has_pip else ["--python", python]
-        if versions.get(name.lower().replace("_", "-")) == version:
-            words += ["--force-reinstall" if has_pip else "--reinstall", "--no-deps"]
-        return shlex.join([*words, str(wheel)])
+
+def install_command(environment: ActiveEnvironment, wheel: Path) -> str:
+    """Return the command that installs a wheel, also in place of one of the same version."""
+    name, version = wheel.name.split("-")[:2]
+    words, again = ["uv", "pip", "install", "--python", environment.python], "--reinstall"
+    if "pip" in environment.versions:
+        words, again = [environment.python, "-m", "pip", "install"], "--force-reinstall"
+    if environment.versions.get(canonicalize_name(name)) == version:
+        words += [again, "--no-deps"]
+    return shlex.join([*words, str(wheel)])
 
 
 def prepare_here(

@@ -75,7 +75,7 @@ def command(
         if len(select) > 1 or subset:
             msg = f"`{HERE}` is one cell, and goes with no other selector or subset"
             raise UsageError(msg, hint=f"run `torchyard build {HERE}` by itself")
-        from torchyard.app.build_here import prepare_here
+        from torchyard.app.build_here import install_command, prepare_here
 
         here = prepare_here(
             file,
@@ -89,7 +89,7 @@ def command(
         _run(here.build, as_json=as_json)
         wheel = here.deliver()
         if not as_json:
-            write(f"{wheel}\ninstall it: {here.install_command(wheel)}\n")
+            write(f"{wheel}\ninstall it: {install_command(here.environment, wheel)}\n")
         return
     build = prepare_build(
         file,
