@@ -62,6 +62,8 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
 
 def add_locked_rows(tables: Tables, lock: BuildLock) -> Tables:
     """Return tables with the torch releases of a lock, and their compute platforms."""
+    if not lock.releases:
+        return tables
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for release in lock.releases.values():
         for compute, archs in release.archs.items():
