@@ -28,7 +28,7 @@ from torchyard.package.wheel.metadata import NAME
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.plan.expand import expand
 from torchyard.toolchain.active_environment import ActiveEnvironment, read_active_environment
-from torchyard.toolchain.environment_lock import TORCH, LockTarget, resolve_environment
+from torchyard.toolchain.environment_lock import TORCH, lock_target, resolve_environment
 
 _OUTPUT = "here"
 
@@ -158,10 +158,8 @@ def _with_torch(
     config: Config, cell: Cell, environment: ActiveEnvironment, requires: Sequence[str]
 ) -> BuildLock:
     """Return the lock with an environment for a cell that has exactly the torch of another one."""
-    version, tables = environment.torch_version, config.tables
-    target = LockTarget(
-        tables.pythons[cell.python].version, tables.platforms[cell.platform].wheel_tag
-    )
+    version = environment.torch_version
+    target = lock_target(config.tables, cell.platform, cell.python)
     try:
         made = resolve_environment([*requires, f"{TORCH}==={version}"], target)
     except HostError as error:

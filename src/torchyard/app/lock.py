@@ -32,7 +32,7 @@ from torchyard.store.trees import fetch_file
 from torchyard.toolchain.environment_lock import (
     TORCH,
     LockedEnvironment,
-    LockTarget,
+    lock_target,
     resolve_with_torch,
 )
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
@@ -171,7 +171,7 @@ def _environment(config: Config, requires: Sequence[str], path: str) -> LockedEn
         requires,
         variant.removeprefix(TORCH_PREFIX),
         compute,
-        LockTarget(tables.pythons[python].version, tables.platforms[platform].wheel_tag),
+        lock_target(tables, platform, python),
     )
     brought, torch = compute_of_wheels(made.versions), made.versions[TORCH]
     if tables.compute[compute].is_gpu and compute not in (brought, Version(torch).local):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from torchyard.errors import ConfigError, HostError
+from torchyard.model.tables import Tables
 from torchyard.model.version import version_numbers
 from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
 
@@ -25,6 +26,15 @@ class LockTarget(NamedTuple):
         """The platform as uv names it: `x86_64-manylinux_2_28`."""
         found = _manylinux(self.platform_tag)
         return f"{found[2]}-{found[1]}"
+
+
+def lock_target(tables: Tables, platform: str, python: str) -> LockTarget:
+    """Return what the environments of a platform and Python are resolved for."""
+    row = tables.pythons[python]
+    if row.free_threaded:
+        msg = f"uv resolves no wheels for {python}, as it can't tell it from Python {row.version}"
+        raise ConfigError(msg, hint="take the free-threaded Pythons out of the matrix")
+    return LockTarget(row.version, tables.platforms[platform].wheel_tag)
 
 
 def _manylinux(tag: str) -> re.Match[str]:
