@@ -91,7 +91,7 @@ class Preparer:
     def clone(self) -> Scene:
         """Return a scene in a clone of the repository, with the parts that pages use."""
         start = self._folder / "torchyard"
-        for name in ("examples", "tests/projects/tinytorch"):
+        for name in ("examples", "tests/projects/tinyext", "tests/projects/tinytorch"):
             shutil.copytree(ROOT / name, start / name, ignore=_SKIPPED)
         _commit(start)
         return self._scene(start)

@@ -50,6 +50,8 @@ class Shell:
         program = Path(sys.executable).parent
         plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         env = {**plain, "HOME": str(scene.folder), "COLUMNS": "500", "NO_COLOR": "1"}
+        env |= {f"GIT_{who}_NAME": "test" for who in ("AUTHOR", "COMMITTER")}
+        env |= {f"GIT_{who}_EMAIL": "test@example.org" for who in ("AUTHOR", "COMMITTER")}
         env |= {"PATH": f"{program}:{plain['PATH']}", **scene.env}
         env.pop("CI", None)
         self._scene = scene

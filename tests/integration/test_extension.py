@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command
 
+from torchyard.toolchain.interpreters import interpreter_for
+
 PROJECT = Path(__file__).parents[1] / "projects/tinyext"
 SMOKE = """\
 # level: import
@@ -21,7 +23,9 @@ assert torch.equal(tinyext.twice(given), given + given)
 
 
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_from_a_checkout_to_a_proven_wheel(torchyard: Command, tmp_path: Path) -> None:
+def test_from_a_checkout_to_a_proven_wheel(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(PROJECT, tmp_path / "tinyext")
     file = tmp_path / "torchyard.toml"
     names = "--recipe extension --name tinyext --version 0.1.0 --path tinyext"
@@ -51,3 +55,22 @@ def test_from_a_checkout_to_a_proven_wheel(torchyard: Command, tmp_path: Path) -
     needed = subprocess.run(["unzip", "-l", wheel], capture_output=True, text=True, check=True)
     assert "libtorch" not in needed.stdout
     assert "libc10" not in needed.stdout
+
+    make_environment(tmp_path / "env")
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
+    here = torchyard("build", "here", "-f", file)
+    assert here.code == 0, here.err
+    assert "cpu-torch2.13/cp311/wheel  cached" in here.out
+    path, install = here.out.splitlines()[-2:]
+    assert Path(path).read_bytes() == wheel.read_bytes()
+    assert install.endswith(f"pip install --python {tmp_path}/env/bin/python {path}")
+
+
+def make_environment(folder: Path) -> None:
+    """Make an environment that has a torch, by its metadata."""
+    subprocess.run(
+        [interpreter_for("cp311").path, "-m", "venv", "--without-pip", folder], check=True
+    )
+    about = folder / "lib/python3.11/site-packages/torch-2.13.0+cpu.dist-info"
+    about.mkdir()
+    about.joinpath("METADATA").write_text("Name: torch\nVersion: 2.13.0+cpu\n", encoding="utf-8")

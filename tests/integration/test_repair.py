@@ -186,6 +186,31 @@ def test_what_needs_a_gpu_must_say_what_it_is_compiled_for(
     assert repair(path, [SetRpath()], tmp_path / "out", compute="cu130").changed
 
 
+def test_an_extension_finds_torchs_libraries_in_the_process(
+    built: Built, wheel: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / wheel.name.replace("+cpu", "")
+    shutil.copy(wheel, path)
+    needs = ("libtorch_cpu.so", "libcudart.so.13")
+    path = repair(
+        path, [ReplaceNeeded(new=name, members=("*/_C.so",)) for name in needs], tmp_path / "ext"
+    ).path
+    folder = tmp_path / "torch"
+    folder.mkdir()
+    for name in needs:
+        shutil.copy(built.vendor / "libvend.so.2", folder / name)
+    done = do(path, tmp_path / "out", SetRpath(), Bundle(folders=(folder, built.vendor)))
+    site = unpacked(done.path, tmp_path / "site")
+    brought = {file.name.partition("-")[0] for file in site.glob("tinytorch.libs/*")}
+    assert brought == {"libvend", "libdeep"}
+    assert (
+        elf_of(site / "tinytorch/_C.so").runpath == "$ORIGIN:$ORIGIN/../tinytorch.libs:$ORIGIN/lib"
+    )
+    assert not any(name in note for note in done.notes for name in needs)
+    again = do(done.path, tmp_path / "again", SetRpath())
+    assert again.changed == ()
+
+
 def test_only_what_changes_is_packed_anew(wheel: Path, tmp_path: Path) -> None:
     member = "tinytorch/lib/libtiny.so"
     done = do(wheel, tmp_path, SetRpath(value="$ORIGIN/a:$ORIGIN", members=("*/libtiny.so",)))

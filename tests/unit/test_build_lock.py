@@ -15,6 +15,7 @@ from torchyard.config.lock import (
 )
 from torchyard.errors import ConfigError
 from torchyard.model.lock import BuildLock
+from torchyard.model.tables import Release
 
 TORCH = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 TYPING = "typing_extensions-4.16.0-py3-none-any.whl"
@@ -39,13 +40,29 @@ words = st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True)
 wheels = st.builds(
     lambda name, number: f"{name}-{number}.0-py3-none-any.whl", words, st.integers(0, 99)
 )
+numbers = st.from_regex(r"[0-9]{1,2}\.[0-9]{1,2}", fullmatch=True)
+by_compute = st.sampled_from(["cu130", "rocm7.2"])
+releases = st.builds(
+    Release,
+    libraries=st.dictionaries(by_compute, st.dictionaries(words, numbers, max_size=2)),
+    triton=st.dictionaries(by_compute, numbers),
+    pythons=st.lists(words, max_size=3).map(tuple),
+    archs=st.dictionaries(
+        by_compute,
+        st.dictionaries(words, st.lists(numbers, max_size=3).map(tuple), max_size=2),
+    ),
+)
 locks = st.builds(
-    lambda environments, digest: BuildLock(
+    lambda requires, environments, digest, releases: BuildLock(
+        requires=tuple(requires),
+        releases=releases,
         environments={name: tuple(sorted(files)) for name, files in environments.items()},
         files={file: digest for files in environments.values() for file in files},
     ),
+    st.lists(words, max_size=2),
     st.dictionaries(words, st.sets(wheels, max_size=4), max_size=4),
     st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+    st.dictionaries(numbers, releases, max_size=2),
 )
 
 
@@ -74,6 +91,7 @@ def test_wheels_become_requirements_with_hashes() -> None:
         ('[environments]\na = ["x-1-py3-none-any.whl"]\n', "has no SHA-256 of"),
         (f'[files]\n"x-1-py3-none-any.whl --index-url x" = "{DIGEST}"\n', "no wheel and SHA-256"),
         ('[files]\n"x-1-py3-none-any.whl" = "5"\n', "no wheel and SHA-256"),
+        ('[releases."new"]\nlibraries = {}\n', "`new`, which is no torch release"),
     ],
 )
 def test_what_is_no_lock_is_refused(text: str, why: str) -> None:

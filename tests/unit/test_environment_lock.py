@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command
 
+from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError
 from torchyard.toolchain.environment_lock import (
     LockTarget,
+    lock_target,
     resolve_environment,
     resolve_with_torch,
 )
@@ -110,6 +112,12 @@ def test_what_no_wheel_satisfies_is_an_error_with_uvs_words() -> None:
 def test_only_linux_is_built_for() -> None:
     with pytest.raises(ConfigError, match="not built for `win_amd64` yet"):
         resolve_environment([], LockTarget("3.11", "win_amd64"))
+
+
+def test_free_threaded_pythons_are_refused() -> None:
+    assert lock_target(load_tables(), "linux-x86_64", "cp311") == TARGET
+    with pytest.raises(ConfigError, match="uv resolves no wheels for cp314t"):
+        lock_target(load_tables(), "linux-x86_64", "cp314t")
 
 
 def test_what_has_no_wheel_can_not_be_pinned() -> None:

@@ -14,6 +14,7 @@ from torchyard.errors import UsageError
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
+from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
@@ -94,12 +95,16 @@ class PreparedBuild(NamedTuple):
     def _build(self, on_event: Listener) -> BuildResult:
         return self.engine.build(self.plan, self.store, self.context, on_event)
 
-    def deliver(self) -> None:
-        """Put the files of all packages into the output directory, if there is one."""
-        if self.output is not None:
-            packages = (job for job in self.plan.jobs if job.stage is Stage.PACKAGE)
-            results = [self.store.get(job.fingerprint, job.identifier) for job in packages]
-            fetch_all(self.store, results, self.output)
+    def deliver(self) -> list[Path]:
+        """Put the files of all packages into the output directory, and return their paths.
+
+        Without such a directory, nothing is done.
+        """
+        if self.output is None:
+            return []
+        packages = (job for job in self.plan.jobs if job.stage is Stage.PACKAGE)
+        results = [self.store.get(job.fingerprint, job.identifier) for job in packages]
+        return fetch_all(self.store, results, self.output)
 
 
 def prepare_build(
@@ -113,14 +118,17 @@ def prepare_build(
     engine: Engine | None = None,
     keep_going: bool = False,
     output: str | Path | None = None,
+    lock: BuildLock | None = None,
 ) -> PreparedBuild:
     """Plan a build and open its store; refuse what would fail only after hours of compiling.
+
+    With a `lock`, environments are those of it, and not of the file's lock.
 
     Secret variables are taken out of this process's environment first: neither a job nor a compiler
     that planning asks for its version inherits them.
     """
     take_credentials()
-    plan = plan_packages(file, changes=changes, subset=subset, select=select, skip=skip)
+    plan = plan_packages(file, changes=changes, subset=subset, select=select, skip=skip, lock=lock)
     config = plan.config
     _refuse_inside(config, file, output)
     _refuse_proof(config, file)
@@ -144,7 +152,9 @@ def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None
     """Refuse to put packages where they would be part of the source the next time."""
     if output and config.source.path is not None:
         source = Path(absolute(file)).parent / config.source.path
-        if Path(absolute(str(output))).is_relative_to(source.resolve()):
+        place = Path(absolute(str(output)))
+        is_ours = place.is_relative_to(home_directory(file))
+        if place.is_relative_to(source.resolve()) and not is_ours:
             msg = f"`{output}` is inside the source directory, and would be part of the next build"
             raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
 

@@ -1,15 +1,25 @@
 """Lock the build environments of an extension."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec.structs import replace
 from packaging.version import Version
 
 from torchyard.app.build import PreparedBuild, prepare_build
-from torchyard.compute.registry import compute_platforms
-from torchyard.config.load import load_config
-from torchyard.config.lock import build_lock_path, build_lock_text, parse_build_lock
+from torchyard.compute.registry import compute_of_wheels, platform_for
+from torchyard.config.decode import decode
+from torchyard.config.load import load_config, read_document
+from torchyard.config.lock import (
+    build_lock_path,
+    build_lock_text,
+    parse_build_lock,
+    read_build_lock,
+)
+from torchyard.config.matrix import named_values
+from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.files import write_text
 from torchyard.model.config import Config
@@ -17,13 +27,13 @@ from torchyard.model.event import Listener
 from torchyard.model.identifier import scope_of, scope_path
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import DEPTH, Dimension, Stage
-from torchyard.model.tables import TORCH_PREFIX
+from torchyard.model.tables import TORCH_PREFIX, TORCH_RELEASE, Release
 from torchyard.plan.graph import Plan
 from torchyard.store.trees import fetch_file
 from torchyard.toolchain.environment_lock import (
     TORCH,
     LockedEnvironment,
-    LockTarget,
+    lock_target,
     resolve_with_torch,
 )
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
@@ -32,34 +42,113 @@ from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_buil
 def lock_environments(
     file: str = "torchyard.toml",
     *,
+    upgrade: bool = False,
     listeners: Iterable[Listener] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> BuildLock:
-    """Write the lock of a file, and return it; the environments get the newest wheels that fit.
+    """Write the lock of a file, and return it; new environments get the newest wheels that fit.
 
-    The requirements are those in the source, which is fetched if the store does not have it.
+    The requirements are those in the source, which is fetched if the store does not have it. Torch
+    releases that the tables do not have are looked for in the index first. Environments that are
+    locked stay as they are, unless the requirements change, or with `upgrade`.
     """
+    _lock_releases(file, say, upgrade=upgrade)
     config = load_config(file)
     if config.project.recipe.variant is not Dimension.TORCH:
         msg = f"recipe `{config.project.recipe.name}` has no environments to lock"
         raise ConfigError(msg, hint="its build requirements are pinned in `requires` of [build]")
-    build = prepare_build(file, select=("source:*",))
+    requires = project_requirements(file, listeners=listeners)
+    known = BuildLock() if upgrade or config.lock.requires != requires else config.lock
+    files: dict[str, dict[str, str]] = {}
+    for path in _paths(prepare_build(file, select=("bindings:*", "smoke:*")).plan):
+        if locked := known.environments.get(path):
+            files[path] = {name: known.files[name] for name in locked}
+        else:
+            made = _environment(config, requires, path)
+            files[path] = dict(made.files)
+            say(_summary(path, made))
+    lock = BuildLock(
+        requires=requires,
+        environments={path: tuple(sorted(found)) for path, found in files.items()},
+        files={name: digest for found in files.values() for name, digest in found.items()},
+        releases=config.lock.releases,
+    )
+    _write(lock, file)
+    return lock
+
+
+def project_requirements(
+    file: str, *, changes: Sequence[str] = (), listeners: Iterable[Listener] = ()
+) -> tuple[str, ...]:
+    """Return what the project of a file is built with, besides torch; its source is fetched."""
+    build = prepare_build(file, changes=changes, select=("source:*",))
     result = build.run(listeners)
     if error := result.error():
         raise error
-    system = _build_system(build)
-    made: dict[str, LockedEnvironment] = {}
-    for path in _paths(prepare_build(file, select=("bindings:*", "smoke:*")).plan):
-        made[path] = _environment(config, system, path)
-        say(_summary(path, made[path]))
-    lock = BuildLock(
-        environments={name: tuple(sorted(one.files)) for name, one in made.items()},
-        files={name: digest for one in made.values() for name, digest in one.files.items()},
-    )
+    return (*_build_system(build).requires, *build.plan.config.build.requires)
+
+
+def _write(lock: BuildLock, file: str) -> None:
     path, text = build_lock_path(file), build_lock_text(lock)
     parse_build_lock(text, path)  # refuses names that an index has made up
     write_text(path, text, replace=True)
-    return lock
+
+
+def _lock_releases(file: str, say: Callable[[str], object], *, upgrade: bool) -> None:
+    """Write the rows of torch releases that the tables do not have into the lock of a file."""
+    known = None
+    with suppress(ConfigError):  # one that can't be read is written anew
+        known = read_build_lock(file)
+    lock = known or BuildLock()
+    found = _unknown_releases(file, {} if upgrade else lock.releases, say)
+    if known is None or found != known.releases:
+        _write(replace(lock, releases=found), file)
+
+
+def _unknown_releases(
+    file: str, known: Mapping[str, Release], say: Callable[[str], object]
+) -> dict[str, Release]:
+    """Return rows for the releases that a file names, and the tables do not have.
+
+    Those that are `known` stay as they are, if they have all that the matrix asks for.
+    """
+    spec, tables = decode(read_document(file)), load_tables()
+    named = (TORCH_RELEASE.fullmatch(one) for one in named_values(spec.matrix, Dimension.TORCH))
+    listed = {*tables.releases, *spec.tables.releases}
+    names = dict.fromkeys(one[1] for one in named if one and one[1] not in listed)
+    asked = set(named_values(spec.matrix, Dimension.PLATFORM))
+    platforms = {name: row.wheel_tag for name, row in tables.platforms.items() if name in asked}
+    every = dict.fromkeys(named_values(spec.matrix, Dimension.COMPUTE))
+    computes = [name for name in every if platform_for(name).is_gpu]
+    found = {
+        name: known[name]
+        for name in names
+        if name in known and _has_all(known[name], platforms, computes)
+    }
+    unknown = [name for name in names if name not in found]
+    if not unknown:
+        return found
+    from torchyard.app.indexed_release import find_indexed_release
+    from torchyard.host.package_indexes import configured_indexes, configured_links
+    from torchyard.index.simple.project_files import list_wheels
+
+    wheels = list_wheels(TORCH, configured_indexes(), configured_links())
+    for name in unknown:
+        version, found[name] = find_indexed_release(
+            name, wheels, platforms=platforms, computes=computes
+        )
+        say(_note(name, version, found[name]))
+    return found
+
+
+def _has_all(row: Release, platforms: Iterable[str], computes: Iterable[str]) -> bool:
+    return all(set(platforms) <= set(row.archs.get(compute, {})) for compute in computes)
+
+
+def _note(name: str, version: str, row: Release) -> str:
+    computes = f"{', '.join(row.libraries)} and " if row.libraries else ""
+    what = f"the index has {version} for {computes}{', '.join(row.pythons)}"
+    return f"torch {name} is not in torchyard's tables: {what}"
 
 
 def _paths(plan: Plan) -> Iterable[str]:
@@ -81,16 +170,16 @@ def _build_system(build: PreparedBuild) -> BuildSystem:
     return read_build_system(None)
 
 
-def _environment(config: Config, system: BuildSystem, path: str) -> LockedEnvironment:
+def _environment(config: Config, requires: Sequence[str], path: str) -> LockedEnvironment:
     platform, compute, variant, python = scope_of(Stage.BINDINGS, path)
     tables = config.tables
     made = resolve_with_torch(
-        [*system.requires, *config.build.requires],
+        requires,
         variant.removeprefix(TORCH_PREFIX),
         compute,
-        LockTarget(tables.pythons[python].version, tables.platforms[platform].wheel_tag),
+        lock_target(tables, platform, python),
     )
-    brought, torch = _compute_of(made), made.versions[TORCH]
+    brought, torch = compute_of_wheels(made.versions), made.versions[TORCH]
     if tables.compute[compute].is_gpu and compute not in (brought, Version(torch).local):
         msg = f"torch {torch} of the index was built for {brought or 'no GPU'}, and not {compute}"
         hint = "name the compute platform that it has, or an index with the other one, to uv"
@@ -98,13 +187,7 @@ def _environment(config: Config, system: BuildSystem, path: str) -> LockedEnviro
     return made
 
 
-def _compute_of(made: LockedEnvironment) -> str:
-    """Return the compute platform whose libraries an environment has; empty if it has none."""
-    pinned = {name: ".".join(version.split(".")[:2]) for name, version in made.versions.items()}
-    return next(filter(None, (one.compute_required(pinned) for one in compute_platforms())), "")
-
-
 def _summary(path: str, made: LockedEnvironment) -> str:
-    compute, brought = scope_of(Stage.BINDINGS, path)[1], _compute_of(made)
+    compute, brought = scope_of(Stage.BINDINGS, path)[1], compute_of_wheels(made.versions)
     note = f", which is for {brought}" if brought not in ("", compute) else ""
     return f"{path}: torch {made.versions[TORCH]}{note}, {len(made.files)} wheels"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError
+from torchyard.model.lock import BuildLock
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import PlanSelection
 
@@ -16,6 +17,7 @@ def plan_packages(
     subset: str | None = None,
     select: Sequence[str] = (),
     skip: Sequence[str] = (),
+    lock: BuildLock | None = None,
 ) -> Plan:
     """Return the plan of a file: its packages, and the jobs that make them. Nothing is built.
 
@@ -25,10 +27,11 @@ def plan_packages(
         subset: A named part of the matrix.
         select: Globs of values (`cu130`), cells or jobs (`core:*`) to take; all if there are none.
         skip: Globs of what to leave out.
+        lock: What an extension is built with, in place of the file's lock.
     """
     from torchyard.plan.build import make_plan
 
-    config = with_toolchain_id(load_config(file, tuple(changes)), file)
+    config = with_toolchain_id(load_config(file, tuple(changes), lock=lock), file)
     return make_plan(config, PlanSelection(subset, tuple(select), tuple(skip)))
 
 

@@ -141,6 +141,13 @@ class ComputePlatform(Protocol):
         """Yield the codes that a list of architectures means: `9.0+PTX` is sm_90 and compute_90."""
         yield from archs
 
+    device_code: str = ""
+    """A regular expression for the codes that torch lists its architectures by; empty if none."""
+
+    def archs_of(self, codes: Iterable[str]) -> tuple[str, ...]:
+        """Return the architectures of a list of codes, as `archs` of a compute has them."""
+        return tuple(codes)
+
     def without_features(self, code: str) -> str:
         """Return the code of the plain architecture: `sm_90` for sm_90a."""
         return code

@@ -6,7 +6,7 @@ loaded.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import cast
@@ -110,6 +110,13 @@ def compute_in(local: str) -> str:
             if found:
                 return found[0]
     return ""
+
+
+def compute_of_wheels(versions: Mapping[str, str]) -> str:
+    """Return the compute that wheels are for, by their names and versions; empty if for none."""
+    pinned = {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
+    found = (platform.compute_required(pinned) for platform in compute_platforms())
+    return next(filter(None, found), "")
 
 
 def is_arch(arch: str) -> bool:

@@ -8,8 +8,14 @@ from torchyard.compute.registry import look_up
 from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
-from torchyard.config.lock import build_lock_path, read_build_lock
-from torchyard.config.matrix import as_tuple
+from torchyard.config.lock import (
+    add_locked_rows,
+    build_lock_path,
+    locked_origins,
+    read_build_lock,
+)
+from torchyard.config.matrix import named_values
+from torchyard.config.recipes import find_recipe
 from torchyard.config.spec import FileSpec
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
@@ -25,6 +31,7 @@ from torchyard.host.files import (
     realpath,
 )
 from torchyard.model.config import Config
+from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
 
 
@@ -33,9 +40,15 @@ def read_document(path: str, changes: Sequence[str] = ()) -> Document:
     return Document(basename(path), _read(path), changes)
 
 
-def load_config(path: str, changes: Sequence[str] = (), *, others: Sequence[str] = ()) -> Config:
+def load_config(
+    path: str,
+    changes: Sequence[str] = (),
+    *,
+    others: Sequence[str] = (),
+    lock: BuildLock | None = None,
+) -> Config:
     """Read and evaluate a file; it and `others` are excluded from its source directory."""
-    return config_of(path, read_document(path, changes), others=others)
+    return config_of(path, read_document(path, changes), others=others, lock=lock)
 
 
 def _read(path: str) -> str:
@@ -78,23 +91,40 @@ def _with_patches(config: Config, base: str) -> Config:
 
 def _named_computes(spec: FileSpec) -> Iterator[str]:
     """Yield the computes that a file names; an unknown one makes the registry load plug-ins."""
-    matrix = spec.matrix
     yield from spec.tables.compute
-    yield from matrix.compute or ()
-    for couple in matrix.couple:
-        yield from couple.compute or ()
-    for rule in matrix.include:
-        yield from as_tuple(rule.compute)
+    yield from named_values(spec.matrix, Dimension.COMPUTE)
 
 
-def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Config:
-    """Evaluate a document that was read from a path; its source directory is relative to it."""
+def _lock_of(spec: FileSpec, path: str) -> BuildLock:
+    """Return the lock of a file; an empty one if its recipe has none."""
+    recipe = find_recipe(spec.project.recipe)
+    is_locked = recipe is not None and recipe.variant is Dimension.TORCH
+    return read_build_lock(path) if is_locked else BuildLock()
+
+
+def _with_lock(config: Config, lock: BuildLock) -> Config:
+    return msgspec.structs.replace(
+        config, lock=lock, origins={**locked_origins(lock), **config.origins}
+    )
+
+
+def config_of(
+    path: str,
+    document: Document,
+    *,
+    others: Sequence[str] = (),
+    lock: BuildLock | None = None,
+) -> Config:
+    """Evaluate a document that was read from a path; its source directory is relative to it.
+
+    Its lock is beside it, unless another one is given.
+    """
     spec = decode(document)
     look_up(_named_computes(spec))
-    config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))
-    config = _with_patches(config, dirname(path))
-    if config.project.recipe.variant is Dimension.TORCH:
-        config = msgspec.structs.replace(config, lock=read_build_lock(path))
+    lock = _lock_of(spec, path) if lock is None else lock
+    tables = add_locked_rows(load_tables(), lock)
+    config = _with_proof(evaluate(spec, document, tables), dirname(path))
+    config = _with_patches(_with_lock(config, lock), dirname(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits

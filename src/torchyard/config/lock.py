@@ -4,12 +4,19 @@ import re
 
 import msgspec
 
+from torchyard.compute.registry import platform_for
+from torchyard.compute.table import ComputeRow
+from torchyard.config.tables import toml_value
 from torchyard.errors import ConfigError
 from torchyard.host.files import exists, read_text
+from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
+from torchyard.model.tables import Compute, Tables
+from torchyard.model.values import Origin
 
 _WHEEL = re.compile(r"[\w.]+-[\w.!+]+(-\d\w*)?(-[\w.]+){3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FOUND = Origin("torchyard.lock")
 _HINT = "`torchyard lock` writes it anew"
 _HEAD = """\
 # Written by `torchyard lock`: the wheels that each cell is built with, by name and SHA-256.
@@ -46,15 +53,50 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
             if name not in lock.files:
                 msg = f"`{path}` has no SHA-256 of `{name}`, which `{environment}` contains"
                 raise ConfigError(msg, hint=_HINT)
+    for name in lock.releases:
+        if own_release(name) != name:
+            msg = f"`{path}` has a row for `{name}`, which is no torch release"
+            raise ConfigError(msg, hint=_HINT)
     return lock
+
+
+def add_locked_rows(tables: Tables, lock: BuildLock) -> Tables:
+    """Return tables with the torch releases of a lock, and their compute platforms."""
+    if not lock.releases:
+        return tables
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for release in lock.releases.values():
+        for compute, archs in release.archs.items():
+            found.setdefault(compute, {}).update(archs)
+    new = {name: _compute(name, found[name]) for name in found if name not in tables.compute}
+    return msgspec.structs.replace(
+        tables, releases={**tables.releases, **lock.releases}, compute={**tables.compute, **new}
+    )
+
+
+def _compute(name: str, archs: dict[str, tuple[str, ...]]) -> Compute:
+    platform = platform_for(name)
+    row = ComputeRow(version=platform.version(name), archs=archs)
+    return platform.compute_of(row, str(_FOUND))
+
+
+def locked_origins(lock: BuildLock) -> dict[str, Origin]:
+    """Return the origins of the rows of a lock, as those of a file's own rows are given."""
+    rows = (f"tables.releases.{name}" for name in lock.releases)
+    return dict.fromkeys(rows, _FOUND)
 
 
 def build_lock_text(lock: BuildLock) -> str:
     """Return a lock as TOML, sorted, so that it changes only where something has changed."""
-    lines = [f"{_HEAD}version = {lock.version}\n\n[environments]\n"]
+    requires = f"requires = {toml_value(lock.requires)}\n" if lock.requires else ""
+    lines = [f"{_HEAD}version = {lock.version}\n{requires}\n[environments]\n"]
     for name, wheels in sorted(lock.environments.items()):
         listed = "".join(f'  "{wheel}",\n' for wheel in sorted(wheels))
         lines.append(f'"{name}" = [\n{listed}]\n')
     lines.append("\n[files]\n")
     lines += [f'"{name}" = "{digest}"\n' for name, digest in sorted(lock.files.items())]
+    for name, release in sorted(lock.releases.items()):
+        lines.append(f'\n[releases."{name}"]\n')
+        row = msgspec.to_builtins(release)
+        lines += [f"{key} = {toml_value(value)}\n" for key, value in row.items()]
     return "".join(lines)

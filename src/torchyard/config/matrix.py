@@ -1,6 +1,6 @@
 """Evaluates the matrix of a spec; every name is checked against the tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Couple, Exclusion, Inclusion, Matrix, Pattern, any_match
 from torchyard.model.recipe import Dimension, Recipe
 from torchyard.model.suggest import did_you_mean
-from torchyard.model.tables import Tables
+from torchyard.model.tables import TORCH_RELEASE, Tables
 from torchyard.model.values import Origin
 
 
@@ -87,7 +87,7 @@ class MatrixReader:
                 continue
             for index, value in enumerate(values):
                 if value not in self.known[dimension]:
-                    hint = did_you_mean(value, self.known[dimension])
+                    hint = _hint(dimension, value, self.known[dimension])
                     what = f"unknown {dimension} `{value}`"
                     self.problems.add((*path, dimension, index), what, hint)
             given[dimension] = tuple(values)
@@ -185,6 +185,22 @@ class MatrixReader:
                     self.problems.add(place, what, did_you_mean(pattern, known))
             globs[Cell._fields[self.recipe.dimensions.index(dimension)]] = patterns
         return Pattern(**globs)
+
+
+def named_values(spec: MatrixSpec, dimension: Dimension) -> Iterator[str]:
+    """Yield the values of a dimension that a matrix names, and globs of its inclusions."""
+    yield from getattr(spec, dimension) or ()
+    for couple in spec.couple:
+        yield from getattr(couple, dimension) or ()
+    for rule in spec.include:
+        yield from as_tuple(getattr(rule, dimension))
+
+
+def _hint(dimension: Dimension, value: str, known: tuple[str, ...]) -> str:
+    """Return what to do about an unknown value."""
+    if dimension is Dimension.TORCH and TORCH_RELEASE.fullmatch(value):
+        return f"`torchyard lock` looks for it in the index; the tables have up to {known[-1]}"
+    return did_you_mean(value, known)
 
 
 def as_tuple(written: Globs | None) -> tuple[str, ...]:

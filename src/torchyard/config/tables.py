@@ -180,19 +180,20 @@ def _section(path: tuple[str, ...], row: Mapping[str, object]) -> str:
         if isinstance(value, dict) and len(path) == 1:
             below.append(_section((*path, key), value))
         else:
-            own += f"{_key(key)} = {_inline(value)}\n"
+            own += f"{_key(key)} = {toml_value(value)}\n"
     return "\n".join(([f"[{title}]\n{own}"] if own else []) + below)
 
 
-def _inline(value: object) -> str:
+def toml_value(value: object) -> str:
+    """Return a value as TOML on one line, but for lists of tables."""
     match value:
         case dict():
-            pairs = (f"{_key(k)} = {_inline(v)}" for k, v in value.items())
+            pairs = (f"{_key(k)} = {toml_value(v)}" for k, v in value.items())
             return f"{{ {', '.join(pairs)} }}" if value else "{}"
         case [dict(), *_]:
-            return "\n".join(["[", *(f"    {_inline(item)}," for item in value), "]"])
+            return "\n".join(["[", *(f"    {toml_value(item)}," for item in value), "]"])
         case list() | tuple():
-            return f"[{', '.join(map(_inline, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
         case _:
             return msgspec.json.encode(value).decode()
 

@@ -2,19 +2,23 @@
 
 from typing import Literal
 
+from torchyard.model.tables import Release
 from torchyard.model.values import Value
 
 
 class BuildLock(Value, kw_only=True):
-    """What each environment of an extension consists of.
+    """What each environment of an extension consists of: torch, and what `requires` names.
 
     `environments` are the names of wheels, by the path of the job that uses them
-    (`linux-x86_64/cpu-torch2.13/cp311`), and `files` has the SHA-256 of each of them.
+    (`linux-x86_64/cpu-torch2.13/cp311`), and `files` has the SHA-256 of each of them. `releases`
+    are rows for torch releases that the tables do not have, read from the wheels of an index.
     """
 
     version: Literal[1] = 1
+    requires: tuple[str, ...] = ()
     environments: dict[str, tuple[str, ...]] = {}
     files: dict[str, str] = {}
+    releases: dict[str, Release] = {}
 
     def requirements(self, environment: str) -> tuple[str, ...]:
         """Return the wheels of an environment as pinned requirements; none if it is not locked."""
@@ -23,8 +27,17 @@ class BuildLock(Value, kw_only=True):
             for name in self.environments.get(environment, ())
         )
 
+    def versions(self, environment: str) -> dict[str, str]:
+        """Return the packages of an environment; none if it is not locked."""
+        return dict(map(_release_of, self.environments.get(environment, ())))
+
+
+def _release_of(wheel: str) -> tuple[str, str]:
+    """Return the package and version of a wheel by its name."""
+    name, version = wheel.split("-")[:2]
+    return name.replace("_", "-"), version
+
 
 def _pin(wheel: str) -> str:
     """Return the requirement for a wheel of this name: `torch==2.13.0+cpu`."""
-    name, version = wheel.split("-")[:2]
-    return f"{name.replace('_', '-')}=={version}"
+    return "==".join(_release_of(wheel))

@@ -12,6 +12,7 @@ from torchyard.model.version import version_numbers
 
 TORCH_PREFIX = "torch"
 """A torch release as the variant of an extension's cell: `torch2.13`."""
+TORCH_RELEASE = re.compile(rf"{TORCH_PREFIX}(\d+\.\d+)")
 _PYTHON = re.compile(r"cp(\d)(\d+)(t?)")
 
 
@@ -88,10 +89,16 @@ class Compute(Value, kw_only=True):
 
 
 class Release(Value, kw_only=True):
-    """What one torch release was built with, for each of its compute platforms."""
+    """What one torch release was built with, for each of its compute platforms.
+
+    `pythons` are those that it has wheels for, if that is known, and `archs` the architectures of
+    its device code on each platform, if they are not those of the compute platform.
+    """
 
     libraries: dict[str, dict[str, str]]
     triton: dict[str, str] = {}
+    pythons: tuple[str, ...] = ()
+    archs: dict[str, dict[str, tuple[str, ...]]] = {}
 
 
 class SourceTree(Value, kw_only=True):

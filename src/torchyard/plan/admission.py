@@ -11,7 +11,7 @@ from torchyard.model.matrix import Exclusion, Inclusion
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX
 from torchyard.model.values import Origin
-from torchyard.plan.constraints import impossible, unreleased
+from torchyard.plan.constraints import impossible, unreleased, without_python
 
 TABLES = Origin("tables")
 
@@ -141,7 +141,7 @@ def _ruled_out(cell: Cell, config: Config) -> str | None:
     kind = config.tables.packages[cell.package]
     reason = kind.obstacle or impossible(cell[:3], config)
     if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
-        reason = unreleased(cell[:3], config)
+        reason = unreleased(cell[:3], config) or without_python(cell, config)
     if not reason and kind.gpu_only and not config.tables.compute[cell.compute].is_gpu:
         reason = f"{cell.package} is made for GPUs only: {kind.gpu_only}"
     if not reason and kind.per_python == (cell.python == ANY_PYTHON):

@@ -1,6 +1,7 @@
 """What the tables allow, whatever a matrix asks for."""
 
 from torchyard.model.config import Config
+from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX
 
@@ -32,6 +33,15 @@ def unreleased(head: Head, config: Config) -> str | None:
     if name is None or (release is not None and compute in release.libraries):
         return None
     return f"torch {name} has no {compute} build"
+
+
+def without_python(cell: Cell, config: Config) -> str | None:
+    """Return why there is no torch for the Python of an extension's cell, or None if there is."""
+    name = release_name(config, cell.variant)
+    release = config.tables.releases.get(name or "")
+    if release is None or cell.python in (ANY_PYTHON, *(release.pythons or (cell.python,))):
+        return None
+    return f"torch {name} has no wheels for {cell.python}"
 
 
 def release_name(config: Config, variant: str) -> str | None:

@@ -139,6 +139,7 @@ class SettingsMaker:
             draft.set(row.platform, row.version, origin)
             origin = row_origin("compute", compute, "archs", platform) or shipped
             draft.set("archs", row.archs[platform], origin)
+            self._set_own_archs(draft, platform, compute, variant)
         self._set_libraries(draft, compute, variant)
         if self.config.toolchain is not None:
             self._set_build(draft, self.config.toolchain, (platform, compute, variant))
@@ -239,6 +240,13 @@ class SettingsMaker:
             for library, version in release.libraries.get(compute, {}).items():
                 origin = self._pin_origin(variant, "libraries", compute, library)
                 draft.set(library, version, origin)
+
+    def _set_own_archs(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
+        """Set the architectures of the torch release, if they are known."""
+        release = self._release(variant)
+        archs = release.archs.get(compute, {}).get(platform) if release is not None else None
+        if archs:
+            draft.set("archs", archs, self._pin_origin(variant))
 
     def _release(self, variant: str) -> Release | None:
         return self.tables.releases.get(release_name(self.config, variant) or "")

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from torchyard.errors import ConfigError, HostError
+from torchyard.model.tables import Tables
+from torchyard.model.version import version_numbers
 from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
 
 TORCH = "torch"
@@ -22,11 +24,33 @@ class LockTarget(NamedTuple):
     @property
     def uv_platform(self) -> str:
         """The platform as uv names it: `x86_64-manylinux_2_28`."""
-        found = _MANYLINUX.fullmatch(self.platform_tag)
-        if found is None:
-            msg = f"extensions are not built for `{self.platform_tag}` yet"
-            raise ConfigError(msg, hint="take this platform out of the matrix")
+        found = _manylinux(self.platform_tag)
         return f"{found[2]}-{found[1]}"
+
+
+def lock_target(tables: Tables, platform: str, python: str) -> LockTarget:
+    """Return what the environments of a platform and Python are resolved for."""
+    row = tables.pythons[python]
+    if row.free_threaded:
+        msg = f"uv resolves no wheels for {python}, as it can't tell it from Python {row.version}"
+        raise ConfigError(msg, hint="take the free-threaded Pythons out of the matrix")
+    return LockTarget(row.version, tables.platforms[platform].wheel_tag)
+
+
+def _manylinux(tag: str) -> re.Match[str]:
+    found = _MANYLINUX.fullmatch(tag)
+    if found is None:
+        msg = f"extensions are not built for `{tag}` yet"
+        raise ConfigError(msg, hint="take this platform out of the matrix")
+    return found
+
+
+def is_installable(tag: str, platform_tag: str) -> bool:
+    """Return whether wheels with a tag are installed on a platform: for it, or an older glibc."""
+    here, found = _manylinux(platform_tag), _MANYLINUX.fullmatch(tag)
+    if found is None or found[2] != here[2]:
+        return False
+    return version_numbers(found[1]) <= version_numbers(here[1])
 
 
 class LockedEnvironment(NamedTuple):

@@ -1,5 +1,7 @@
 """`torchyard build`: the whole plan, on this machine or by another engine."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from torchyard.cli.engine_options import EngineCommand
@@ -12,6 +14,14 @@ from torchyard.cli.options import (
     subset_option,
 )
 from torchyard.engines.registry import LOCAL, make_engine
+from torchyard.errors import UsageError
+from torchyard.terminal.console import say, write
+
+if TYPE_CHECKING:  # slow to import
+    from torchyard.app.build import PreparedBuild
+
+HERE = "here"
+"""The selector of the cell that fits the active environment."""
 
 
 @click.command("build", cls=EngineCommand)
@@ -51,14 +61,36 @@ def command(
 ) -> None:
     """Build the plan, or what SELECT names of it: a value (cu130), a cell or a job (core:*).
 
+    `build here` builds the one wheel of an extension that fits the torch, Python and CUDA of the
+    active environment, and prints the command that installs it.
+
     Results that the store has are not built again. All jobs share one pool of compile slots, as
     many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
     one at once; the same command continues later. With --json, events are printed as they happen.
     """
     from torchyard.app.build import prepare_build
-    from torchyard.reports.build.console import build_display, end_build
 
     chosen = make_engine(engine, {key: value for key, value in options.items() if value})
+    if HERE in select:
+        if len(select) > 1 or subset:
+            msg = f"`{HERE}` is one cell, and goes with no other selector or subset"
+            raise UsageError(msg, hint=f"run `torchyard build {HERE}` by itself")
+        from torchyard.app.build_here import install_command, prepare_here
+
+        here = prepare_here(
+            file,
+            changes=changes,
+            skip=skip,
+            store=store_url,
+            engine=chosen,
+            output=output,
+            say=say,
+        )
+        _run(here.build, as_json=as_json)
+        wheel = here.deliver()
+        if not as_json:
+            write(f"{wheel}\ninstall it: {install_command(here.environment, wheel)}\n")
+        return
     build = prepare_build(
         file,
         changes=changes,
@@ -70,7 +102,14 @@ def command(
         keep_going=keep_going,
         output=output,
     )
+    _run(build, as_json=as_json)
+    build.deliver()
+
+
+def _run(build: "PreparedBuild", *, as_json: bool) -> None:
+    """Run a build, and show it."""
+    from torchyard.reports.build.console import build_display, end_build
+
     with build_display(build.store, build.work, as_json=as_json) as listeners:
         result = build.run(listeners)
     end_build(result, build.store, build.context.folder, as_json=as_json)
-    build.deliver()

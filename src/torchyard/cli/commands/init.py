@@ -20,8 +20,10 @@ from torchyard.errors import HostError, TorchyardError, UsageError
 from torchyard.host.files import exists, write_text
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.config import own_release
+from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
 from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import Release
 from torchyard.plan.build import make_plan
 from torchyard.terminal.console import talk
 from torchyard.toolchain.checkout import Checkout, read_checkout
@@ -58,13 +60,22 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
     sdist = flags.pop("sdist")
     answers = _of_sdist(flags, sdist) if sdist else _of_folder(flags, Path(file).parent)
     text = starter(answers, load_tables())
+    new = _unknown_releases(answers)
     try:
-        make_plan(config_of(file, Document(file, text)))
+        make_plan(config_of(file, Document(file, text), lock=BuildLock(releases=new)))
     except TorchyardError as error:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     write_text(file, text, replace=force)
-    talk(f"wrote {file}; now try: torchyard plan -f {file}")
+    talk(f"wrote {file}; now try: torchyard {'lock' if new else 'plan'} -f {file}")
+
+
+def _unknown_releases(answers: Answers) -> dict[str, Release]:
+    """Return rows for torch releases that only an index can know, with all that is asked for."""
+    if known_recipes()[answers.recipe].variant is not Dimension.TORCH:
+        return {}
+    row = Release(libraries={compute: {} for compute in answers.compute})
+    return {name: row for name in answers.torch if name not in load_tables().releases}
 
 
 def _of_folder(flags: dict[str, str | None], folder: Path) -> Answers:
@@ -138,7 +149,8 @@ class _Questions:
         """Return the usual compute platforms: also PyPI's CUDA if the project has code for it."""
         if found is None or found.cuda is None:
             return PLAIN
-        release = self.tables.releases[(words(self.flags["torch"] or "") or (self._newest,))[0]]
+        asked = (words(self.flags["torch"] or "") or (self._newest,))[0]
+        release = self.tables.releases.get(asked) or self.tables.releases[self._newest]
         offered = [name for name in release.libraries if f"cuda-{self._version(name)}" in locks()]
         return ",".join((PLAIN, *offered[:1]))
 
@@ -162,8 +174,7 @@ class _Questions:
 
     def _against(self) -> tuple[str, ...]:
         """Return the torch releases that an extension is compiled against."""
-        check = several_of(self.tables.releases)
-        return words(self._ask("torch", "Torch releases", self._newest, check))
+        return words(self._ask("torch", "Torch releases", self._newest, torch_releases))
 
     def _libraries_of(self, version: str) -> str:
         """Return the torch release for library pins: that of the version, or none if unknown."""
@@ -222,6 +233,16 @@ def a_version(answer: str) -> str:
         msg = f"`{answer}` is not a public version"
         raise click.UsageError(msg)
     return answer
+
+
+def torch_releases(answer: str) -> str:
+    found = words(answer)
+    something("".join(found))
+    for word in found:
+        if own_release(word) != word:
+            msg = f"`{word}` is not a torch release, such as 2.15"
+            raise click.UsageError(msg)
+    return ",".join(found)
 
 
 def one_of(known: Collection[str]) -> Callable[[str], str]:

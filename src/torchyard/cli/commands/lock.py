@@ -7,16 +7,20 @@ from torchyard.cli.options import file_option
 
 @click.command("lock")
 @file_option
-def command(*, file: str) -> None:
+@click.option("--upgrade", is_flag=True, help="Find newer wheels for cells that are locked, too.")
+def command(*, file: str, upgrade: bool) -> None:
     """Find the wheels that each cell of an extension is built with, and write torchyard.lock.
 
     These are the torch of the cell, the build requirements in the project's pyproject.toml and in
     `requires` of [build], and all that they need: the newest versions that uv finds in the indexes
-    of its settings. Builds use exactly these files. Run it again to get newer ones.
+    of its settings. Builds use exactly these files.
+
+    Run it again after a change of the matrix: it finds the wheels of new cells, and keeps the
+    others. Torch releases that torchyard does not know yet are described by their wheels.
     """
     from torchyard.app.lock import lock_environments
     from torchyard.config.lock import build_lock_path
     from torchyard.terminal.console import say, talk
 
-    lock = lock_environments(file, say=say)
+    lock = lock_environments(file, upgrade=upgrade, say=say)
     talk(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels")

@@ -40,6 +40,7 @@ class Cuda(ComputePlatform):
     arch = r"\d+\.\d[af]?(?:\+PTX)?"
     arch_hint = "9.0 for CUDA, 9.0+PTX with code for later ones, too"
     device_kinds: tuple[str, ...] = ("cubin", "ptx")
+    device_code = r"(?:sm|compute)_\d+[af]?"
     device_loaders: tuple[str, ...] = ("libcuda.", "libcudart.", "libnvrtc.")
     device_files: tuple[str, ...] = ("cuda", r"cu\d", "cudnn", "cublas", "nv", "nccl")
     conda_virtual_package = "__cuda"
@@ -101,6 +102,14 @@ class Cuda(ComputePlatform):
                 yield f"sm_{number}"
                 if arch.endswith(_PTX):
                     yield f"compute_{number}"
+
+    def archs_of(self, codes: Iterable[str]) -> tuple[str, ...]:
+        found: dict[str, str] = {}
+        for code in codes:
+            kind, _, number = code.partition("_")
+            arch = re.sub(r"(\d)([af]?)$", r".\1\2", number)
+            found[arch] = _PTX if kind == "compute" else found.get(arch, "")
+        return tuple(sorted((f"{a}{ptx}" for a, ptx in found.items()), key=version_numbers))
 
     def without_features(self, code: str) -> str:
         """`sm_90` of sm_90a."""

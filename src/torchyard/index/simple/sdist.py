@@ -12,7 +12,8 @@ from packaging.version import InvalidVersion, Version
 from torchyard.errors import HostError, UsageError
 from torchyard.host.fetcher import Fetcher, directory_url
 from torchyard.host.http import redact_url
-from torchyard.index.simple.read import ACCEPT_HTML, ACCEPT_JSON, FileLink, read_listing
+from torchyard.index.simple.project_files import files_in_index
+from torchyard.index.simple.read import FileLink
 
 SDIST = re.compile(r"([A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)(?:==([\w.!+]+))?")
 """A project and its version, as `name==version`; without a version, the newest is meant."""
@@ -38,7 +39,7 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
     name, wanted = canonicalize_name(words[1]), words[2]
     found: dict[Version, tuple[FileLink, str]] = {}
     for index in indexes:
-        for link in _listed(index, name):
+        for link in files_in_index(index, name):
             version = _version(link.file, name)
             if version is not None and (link.yanked is None or wanted):
                 found.setdefault(version, (link, index))
@@ -68,12 +69,6 @@ def download_sdist(sdist: Sdist, to: Path) -> Path:
         msg = f"the index lists {redact_url(sdist.url)}, and does not have it"
         raise HostError(msg, hint="ask those who run the index") from error
     return path
-
-
-def _listed(index: str, name: str) -> tuple[FileLink, ...]:
-    place = directory_url(index)
-    page = Fetcher(place).get(f"{place}{name}/", f"{ACCEPT_JSON}, {ACCEPT_HTML}")
-    return read_listing(page.data, page.url, page.media).files if page.found else ()
 
 
 def _version(file: str, name: str) -> Version | None:

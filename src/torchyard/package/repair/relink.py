@@ -16,7 +16,7 @@ from torchyard.package.assemble.vendor import Vendored, find_in_folders, find_ve
 from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
 from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.elf.image import MAGIC
-from torchyard.package.policy import Policy, load_layouts, policy_for
+from torchyard.package.policy import Policy, extension_policy, load_layouts, policy_for
 from torchyard.package.repair.draft import MemberChange, PackageDraft
 from torchyard.package.repair.operations import (
     EVERYWHERE,
@@ -105,16 +105,27 @@ def _asks_policy(operation: Relink) -> bool:
 def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> Policy:
     """Return the rules for a package, by the compute platform of its version, unless it is given.
 
-    Packages that need no GPU library are for CPUs.
+    Packages that need no GPU library are for CPUs. For wheels of extensions, the compute platform
+    does not count: torch brings its libraries.
     """
+    package = package_folder(WheelName.parse(draft.path.name).distribution) if draft.home else ""
+    if package and _is_extension(draft, libraries):
+        return extension_policy(draft.format.NAME, package)
     found = _LOCAL.search(unquoted(draft.path.name))
     compute = compute or (found[1] if found else "")
     compute = compute or ("" if any(map(_needs_gpu, libraries)) else PLAIN)
     if not compute:
         msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
         raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
-    package = package_folder(WheelName.parse(draft.path.name).distribution) if draft.home else ""
     return policy_for(draft.format.NAME, compute, package)
+
+
+def _is_extension(draft: PackageDraft, libraries: Iterable[Library]) -> bool:
+    """Return whether libraries need some of torch, and the package does not have them."""
+    torchs = tuple(glob for row in load_layouts().imported for glob in row.libraries)
+    own = {name.rpartition("/")[2] for name in draft.entries}
+    needed = {name for library in libraries for name in library.elf.needed}
+    return any(any_match(name, torchs) for name in needed - own)
 
 
 def _needs_gpu(library: Library) -> bool:

@@ -31,6 +31,9 @@ _LARGE = 16 << 20
 """Stored bytes of a member from which on only parts of it are read."""
 
 
+_LONGEST = 1000
+
+
 class WheelParts:
     """A wheel, by parts. Anything in it that can't be read is a CheckError."""
 
@@ -84,6 +87,18 @@ class WheelParts:
                 pass
         binary = self._whole(entry)
         return split_names(binary.exports) if binary else ()
+
+    def search(self, name: str, pattern: re.Pattern[bytes]) -> str:
+        """Return the first group of a pattern's first match in a member; empty if there is none.
+
+        The member is read up to there. A match may have up to a thousand bytes.
+        """
+        kept = b""
+        for piece in self._pieces(self._found(self.members[name])):
+            kept = kept[-_LONGEST:] + piece
+            if found := pattern.search(kept):
+                return found[1].decode(errors="replace")
+        return ""
 
     def _found(self, entry: ZipEntry) -> ZipEntry:
         found = find_data(self._read, entry, self._size)

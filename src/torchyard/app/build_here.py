@@ -1,0 +1,174 @@
+"""Build the one wheel of an extension that fits the environment which the caller works in."""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from torchyard.app.build import PreparedBuild, prepare_build
+from torchyard.app.locations import home_directory
+from torchyard.app.lock import project_requirements
+from torchyard.compute.registry import PLAIN, compute_in, compute_platforms
+from torchyard.config.load import load_config
+from torchyard.engines.engine import Engine
+from torchyard.errors import ConfigError, HostError, SelectionError
+from torchyard.host.machine import platform_name
+from torchyard.model.config import Config, own_release
+from torchyard.model.event import Listener
+from torchyard.model.identifier import Cell, scope_path
+from torchyard.model.lock import BuildLock
+from torchyard.model.recipe import Dimension
+from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.version import version_numbers
+from torchyard.package.wheel.metadata import NAME
+from torchyard.package.wheel.name import is_wheel_name
+from torchyard.plan.expand import expand
+from torchyard.toolchain.active_environment import ActiveEnvironment, read_active_environment
+from torchyard.toolchain.environment_lock import TORCH, lock_target, resolve_environment
+
+_OUTPUT = "here"
+
+
+class HereBuild(NamedTuple):
+    """A build for an environment."""
+
+    environment: ActiveEnvironment
+    build: PreparedBuild
+
+    def deliver(self) -> Path:
+        """Put the wheel into the output directory, and return its path."""
+        return next(path for path in self.build.deliver() if is_wheel_name(path.name))
+
+
+def install_command(environment: ActiveEnvironment, wheel: Path) -> str:
+    """Return the command that installs a wheel, also in place of one of the same version."""
+    name, version = wheel.name.split("-")[:2]
+    words, again = ["uv", "pip", "install", "--python", environment.python], "--reinstall"
+    if "pip" in environment.versions:
+        words, again = [environment.python, "-m", "pip", "install"], "--force-reinstall"
+    if environment.versions.get(canonicalize_name(name)) == version:
+        words += [again, "--no-deps"]
+    return shlex.join([*words, str(wheel)])
+
+
+def prepare_here(
+    file: str = "torchyard.toml",
+    *,
+    changes: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    store: str | None = None,
+    engine: Engine | None = None,
+    output: str | Path | None = None,
+    listeners: Iterable[Listener] = (),
+    say: Callable[[str], object] = lambda _: None,
+) -> HereBuild:
+    """Plan the build of the cell that fits the torch, Python and GPU library of an environment.
+
+    It is built against exactly that torch, whatever the lock has; the lock is not changed.
+
+    Raises:
+        SelectionError: The matrix has no such cell.
+        HostError: There is no environment, it has no torch, or no index has that torch.
+    """
+    environment = read_active_environment()
+    config = load_config(file, changes)
+    cell = find_cell(config, environment)
+    about = f"torch {environment.torch_version}, {environment.tag}: {scope_path(cell[:4])}"
+    say(f"{environment.python} has {about}")
+    lock = config.lock
+    if lock.versions(scope_path(cell[:4])).get(TORCH) != environment.torch_version:
+        requires = project_requirements(file, changes=changes, listeners=listeners)
+        lock = _with_torch(config, cell, environment, requires)
+    build = prepare_build(
+        file,
+        changes=changes,
+        select=(f"{config.project.label}/{cell.path}",),
+        skip=skip,
+        store=store,
+        engine=engine,
+        output=output or Path(home_directory(file), _OUTPUT),
+        lock=lock,
+    )
+    return HereBuild(environment, build)
+
+
+def find_cell(config: Config, environment: ActiveEnvironment) -> Cell:
+    """Return the cell whose wheel fits an environment."""
+    recipe, torch = config.project.recipe, environment.torch_version
+    if recipe.variant is not Dimension.TORCH:
+        msg = f"recipe `{recipe.name}` builds torch itself, and no wheel for one that is there"
+        raise ConfigError(msg, hint="name a cell: `torchyard plan --identifiers` lists them")
+    if not torch:
+        msg = f"`{environment.python}` has no torch"
+        hint = "activate the environment that has one, or install it there: `pip install torch`"
+        raise HostError(msg, hint=hint)
+    kinds = config.tables.packages
+    cells = [cell for cell in expand(config).cells if kinds[cell.package].format == NAME]
+    cells = _only(cells, "package", {cell.package for cell in cells}, "a wheel", "package")
+    machine, release = platform_name(), f"{TORCH_PREFIX}{own_release(torch)}"
+    cells = _only(cells, "platform", {machine}, f"this machine is {machine}", "platform")
+    cells = _only(cells, "variant", {release}, f"the environment has torch {torch}", "torch")
+    tag = environment.tag
+    cells = _only(cells, "python", {tag}, f"the environment has Python {tag}", "python")
+    compute = compute_of(environment, config.tables)
+    fitting = [cell for cell in cells if cell.compute == compute]
+    what = f"the environment's torch is for {compute}"
+    return (fitting or _only(cells, "compute", {compute, PLAIN}, what, "compute"))[0]
+
+
+def _only(
+    cells: Sequence[Cell], field: str, wanted: set[str], what: str, dimension: str
+) -> list[Cell]:
+    """Return the cells with one of some values, or fail with what to change."""
+    found = [cell for cell in cells if getattr(cell, field) in wanted]
+    if not found:
+        there = dict.fromkeys(getattr(cell, field) for cell in cells)
+        msg = f"{what}, and the file has no cell for that, but for {', '.join(there) or 'none'}"
+        names = ", ".join(f'"{name}"' for name in sorted(wanted - {PLAIN}))
+        lock = ", and run `torchyard lock`" if dimension == Dimension.TORCH else ""
+        raise SelectionError(msg, hint=f"add {names} to `{dimension}` in [matrix]{lock}")
+    return found
+
+
+def compute_of(environment: ActiveEnvironment, tables: Tables) -> str:
+    """Return the compute platform that the torch of an environment was built for."""
+    named = compute_in(Version(environment.torch_version).local or "")
+    if named:
+        return named
+    for platform in compute_platforms():
+        version = environment.torch.get(platform.torch_version)
+        if version:
+            own = (one for one, row in tables.compute.items() if row.platform == platform.name)
+            fitting = (one for one in own if _is_of(version, tables.compute[one].version))
+            return next(fitting, f"{platform.title} {version}")
+    return PLAIN
+
+
+def _is_of(version: str, toolkit: str) -> bool:
+    """Return whether a version is a toolkit's: 7.2.26015 is of 7.2."""
+    numbers = version_numbers(toolkit)
+    return version_numbers(version)[: len(numbers)] == numbers
+
+
+def _with_torch(
+    config: Config, cell: Cell, environment: ActiveEnvironment, requires: Sequence[str]
+) -> BuildLock:
+    """Return the lock with an environment for a cell that has exactly the torch of another one."""
+    version = environment.torch_version
+    target = lock_target(config.tables, cell.platform, cell.python)
+    try:
+        made = resolve_environment([*requires, f"{TORCH}==={version}"], target)
+    except HostError as error:
+        msg = f"the wheels to build against torch {version} were not found: {error}"
+        hint = "uv's settings name the indexes: does one of them have this very torch?"
+        raise HostError(msg, hint=hint) from error
+    lock = config.lock
+    return replace(
+        lock,
+        environments={**lock.environments, scope_path(cell[:4]): tuple(sorted(made.files))},
+        files={**lock.files, **made.files},
+    )

@@ -1,0 +1,158 @@
+"""Torch releases that the tables do not have, as their wheels in an index describe them."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from torchyard.checks.compat.toolkits import parse_requirements
+from torchyard.compute.registry import PLAIN, compute_in, compute_of_wheels, platform_for
+from torchyard.errors import HostError
+from torchyard.host.remote_file import RemoteFile
+from torchyard.index.simple.project_files import ListedWheel
+from torchyard.model.matrix import any_match
+from torchyard.model.tables import Release
+from torchyard.package.wheel.metadata import fields_of, values
+from torchyard.package.wheel.parts import WheelParts
+from torchyard.toolchain.environment_lock import is_installable
+
+_ARCHS_IN = "torch/lib/libtorch_python.so"
+"""The library that has the text of `torch.cuda.get_arch_list()`."""
+_PINNING = ("==", "~=")
+
+
+class IndexedRelease(NamedTuple):
+    """A torch release of an index: its newest version, and the row that the tables would have."""
+
+    version: str
+    row: Release
+
+
+class TorchBuild(NamedTuple):
+    """What a torch wheel was built with. `compute` is empty if it is for CPUs only."""
+
+    compute: str
+    libraries: Mapping[str, str]
+    triton: str
+    archs: tuple[str, ...]
+
+
+def find_indexed_release(
+    name: str,
+    wheels: Sequence[ListedWheel],
+    *,
+    platforms: Mapping[str, str],
+    computes: Collection[str],
+) -> IndexedRelease:
+    """Return what the wheels of a release say of it; they are read in parts.
+
+    Args:
+        name: The release, such as 2.15.
+        wheels: All torch wheels of an index.
+        platforms: The platforms of a matrix, with their wheel tags.
+        computes: The compute platforms of a matrix that are for GPUs; without, no wheel is read.
+    """
+    wheels = _newest(name, wheels, platforms.values())
+    version = wheels[0].version.public
+    builds: dict[str, list[TorchBuild]] = {}
+    for platform, tag in platforms.items():
+        there = [wheel for wheel in wheels if _fits(wheel, tag)]
+        chosen = dict.fromkeys(_wheel_for(compute, there) for compute in computes)
+        found = [_build_of(wheel) for wheel in chosen if wheel is not None]
+        builds[platform] = [build for build in found if build.compute]
+    return IndexedRelease(version, _row(wheels, builds))
+
+
+def _build_of(wheel: ListedWheel) -> TorchBuild:
+    return read_torch_build(WheelParts(RemoteFile(wheel.url)), wheel.version.local or "")
+
+
+def _row(wheels: Iterable[ListedWheel], builds: Mapping[str, Sequence[TorchBuild]]) -> Release:
+    """Return the row of a release, by its wheels, and what it was built with on each platform."""
+    every = {build.compute: build for found in builds.values() for build in found}
+    archs: dict[str, dict[str, tuple[str, ...]]] = {}
+    for platform, found in builds.items():
+        for build in found:
+            if build.archs:
+                archs.setdefault(build.compute, {})[platform] = build.archs
+    pythons = {tag.abi for wheel in wheels for tag in wheel.tags}
+    return Release(
+        libraries={compute: dict(build.libraries) for compute, build in every.items()},
+        triton={compute: build.triton for compute, build in every.items() if build.triton},
+        pythons=tuple(sorted(pythons, key=_by_version)),
+        archs=archs,
+    )
+
+
+def _newest(name: str, wheels: Iterable[ListedWheel], tags: Collection[str]) -> list[ListedWheel]:
+    """Return the wheels of the newest version of a release that fit some platform."""
+    finals = [wheel for wheel in wheels if not wheel.version.is_prerelease]
+    own = [
+        wheel
+        for wheel in finals
+        if ".".join(map(str, wheel.version.release[:2])) == name
+        and any(_fits(wheel, tag) for tag in tags)
+    ]
+    if not own:
+        known = {".".join(map(str, wheel.version.release[:2])) for wheel in finals}
+        newest = ", ".join(sorted(known, key=Version)[-3:]) or "none at all"
+        msg = f"no index of this machine has wheels of torch {name} for {', '.join(sorted(tags))}"
+        raise HostError(
+            msg, hint=f"its newest releases are {newest}; uv's settings name the indexes"
+        )
+    version = max(Version(wheel.version.public) for wheel in own)
+    return [wheel for wheel in own if Version(wheel.version.public) == version]
+
+
+def _fits(wheel: ListedWheel, platform_tag: str) -> bool:
+    return any(is_installable(tag.platform, platform_tag) for tag in wheel.tags)
+
+
+def _wheel_for(compute: str, wheels: Iterable[ListedWheel]) -> ListedWheel | None:
+    """Return a wheel with the name of a compute platform in its version, or else one without."""
+    for local in (compute, None):
+        found = [wheel for wheel in wheels if wheel.version.local == local]
+        if found:
+            return min(found, key=lambda wheel: wheel.url)
+    return None
+
+
+def read_torch_build(wheel: WheelParts, local: str) -> TorchBuild:
+    """Read what a torch wheel was built with; `local` is its local version."""
+    required = parse_requirements(values(fields_of(wheel.metadata), "Requires-Dist"))
+    pins: dict[str, str] = {
+        canonicalize_name(requirement.name): pin.version
+        for requirement in required
+        for pin in requirement.specifier
+        if pin.operator in _PINNING
+    }
+    named = compute_in(local)
+    compute = "" if named == PLAIN else named or compute_of_wheels(pins)
+    platform = platform_for(compute)
+    rules = [one for one in platform.libraries().values() if any_match(compute, one.names)]
+    return TorchBuild(
+        compute=compute,
+        libraries={
+            row.pin: pins[row.distribution]
+            for one in rules
+            for row in one.wheels
+            if row.pin and row.distribution in pins
+        },
+        triton=next((pins[one.triton] for one in rules if one.triton in pins), ""),
+        archs=platform.archs_of(_codes(wheel, platform.device_code)),
+    )
+
+
+def _codes(wheel: WheelParts, code: str) -> list[str]:
+    """Return the architectures that a torch lists as its own."""
+    if not code or _ARCHS_IN not in wheel.members:
+        return []
+    pattern = re.compile(rf"\0({code}(?: {code})*)\0".encode())
+    return wheel.search(_ARCHS_IN, pattern).split()
+
+
+def _by_version(tag: str) -> tuple[int, str]:
+    digits = re.sub(r"\D", "", tag)
+    return int(digits or 0), tag

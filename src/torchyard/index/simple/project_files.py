@@ -1,0 +1,61 @@
+"""The files of a project in the indexes and directories that this machine uses."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from torchyard.host.fetcher import Fetcher, directory_url
+from torchyard.index.simple.read import ACCEPT_HTML, ACCEPT_JSON, FileLink, read_listing
+
+_ACCEPT = f"{ACCEPT_JSON}, {ACCEPT_HTML}"
+
+
+class ListedWheel(NamedTuple):
+    """A wheel that an index has."""
+
+    version: Version
+    tags: frozenset[Tag]
+    url: str
+
+
+def files_in_index(index: str, project: str) -> tuple[FileLink, ...]:
+    """Return the files of a project in an index; none if it does not have the project."""
+    place = directory_url(index)
+    page = Fetcher(place).get(f"{place}{canonicalize_name(project)}/", _ACCEPT)
+    return read_listing(page.data, page.url, page.media).files if page.found else ()
+
+
+def list_wheels(
+    project: str, indexes: Iterable[str], links: Iterable[str] = ()
+) -> list[ListedWheel]:
+    """Return the wheels of a project, but yanked ones.
+
+    Args:
+        project: Its name.
+        indexes: Addresses of indexes.
+        links: Directories with files, and addresses of pages with links to files.
+    """
+    found = [link for index in indexes for link in files_in_index(index, project)]
+    found += [link for place in links for link in _linked(place)]
+    return [wheel for link in found if (wheel := _wheel(link, canonicalize_name(project)))]
+
+
+def _linked(place: str) -> Iterator[FileLink]:
+    if place.startswith(("https://", "http://")):
+        page = Fetcher(place).get(place, _ACCEPT)
+        yield from read_listing(page.data, page.url, page.media).files if page.found else ()
+        return
+    for path in sorted(Path(place.removeprefix("file://")).glob("*.whl")):
+        yield FileLink(file=path.name, url=path.absolute().as_uri())
+
+
+def _wheel(link: FileLink, project: str) -> ListedWheel | None:
+    try:
+        name, version, _, tags = parse_wheel_filename(link.file)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    return ListedWheel(version, tags, link.url) if name == project and link.yanked is None else None
