@@ -174,7 +174,7 @@ class _Questions:
 
     def _against(self) -> tuple[str, ...]:
         """Return the torch releases that an extension is compiled against."""
-        return words(self._ask("torch", "Torch releases", self._newest, torch_releases))
+        return words(self._ask("torch", "Torch releases", self._newest, release_list))
 
     def _libraries_of(self, version: str) -> str:
         """Return the torch release for library pins: that of the version, or none if unknown."""
@@ -235,7 +235,7 @@ def a_version(answer: str) -> str:
     return answer
 
 
-def torch_releases(answer: str) -> str:
+def release_list(answer: str) -> str:
     found = words(answer)
     something("".join(found))
     for word in found:
