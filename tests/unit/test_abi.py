@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
+from tests.mutations.good import job_for
 
 from torchyard.checks.compat.abi import ApiUse, MeasuredAbi, abi_of, measure_abi
 from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel
@@ -184,6 +185,32 @@ def test_torch_floor(requires: str, admitted: str) -> None:
         assert hit.what.startswith(f"uses `{NEW_SHIM}`, which torch has since 2.11")
         assert hit.what.endswith(f"admits {admitted}")
         assert "torch>=2.11" in hit.hint
+
+
+@pytest.mark.parametrize(
+    ("declared", "imports", "symbols"),
+    [
+        ("both", [SHIM], []),
+        ("both", [SHIM, ADD], [ADD]),
+        ("both", [FULL, ADD], [FULL, ADD]),
+        ("stable", [FULL, SHIM], []),
+        ("stable", [FULL, ADD], [ADD]),
+        ("abi3", [FULL, ADD], [FULL]),
+        ("full", [FULL, ADD], []),
+        ("", [FULL, ADD], []),
+        ("strange", [FULL, ADD], []),
+    ],
+)
+def test_label_abi(declared: str, imports: list[str], symbols: list[str]) -> None:
+    made = subject(extension(*imports))
+    made.order = job_for(
+        "thing-1.0/linux-x86_64/cpu-torch2.13/cp312/wheel", {"abi": declared, "label": "cpu"}
+    )
+    found = [hit.what for hit in hits("label-abi", made)]
+    assert found == [
+        f"uses `{symbol}`, which is not stable, and the file says abi = {declared}"
+        for symbol in symbols
+    ]
 
 
 def test_torch_floor_is_that_of_stable_functions_only() -> None:
