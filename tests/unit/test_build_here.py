@@ -155,6 +155,20 @@ def test_the_cell_of_an_environment(torch: str, facts: dict[str, str], path: str
             'add "cu126" to `compute` in [matrix]',
         ),
         (
+            environment(cuda="77.1"),
+            EXTENSION.replace('"cpu", ', ""),
+            SelectionError,
+            "torch is for CUDA 77.1, and the file has no cell for that, but for cu130",
+            'add "cpu" to `compute` in [matrix]',
+        ),
+        (
+            environment(),
+            EXTENSION.replace('"wheel", ', ""),
+            SelectionError,
+            "the file has no wheels",
+            'add "wheel" to `package` in [matrix]',
+        ),
+        (
             environment(),
             EXTENSION.replace("linux-x86_64", "linux-aarch64"),
             SelectionError,

@@ -19,7 +19,7 @@ from torchyard.errors import ConfigError, HostError, SelectionError
 from torchyard.host.machine import platform_name
 from torchyard.model.config import Config, own_release
 from torchyard.model.event import Listener
-from torchyard.model.identifier import Cell, scope_path
+from torchyard.model.identifier import Cell, fits_identifier, scope_path
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
@@ -108,7 +108,9 @@ def find_cell(config: Config, environment: ActiveEnvironment) -> Cell:
         raise HostError(msg, hint=hint)
     kinds = config.tables.packages
     cells = [cell for cell in expand(config).cells if kinds[cell.package].format == NAME]
-    cells = _only(cells, "package", {cell.package for cell in cells}, "a wheel", "package")
+    if not cells:
+        msg = "the file has no wheels"
+        raise SelectionError(msg, hint=f'add "{NAME}" to `package` in [matrix]')
     machine, release = platform_name(), f"{TORCH_PREFIX}{own_release(torch)}"
     cells = _only(cells, "platform", {machine}, f"this machine is {machine}", "platform")
     cells = _only(cells, "variant", {release}, f"the environment has torch {torch}", "torch")
@@ -128,7 +130,8 @@ def _only(
     if not found:
         there = dict.fromkeys(getattr(cell, field) for cell in cells)
         msg = f"{what}, and the file has no cell for that, but for {', '.join(there) or 'none'}"
-        names = ", ".join(f'"{name}"' for name in sorted(wanted - {PLAIN}))
+        known = [name for name in sorted(wanted - {PLAIN}) if fits_identifier(name)]
+        names = ", ".join(f'"{name}"' for name in known or wanted & {PLAIN})
         lock = ", and run `torchyard lock`" if dimension == Dimension.TORCH else ""
         raise SelectionError(msg, hint=f"add {names} to `{dimension}` in [matrix]{lock}")
     return found
