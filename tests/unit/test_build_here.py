@@ -1,6 +1,5 @@
 """`build here`: the cell that fits the active environment, whose torch is never imported."""
 
-import os
 import venv
 import zipfile
 from pathlib import Path
@@ -8,17 +7,17 @@ from pathlib import Path
 import pytest
 from tests.helpers import EXTENSION, SMALL, Command, config_of
 
-from torchyard.app.build_here import compute_of, find_cell, install_command, prepare_here
-from torchyard.config.tables import load_tables
+from torchyard.app.build_here import find_cell, install_command, prepare_here
+from torchyard.compute.installed_torch import (
+    InstalledTorch,
+    PythonEnvironment,
+    active_python,
+    read_environment,
+)
 from torchyard.errors import ConfigError, HostError, SelectionError, TorchyardError
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.recipe import Stage
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.toolchain.active_environment import (
-    ActiveEnvironment,
-    read_active_environment,
-    read_constants,
-)
 
 VERSION_PY = """\
 from typing import Optional
@@ -32,9 +31,18 @@ hip: Optional[str] = None
 LINUX = pytest.mark.skipif(platform_name() != "linux-x86_64", reason="cells are for this platform")
 
 
-def environment(torch: str = "2.13.0", tag: str = "cp312", **facts: str) -> ActiveEnvironment:
-    versions = {"torch": torch} if torch else {}
-    return ActiveEnvironment(python="/env/bin/python", tag=tag, versions=versions, torch=facts)
+def environment(
+    label: str = "2.13.0", python: str = "cp312", compute: str = "cpu"
+) -> PythonEnvironment:
+    version = label.partition("+")[0]
+    torch = InstalledTorch(version=version, label=label, compute=compute, folder="/env/torch")
+    versions = {"torch": label} if label else {}
+    return PythonEnvironment(
+        executable="/env/bin/python",
+        python=python,
+        versions=versions,
+        torch=torch if label else None,
+    )
 
 
 def make_venv(folder: Path) -> Path:
@@ -56,76 +64,27 @@ def test_an_environment_is_read_without_importing_torch(
 ) -> None:
     packages = make_venv(tmp_path / "env")
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
-    found = read_active_environment()
-    assert found == ActiveEnvironment(
-        python=str(tmp_path / "env/bin/python"),
-        tag=python_name(),
-        versions={"torch": "2.13.0", "my-ext": "1.0"},
-        torch={"__version__": "2.13.0", "cuda": "13.0"},
-    )
-    monkeypatch.delenv("VIRTUAL_ENV")
-    monkeypatch.delenv("CONDA_PREFIX", raising=False)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'env/bin'}{os.pathsep}{os.environ['PATH']}")
-    assert read_active_environment() == found
+    found = read_environment(active_python())
+    assert (found.executable, found.python) == (str(active_python()), python_name())
+    assert found.versions == {"torch": "2.13.0", "my-ext": "1.0"}
+    assert found.torch is not None
+    assert (found.torch.label, found.torch.compute) == ("2.13.0", "cu130")
     (packages / "torch-2.13.0.dist-info/METADATA").unlink()
-    assert read_active_environment().torch_version == "2.13.0"
-
-
-def test_without_an_environment_it_is_said_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
-    with pytest.raises(HostError, match=r"VIRTUAL_ENV is .* which has no bin/python"):
-        read_active_environment()
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").write_text("#!/bin/sh\necho 1\n", encoding="utf-8")
-    (tmp_path / "bin/python").chmod(0o755)
-    with pytest.raises(HostError, match="does not work as a Python"):
-        read_active_environment()
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HostError, match="PATH has no Python") as caught:
-        read_active_environment()
-    assert "activate the environment" in str(caught.value.diagnostics[0].hint)
-
-
-def test_a_module_is_read_and_not_run() -> None:
-    assert read_constants("a = b = 'x'\nc: str = 'y'\nd: str\ne = f()\nf = 1\n") == {
-        "a": "x",
-        "b": "x",
-        "c": "y",
-    }
-    assert read_constants("a = (") == {}
-
-
-@pytest.mark.parametrize(
-    ("torch", "facts", "compute"),
-    [
-        ("2.13.0", {"cuda": "13.0"}, "cu130"),
-        ("2.13.0+cpu", {}, "cpu"),
-        ("2.13.0", {}, "cpu"),
-        ("2.13.0+cu126", {"cuda": "12.6"}, "cu126"),
-        ("2.13.0+rocm7.2", {"hip": "7.2.26015"}, "rocm7.2"),
-        ("2.13.0", {"hip": "7.2.26015"}, "rocm7.2"),
-        ("2.13.0", {"cuda": "77.1"}, "CUDA 77.1"),
-    ],
-)
-def test_the_compute_platform_of_a_torch(torch: str, facts: dict[str, str], compute: str) -> None:
-    assert compute_of(environment(torch, **facts), load_tables()) == compute
+    again = read_environment(active_python())
+    assert (again.torch, "torch" in again.versions) == (found.torch, False)
 
 
 @LINUX
 @pytest.mark.parametrize(
-    ("torch", "facts", "path"),
+    ("torch", "compute", "path"),
     [
-        ("2.13.0", {"cuda": "13.0"}, "linux-x86_64/cu130-torch2.13/cp312/wheel"),
-        ("2.13.1+cpu", {}, "linux-x86_64/cpu-torch2.13/cp312/wheel"),
-        ("2.14.0", {"cuda": "13.2"}, "linux-x86_64/cpu-torch2.14/cp312/wheel"),
+        ("2.13.0", "cu130", "linux-x86_64/cu130-torch2.13/cp312/wheel"),
+        ("2.13.1+cpu", "cpu", "linux-x86_64/cpu-torch2.13/cp312/wheel"),
+        ("2.14.0", "cu132", "linux-x86_64/cpu-torch2.14/cp312/wheel"),
     ],
 )
-def test_the_cell_of_an_environment(torch: str, facts: dict[str, str], path: str) -> None:
-    assert find_cell(config_of(EXTENSION), environment(torch, **facts)).path == path
+def test_the_cell_of_an_environment(torch: str, compute: str, path: str) -> None:
+    assert find_cell(config_of(EXTENSION), environment(torch, compute=compute)).path == path
 
 
 @LINUX
@@ -141,25 +100,25 @@ def test_the_cell_of_an_environment(torch: str, facts: dict[str, str], path: str
             'add "torch2.15" to `torch` in [matrix], and run `torchyard lock`',
         ),
         (
-            environment(tag="cp310"),
+            environment(python="cp310"),
             EXTENSION,
             SelectionError,
             "has Python cp310, and the file has no cell for that, but for cp311, cp312",
             'add "cp310" to `python` in [matrix]',
         ),
         (
-            environment(cuda="12.6"),
+            environment(compute="cu126"),
             EXTENSION.replace('"cpu", ', ""),
             SelectionError,
             "torch is for cu126, and the file has no cell for that, but for cu130",
             'add "cu126" to `compute` in [matrix]',
         ),
         (
-            environment(cuda="77.1"),
+            environment(compute="cu771"),
             EXTENSION.replace('"cpu", ', ""),
             SelectionError,
-            "torch is for CUDA 77.1, and the file has no cell for that, but for cu130",
-            'add "cpu" to `compute` in [matrix]',
+            "torch is for cu771, and the file has no cell for that, but for cu130",
+            'add "cu771" to `compute` in [matrix]',
         ),
         (
             environment(),
@@ -178,7 +137,7 @@ def test_the_cell_of_an_environment(torch: str, facts: dict[str, str], path: str
     ],
 )
 def test_what_fits_no_cell_is_an_error_that_says_what_to_do(
-    active: ActiveEnvironment, text: str, error: type[TorchyardError], what: str, hint: str
+    active: PythonEnvironment, text: str, error: type[TorchyardError], what: str, hint: str
 ) -> None:
     with pytest.raises(error) as caught:
         find_cell(config_of(text), active)
@@ -211,7 +170,7 @@ def test_only_extensions_are_built_for_a_torch_that_is_there(torchyard: Command)
 def test_the_command_installs_also_over_the_same_version(
     versions: dict[str, str], words: str
 ) -> None:
-    active = ActiveEnvironment(python="/env/bin/python", tag="cp312", versions=versions)
+    active = PythonEnvironment(executable="/env/bin/python", python="cp312", versions=versions)
     assert (
         install_command(active, Path("/a b/My_Ext-1.0-x.whl")) == f"{words} '/a b/My_Ext-1.0-x.whl'"
     )

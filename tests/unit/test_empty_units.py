@@ -28,11 +28,8 @@ def compiled(folder: Path, *words: str) -> str:
         ("/src/third_party/cpuinfo/src/api.c", f"{EMPTY}/empty.c"),
         ("/src/aten/src/ATen/native/q8gemm.S", f"{EMPTY}/empty.S"),
         ("/src/c10/core/Device.cpp", "/src/c10/core/Device.cpp"),
-        (
-            "/src/third_party/sleef/src/libm/mkrename.c",
-            "/src/third_party/sleef/src/libm/mkrename.c",
-        ),
-        ("/src/third_party/sleef/src/libm/sleefsimddp.c", f"{EMPTY}/empty.c"),
+        ("/src/sleef/src/libm/mkrename.c", "/src/sleef/src/libm/mkrename.c"),
+        ("/src/sleef/src/libm/sleefsimddp.c", f"{EMPTY}/empty.c"),
     ],
 )
 def test_the_source_decides_what_is_compiled(source: str, unit: str, tmp_path: Path) -> None:

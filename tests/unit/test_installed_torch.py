@@ -86,11 +86,17 @@ def test_what_is_no_python_is_an_error() -> None:
         read_environment(Path("/bin/echo"))
 
 
-def test_the_activated_environment_comes_before_the_running_python(tmp_path: Path) -> None:
+def test_the_activated_environment_comes_first_then_path_then_the_running_python(
+    tmp_path: Path,
+) -> None:
     program = tmp_path / "bin" / "python"
     program.parent.mkdir()
     program.touch()
+    program.chmod(0o755)
     assert active_python({"VIRTUAL_ENV": str(tmp_path)}) == program
     assert active_python({"CONDA_PREFIX": str(tmp_path)}) == program
-    assert active_python({"VIRTUAL_ENV": str(tmp_path / "gone")}) == Path(sys.executable)
+    assert active_python({"PATH": str(program.parent)}) == program
     assert active_python({}) == Path(sys.executable)
+    with pytest.raises(HostError, match=r"VIRTUAL_ENV is .* which has no Python") as caught:
+        active_python({"VIRTUAL_ENV": str(tmp_path / "gone")})
+    assert "activate the environment" in str(caught.value.diagnostics[0].hint)

@@ -7,27 +7,29 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from torchyard.app.build import PreparedBuild, prepare_build
 from torchyard.app.locations import home_directory
 from torchyard.app.lock import project_requirements
-from torchyard.compute.registry import PLAIN, compute_in, compute_platforms
+from torchyard.compute.installed_torch import (
+    PythonEnvironment,
+    active_python,
+    read_environment,
+)
+from torchyard.compute.registry import PLAIN
 from torchyard.config.load import load_config
 from torchyard.engines.engine import Engine
 from torchyard.errors import ConfigError, HostError, SelectionError
 from torchyard.host.machine import platform_name
-from torchyard.model.config import Config, own_release
+from torchyard.model.config import Config
 from torchyard.model.event import Listener
 from torchyard.model.identifier import Cell, fits_identifier, scope_path
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
-from torchyard.model.tables import TORCH_PREFIX, Tables
-from torchyard.model.version import version_numbers
+from torchyard.model.tables import TORCH_PREFIX
 from torchyard.package.wheel.metadata import NAME
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.plan.expand import expand
-from torchyard.toolchain.active_environment import ActiveEnvironment, read_active_environment
 from torchyard.toolchain.environment_lock import TORCH, lock_target, resolve_environment
 
 _OUTPUT = "here"
@@ -36,7 +38,7 @@ _OUTPUT = "here"
 class HereBuild(NamedTuple):
     """A build for an environment."""
 
-    environment: ActiveEnvironment
+    environment: PythonEnvironment
     build: PreparedBuild
 
     def deliver(self) -> Path:
@@ -44,12 +46,12 @@ class HereBuild(NamedTuple):
         return next(path for path in self.build.deliver() if is_wheel_name(path.name))
 
 
-def install_command(environment: ActiveEnvironment, wheel: Path) -> str:
+def install_command(environment: PythonEnvironment, wheel: Path) -> str:
     """Return the command that installs a wheel, also in place of one of the same version."""
     name, version = wheel.name.split("-")[:2]
-    words, again = ["uv", "pip", "install", "--python", environment.python], "--reinstall"
+    words, again = ["uv", "pip", "install", "--python", environment.executable], "--reinstall"
     if "pip" in environment.versions:
-        words, again = [environment.python, "-m", "pip", "install"], "--force-reinstall"
+        words, again = [environment.executable, "-m", "pip", "install"], "--force-reinstall"
     if environment.versions.get(canonicalize_name(name)) == version:
         words += [again, "--no-deps"]
     return shlex.join([*words, str(wheel)])
@@ -74,13 +76,13 @@ def prepare_here(
         SelectionError: The matrix has no such cell.
         HostError: There is no environment, it has no torch, or no index has that torch.
     """
-    environment = read_active_environment()
+    environment = read_environment(active_python())
     config = load_config(file, changes)
     cell = find_cell(config, environment)
-    about = f"torch {environment.torch_version}, {environment.tag}: {scope_path(cell[:4])}"
-    say(f"{environment.python} has {about}")
+    about = f"torch {_torch_version(environment)}, {environment.python}: {scope_path(cell[:4])}"
+    say(f"{environment.executable} has {about}")
     lock = config.lock
-    if lock.versions(scope_path(cell[:4])).get(TORCH) != environment.torch_version:
+    if lock.versions(scope_path(cell[:4])).get(TORCH) != _torch_version(environment):
         requires = project_requirements(file, changes=changes, listeners=listeners)
         lock = _with_torch(config, cell, environment, requires)
     build = prepare_build(
@@ -96,14 +98,14 @@ def prepare_here(
     return HereBuild(environment, build)
 
 
-def find_cell(config: Config, environment: ActiveEnvironment) -> Cell:
+def find_cell(config: Config, environment: PythonEnvironment) -> Cell:
     """Return the cell whose wheel fits an environment."""
-    recipe, torch = config.project.recipe, environment.torch_version
+    recipe, torch = config.project.recipe, environment.torch
     if recipe.variant is not Dimension.TORCH:
         msg = f"recipe `{recipe.name}` builds torch itself, and no wheel for one that is there"
         raise ConfigError(msg, hint="name a cell: `torchyard plan --identifiers` lists them")
-    if not torch:
-        msg = f"`{environment.python}` has no torch"
+    if torch is None:
+        msg = f"`{environment.executable}` has no torch"
         hint = "activate the environment that has one, or install it there: `pip install torch`"
         raise HostError(msg, hint=hint)
     kinds = config.tables.packages
@@ -111,12 +113,11 @@ def find_cell(config: Config, environment: ActiveEnvironment) -> Cell:
     if not cells:
         msg = "the file has no wheels"
         raise SelectionError(msg, hint=f'add "{NAME}" to `package` in [matrix]')
-    machine, release = platform_name(), f"{TORCH_PREFIX}{own_release(torch)}"
+    machine, release = platform_name(), f"{TORCH_PREFIX}{torch.release}"
     cells = _only(cells, "platform", {machine}, f"this machine is {machine}", "platform")
-    cells = _only(cells, "variant", {release}, f"the environment has torch {torch}", "torch")
-    tag = environment.tag
-    cells = _only(cells, "python", {tag}, f"the environment has Python {tag}", "python")
-    compute = compute_of(environment, config.tables)
+    cells = _only(cells, "variant", {release}, f"the environment has torch {torch.label}", "torch")
+    python, compute = environment.python, torch.compute
+    cells = _only(cells, "python", {python}, f"the environment has Python {python}", "python")
     fitting = [cell for cell in cells if cell.compute == compute]
     what = f"the environment's torch is for {compute}"
     return (fitting or _only(cells, "compute", {compute, PLAIN}, what, "compute"))[0]
@@ -137,31 +138,17 @@ def _only(
     return found
 
 
-def compute_of(environment: ActiveEnvironment, tables: Tables) -> str:
-    """Return the compute platform that the torch of an environment was built for."""
-    named = compute_in(Version(environment.torch_version).local or "")
-    if named:
-        return named
-    for platform in compute_platforms():
-        version = environment.torch.get(platform.torch_version)
-        if version:
-            own = (one for one, row in tables.compute.items() if row.platform == platform.name)
-            fitting = (one for one in own if _is_of(version, tables.compute[one].version))
-            return next(fitting, f"{platform.title} {version}")
-    return PLAIN
-
-
-def _is_of(version: str, toolkit: str) -> bool:
-    """Return whether a version is a toolkit's: 7.2.26015 is of 7.2."""
-    numbers = version_numbers(toolkit)
-    return version_numbers(version)[: len(numbers)] == numbers
+def _torch_version(environment: PythonEnvironment) -> str:
+    """Return the version of its torch as an index has it: PyPI's has no local part."""
+    label = environment.torch.label if environment.torch else ""
+    return environment.versions.get(TORCH) or label
 
 
 def _with_torch(
-    config: Config, cell: Cell, environment: ActiveEnvironment, requires: Sequence[str]
+    config: Config, cell: Cell, environment: PythonEnvironment, requires: Sequence[str]
 ) -> BuildLock:
     """Return the lock with an environment for a cell that has exactly the torch of another one."""
-    version = environment.torch_version
+    version = _torch_version(environment)
     target = lock_target(config.tables, cell.platform, cell.python)
     try:
         made = resolve_environment([*requires, f"{TORCH}==={version}"], target)

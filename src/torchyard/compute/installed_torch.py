@@ -2,12 +2,14 @@
 
 import ast
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import Distribution
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.compute.registry import PLAIN, compute_in, compute_platforms
@@ -19,7 +21,7 @@ _VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _PROGRAMS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 _ASK = """
 import json, sys, sysconfig
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 sys.path[:] = [path for path in sys.path if path]
 spec = find_spec("torch")
@@ -27,13 +29,19 @@ try:
     listed = str(distribution("torch")._path)
 except (PackageNotFoundError, AttributeError):
     listed = ""
+versions = {}
+for one in distributions():
+    versions.setdefault(one.metadata["Name"] or "", one.version or "")
 print(json.dumps({
+    "executable": sys.executable,
     "version": "%d.%d" % sys.version_info[:2],
     "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
     "folder": next(iter(spec.submodule_search_locations or [""])) if spec else "",
     "dist_info": listed,
+    "versions": versions,
 }))
 """
+_HINT = "activate the environment that has your torch: `source .venv/bin/activate`"
 
 
 class InstalledTorch(Value, kw_only=True):
@@ -55,15 +63,19 @@ class InstalledTorch(Value, kw_only=True):
 
 
 class PythonEnvironment(Value, kw_only=True):
-    """A Python, and its torch if it has one."""
+    """A Python, its packages, and its torch if it has one."""
 
     executable: str
     python: str
     """As in a wheel's tags: `cp312`, `cp313t`."""
-    torch: InstalledTorch | None
+    versions: dict[str, str] = {}
+    """The versions of its packages, as their metadata has them, by normalized names."""
+    torch: InstalledTorch | None = None
 
 
 class _Answer(Value, kw_only=True):
+    executable: str
+    versions: dict[str, str]
     version: str
     free_threaded: bool
     folder: str
@@ -71,29 +83,34 @@ class _Answer(Value, kw_only=True):
 
 
 def active_python(variables: Mapping[str, str] = os.environ) -> Path:
-    """Return the Python of the activated environment; without one, that which runs torchyard."""
+    """Return the Python of the activated environment, or else of PATH, or that of torchyard."""
     for name in _VARIABLES:
-        prefix = Path(variables.get(name) or "")
-        programs = [prefix / program for program in _PROGRAMS] if variables.get(name) else []
-        for program in programs:
-            if program.is_file():
-                return program
-    return Path(sys.executable)
+        if folder := variables.get(name):
+            programs = [Path(folder, program) for program in _PROGRAMS]
+            found = next((program for program in programs if program.is_file()), None)
+            if found is None:
+                msg = f"{name} is `{folder}`, which has no Python"
+                raise HostError(msg, hint=_HINT)
+            return found
+    names = (shutil.which(name, path=variables.get("PATH", "")) for name in ("python3", "python"))
+    return Path(next(filter(None, names), sys.executable))
 
 
 def read_environment(python: Path) -> PythonEnvironment:
-    """Run a Python to find its torch, without importing that, and read what it is.
+    """Run a Python to list its packages and find its torch, without importing that.
 
     Raises HostError if the Python does not run, or if it has a torch that can't be read.
     """
     try:
         said = msgspec.json.decode(capture([str(python), "-c", _ASK], cwd=Path("/")), type=_Answer)
-    except msgspec.MsgspecError as error:
+    except (HostError, msgspec.MsgspecError) as error:
         msg = f"`{python}` does not describe itself: {error}"
         raise HostError(msg, hint="is it a CPython of version 3.9 or newer?") from error
+    versions = {canonicalize_name(name): version for name, version in said.versions.items()}
     return PythonEnvironment(
-        executable=str(python),
+        executable=said.executable or str(python),
         python=f"cp{said.version.replace('.', '')}{'t' * said.free_threaded}",
+        versions={name: version for name, version in versions.items() if version},
         torch=read_torch_folder(said.folder, said.dist_info) if said.folder else None,
     )
 

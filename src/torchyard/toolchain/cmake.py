@@ -1,7 +1,7 @@
 """Reads a configured build through CMake's File API, and points it to another Python."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -80,11 +80,18 @@ class _Reference(_Reply):
 class _Directory(_Reply):
     build: str
     targets: tuple[int, ...] = msgspec.field(name="targetIndexes", default=())
+    children: tuple[int, ...] = msgspec.field(name="childIndexes", default=())
 
 
 class _Configuration(_Reply):
     directories: tuple[_Directory, ...]
     targets: tuple[_Reference, ...]
+
+    def inside_out(self, number: int = 0) -> Iterator[_Directory]:
+        """Yield the directories in a directory, each after those in it, and then itself."""
+        for child in self.directories[number].children:
+            yield from self.inside_out(child)
+        yield self.directories[number]
 
 
 class _Model(_Reply):
@@ -188,13 +195,16 @@ class Configured:
         raise BuildError(msg, hint="`linalg` in [build] names a library of the project")
 
     def core_directories(self) -> list[str]:
-        """Return the build directories that install nothing that depends on Python."""
+        """Return the build directories that install nothing that depends on Python.
+
+        The outer ones come last: their install steps change what the inner ones have installed.
+        """
         bound = {
             number
             for number, target in enumerate(self.targets.values())
             if target.install and target.id in self.per_python
         }
-        return [d.build for d in self._configuration.directories if bound.isdisjoint(d.targets)]
+        return [d.build for d in self._configuration.inside_out() if bound.isdisjoint(d.targets)]
 
     def linked(self) -> list[str]:
         """Return the libraries of the link lines, as a path or `-lname`."""
