@@ -112,8 +112,8 @@ def _wrong_torch(answer: "Resolution") -> SelectionError:
     there = ", ".join(map(str, answer.torches))
     msg = f"no {answer.kind} of `{answer.project}` is for {own}; there are some for torch {there}"
     hint = (
-        f"install one of these, by `{torch_command(answer)}` for instance; or build the package "
-        "for yours"
+        f"install one of these, by `{torch_command(answer)}` for instance; or build it for "
+        "yours, by `torchyard build here` in a directory with its torchyard.toml"
     )
     return SelectionError(msg, hint=hint)
 
