@@ -560,7 +560,14 @@ def test_python_and_torch_are_those_of_the_activated_environment(
     torch = tmp_path / "torch"
     torch.mkdir()
     (torch / "version.py").write_text("__version__ = '2.12.0+cu130'\ncuda = '13.0'\n", "utf-8")
-    answer = {"version": "3.12", "free_threaded": False, "folder": str(torch), "dist_info": ""}
+    answer = {
+        "executable": "",
+        "version": "3.12",
+        "free_threaded": False,
+        "folder": str(torch),
+        "dist_info": "",
+        "versions": {},
+    }
     python = tmp_path / "env" / "bin" / "python3"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n", encoding="utf-8")
