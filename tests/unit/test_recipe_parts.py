@@ -113,7 +113,28 @@ def test_the_script_installs_directories_of_the_core_only(tmp_path: Path) -> Non
         'set(CMAKE_INSTALL_PREFIX "/out")',
         "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)",
         f'include("{tmp_path}/build/cmake_install.cmake")',
+        'file(GLOB others "/out/*")',
+        'list(FILTER others EXCLUDE REGEX "/(bin|cmake|include|lib|lib64|share|test)$")',
+        "foreach(other IN LISTS others)",
+        '  file(REMOVE_RECURSE "${other}")',
+        "endforeach()",
     ]
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="needs CMake")
+def test_stubs_are_no_part_of_the_core(tmp_path: Path) -> None:
+    """Torch 2.15 installs those of its Python package beside its libraries."""
+    out = tmp_path / "out"
+    for name in ("lib/libcore.so", "include/core.h", "_C/_VariableFunctions.pyi", "py.typed"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).touch()
+    configured = recorded(tmp_path)
+    (tmp_path / "build/cmake_install.cmake").touch()
+    script = tmp_path / "install.cmake"
+    script.write_text(install_script(configured, str(out)), encoding="utf-8")
+    for _ in range(2):
+        subprocess.run(["cmake", "-P", script], check=True)
+        assert sorted(path.name for path in out.iterdir()) == ["include", "lib"]
 
 
 def test_cmake_forgets_a_python_and_takes_another() -> None:

@@ -15,6 +15,8 @@ _API = ".cmake/api/v1"
 _QUERIES = ("codemodel-v2", "cache-v2")
 _GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+(?::\w+[+-])*)")
 """Compiler options that select device architectures: nvcc's and clang's."""
+_LIBRARY_FOLDERS = ("bin", "cmake", "include", "lib", "lib64", "share", "test")
+"""What an installation of libraries consists of."""
 
 
 class _Reply(msgspec.Struct):
@@ -227,11 +229,19 @@ class Configured:
 def install_script(configured: Configured, to: str) -> str:
     """Return a script for `cmake -P` that installs what does not depend on Python, by directory.
 
-    It does the same as CMake's target `install/local`, for several directories.
+    It does the same as CMake's target `install/local`, for several directories. What a project
+    installs beside libraries, as torch 2.15 does with stubs, is its Python package's, and removed.
     """
     lines = [f'set(CMAKE_INSTALL_PREFIX "{to}")', "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)"]
     for directory in configured.core_directories():
         lines += [f'include("{configured.build / directory}/cmake_install.cmake")']
+    lines += [
+        f'file(GLOB others "{to}/*")',
+        f'list(FILTER others EXCLUDE REGEX "/({"|".join(_LIBRARY_FOLDERS)})$")',
+        "foreach(other IN LISTS others)",
+        '  file(REMOVE_RECURSE "${other}")',
+        "endforeach()",
+    ]
     return "\n".join([*lines, ""])
 
 
