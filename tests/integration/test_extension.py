@@ -63,14 +63,17 @@ def test_from_a_checkout_to_a_proven_wheel(
     assert "cpu-torch2.13/cp311/wheel  cached" in here.out
     path, install = here.out.splitlines()[-2:]
     assert Path(path).read_bytes() == wheel.read_bytes()
-    assert install.endswith(f"pip install --python {tmp_path}/env/bin/python {path}")
+    assert install.endswith(f"pip install --python {tmp_path}/env/bin/python3 {path}")
 
 
 def make_environment(folder: Path) -> None:
-    """Make an environment that has a torch, by its metadata."""
+    """Make an environment with a torch that can't be imported."""
     subprocess.run(
         [interpreter_for("cp311").path, "-m", "venv", "--without-pip", folder], check=True
     )
-    about = folder / "lib/python3.11/site-packages/torch-2.13.0+cpu.dist-info"
+    packages = folder / "lib/python3.11/site-packages"
+    (packages / "torch").mkdir()
+    (packages / "torch/version.py").write_text("__version__ = '2.13.0+cpu'\n", encoding="utf-8")
+    about = packages / "torch-2.13.0+cpu.dist-info"
     about.mkdir()
     about.joinpath("METADATA").write_text("Name: torch\nVersion: 2.13.0+cpu\n", encoding="utf-8")
