@@ -19,6 +19,7 @@ DATA = ROOT / "src/torchyard/data"  # smoke tests, run by other Pythons, never i
 PROTOCOLS = (
     ("src/torchyard/package/format.py", "PackageFormat", "src/torchyard/package/*/format.py"),
     ("src/torchyard/index/section.py", "ChannelSection", "src/torchyard/index/*/section.py"),
+    ("src/torchyard/ci/provider.py", "CiProvider", "src/torchyard/ci/providers/*.py"),
     ("src/torchyard/recipes/recipe.py", "RecipeModule", "src/torchyard/recipes/*.py"),
 )
 """Where a Protocol for modules is defined, its name, and the modules that satisfy it."""

@@ -121,6 +121,9 @@ def configuration() -> str:
     titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
     titles |= {"CheckSpec": "`[check]`", "SmokeSpec": "`[smoke]`"}
     titles |= {"TablesSpec": "`[tables.TABLE.ROW]`"}
+    titles |= {"CiSpec": "`[ci]`", "CiPipelineSpec": "`[ci.pipeline.NAME]`"}
+    titles |= {"RefreshSpec": "`[ci.refresh]`"}
+    titles |= {"CiRunnerSpec": "`[[ci.runner]]`", "CiHookSpec": "`[[ci.pipeline.NAME.hook]]`"}
     parts += (keys(title, definitions[name]) for name, title in titles.items())
     parts.append("Words in braces that a step can use:\n")
     words = {**PLACES, **{stage.value: f"`{{inputs}}/{stage.value}`" for stage in Stage}, **FACTS}

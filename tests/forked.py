@@ -7,18 +7,20 @@ third of the CPU. Tests that are about starting, or about signals, start the pro
 import atexit
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import NoReturn
 from unittest import mock
 
 from torchyard.cli.main import main
-from torchyard.host.fork_server import ForkServer
+from torchyard.host.fork_server import ForkedProcess, ForkServer
 
 TORCHYARD = (sys.executable, "-m", "torchyard")
 
@@ -41,14 +43,75 @@ def run_torchyard(
         return subprocess.run(
             [*TORCHYARD, *argv], cwd=cwd, env=env, capture_output=True, text=True, check=False
         )
-    request = json.dumps([dict(env), str(cwd or Path.cwd())])
+    request = json.dumps([dict(env), str(cwd or Path.cwd()), ""])
     with Path(os.devnull).open("rb") as nothing, TemporaryFile() as out, TemporaryFile() as err:
-        streams = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
-        with _lock:
-            process = _server().start([request, *argv], **streams)
-        code = process.wait()
+        code = _start([request, *argv], [nothing.fileno(), out.fileno(), err.fileno()]).wait()
         texts = [(file.seek(0), file.read().decode())[1] for file in (out, err)]
     return subprocess.CompletedProcess([*TORCHYARD, *argv], code, *texts)
+
+
+def _start(argv: Sequence[str], streams: Sequence[int]) -> ForkedProcess:
+    stdin, stdout, stderr = streams
+    with _lock:
+        return _server().start(argv, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+_STAND_IN = """\
+#!{python} -ISE
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect({address!r})
+    request = json.dumps([dict(os.environ), os.getcwd(), "torchyard"])
+    socket.send_fds(server, [json.dumps([request, *sys.argv[1:]]).encode()], [0, 1, 2])
+    code = int(server.recv(16) or 1)
+if code < 0:
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+@contextmanager
+def forked_program(folder: Path) -> Iterator[Path]:
+    """Write a program `torchyard` for shells, which runs its commands in forks.
+
+    They are in sessions of their own, so it is not for commands that a signal ends.
+    """
+    folder.mkdir()
+    program = folder / "torchyard"
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        TemporaryDirectory(prefix="forked-") as short,  # the names of sockets have 108 bytes
+    ):
+        address = f"{short}/socket"
+        listener.bind(address)
+        listener.listen()
+        program.write_text(_STAND_IN.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        answering = threading.Thread(target=_answer, args=[listener], daemon=True)
+        answering.start()
+        yield program
+        listener.shutdown(socket.SHUT_RDWR)  # lets `accept` return
+        answering.join()
+
+
+def _answer(listener: socket.socket) -> None:
+    """Run what each connection asks for; commands of a pipeline run at once."""
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=_serve, args=[connection], daemon=True).start()
+
+
+def _serve(connection: socket.socket) -> None:
+    with connection:
+        request, files, _, _ = socket.recv_fds(connection, 1 << 17, 3)
+        try:
+            process = _start(json.loads(request), files)
+        finally:
+            for file in files:
+                os.close(file)
+        with suppress(OSError):  # the shell may be gone
+            connection.send(str(process.wait()).encode())
 
 
 def _starts_otherwise(name: str, text: str) -> bool:
@@ -69,10 +132,11 @@ def _server() -> ForkServer:
 
 def run_request() -> NoReturn:
     """Be the command, in the fork."""
-    env, cwd = json.loads(sys.argv[0])
+    env, cwd, program = json.loads(sys.argv[0])
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.modules["__main__"].__package__ = "torchyard"  # by which click knows the program's name
-    sys.argv[0] = "__main__.py"
+    # These tell click the program's name.
+    sys.modules["__main__"].__package__ = None if program else "torchyard"
+    sys.argv[0] = program or "__main__.py"
     main()

@@ -87,17 +87,24 @@ def test_one_commit_a_night_and_each_only_once(tmp_path: Path) -> None:
     assert again.startswith("demo-1.0.dev20261119-")
 
 
-def test_a_day_has_one_commit(tmp_path: Path) -> None:
+def test_another_commit_of_a_day_gets_the_next_build_number(tmp_path: Path) -> None:
     master = Master(tmp_path)
     plan = master.nightly(15)
-    later = ("farm", "nightly", master.folder, "main", "--due", "2026-11-15T09:00:00Z")
-    same = master.run(*later)
+    later = ("farm", "nightly", master.folder, "main", "--due")
+    same = master.run(*later, "2026-11-15T09:00:00Z")
     assert f"is being built already: {plan}" in same.stderr
-    master.repository.commit("another one")
-    other = master.run(*later)
-    assert other.returncode != 0
-    assert "built from another commit" in other.stderr
-    assert master.plans.open() == [plan]
+    second = master.repository.commit("another one")
+    other = master.run(*later, "2026-11-15T09:00:00Z").stdout.strip()
+    again = master.run(*later, "2026-11-15T10:00:00Z")
+    assert f"is being built already: {other}" in again.stderr
+    assert master.plans.open() == [plan, other]
+    assert master.plans.read(other).source == second
+    assert [build_numbers(master, one) for one in (plan, other)] == [{""}, {"1"}]
+
+
+def build_numbers(master: Master, plan: str) -> set[str]:
+    tasks = master.plans.read(plan).tasks
+    return {task.text("build_number") for task in tasks if task.stage == "package"}
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bwrap here")

@@ -155,6 +155,7 @@ def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
         check_once(ordeal.farm, ordeal.plan, JOBS)
 
 
+@pytest.mark.slow
 def test_postgresql_and_the_master_are_restarted_while_jobs_begin_and_end(
     busy: TrialFarm, site: Site, tmp_path: Path
 ) -> None:

@@ -149,6 +149,12 @@ class AuditError(TorchyardError):
     exit_code = 16
 
 
+class DriftError(TorchyardError):
+    """`ci check` found files that are not what `ci generate` would write."""
+
+    exit_code = 17
+
+
 class ElsewhereError(TorchyardError):
     """Not the job's fault: memory, disk or a store is not available. Retry, or elsewhere."""
 

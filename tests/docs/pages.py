@@ -29,8 +29,13 @@ PAGES = {
     "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
     "docs/guides/review-a-change.md": Page(Preparer.clone),
+    "docs/guides/inspect-a-machine.md": Page(
+        Preparer.clone, slow=True, programs=("cmake", "g++", "ninja")
+    ),
+    "docs/guides/generate-ci.md": Page(Preparer.clone),
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
     "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/run-detached.md": Page(Preparer.torch),
     "docs/guides/keep-results.md": Page(Preparer.torch),
     "docs/guides/promote-a-release.md": Page(Preparer.torch),
@@ -47,6 +52,12 @@ PAGES = {
     "docs/guides/mirror-an-index.md": Page(Preparer.torch),
     "docs/guides/build-pytorch.md": Page(
         Preparer.clone, slow=True, programs=("bwrap", "g++", "unzip", "zstd")
+    ),
+    "docs/guides/work-in-an-environment.md": Page(
+        Preparer.clone, slow=True, programs=("g++", "jq")
+    ),
+    "docs/guides/develop-from-a-core.md": Page(
+        Preparer.clone, slow=True, programs=("bwrap", "g++", "jq")
     ),
     "docs/guides/build-an-extension.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++")),
     "docs/guides/build-on-a-farm.md": Page(Preparer.farm, slow=True),
@@ -128,6 +139,7 @@ STATUS: dict[str, dict[str, int]] = {
     "docs/guides/check-an-index.md": {"torchyard index check *": 16},
     "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
     "docs/guides/find-out-why-a-job-failed.md": {'torchyard build "core:[*]"': 9},
+    "docs/guides/inspect-a-machine.md": {"torchyard doctor --source * cpu": 7},
     "docs/guides/review-a-change.md": {"*--fail-on-vanish*": 8},
 }
 """Globs of commands that end with another exit status than 0, by page."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.markdown import Typed, difference
+from tests.forked import forked_program
 
 LIMIT = 600
 """Seconds for one command, on a machine that is busy with other tests."""
@@ -46,13 +47,14 @@ class Scene:
 class Shell:
     """A shell that commands are typed into, one after another."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, forked: Path) -> None:
+        """`forked` is a folder with the program `torchyard` of `tests.forked`."""
         program = Path(sys.executable).parent
         plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         env = {**plain, "HOME": str(scene.folder), "COLUMNS": "500", "NO_COLOR": "1"}
         env |= {f"GIT_{who}_NAME": "test" for who in ("AUTHOR", "COMMITTER")}
         env |= {f"GIT_{who}_EMAIL": "test@example.org" for who in ("AUTHOR", "COMMITTER")}
-        env |= {"PATH": f"{program}:{plain['PATH']}", **scene.env}
+        env |= {"PATH": f"{forked}:{program}:{plain['PATH']}", **scene.env}
         env.pop("CI", None)
         self._scene = scene
         self._logs = scene.folder / ".typed"
@@ -82,8 +84,10 @@ class Shell:
         self._count += 1
         log, done = (self._logs / f"{self._count}.{end}" for end in ("log", "done"))
         text = self._scene.real(command.text)
-        background = "&" if until else ""
-        self._write(f"{{\n{text}\n}} >{log} 2>&1 </dev/null {background}\n")
+        if until:  # a signal will end it, so it is the program itself
+            self._write(f"{{\nPATH=${{PATH#*:}}\n{text}\n}} >{log} 2>&1 </dev/null &\n")
+        else:
+            self._write(f"{{\n{text}\n}} >{log} 2>&1 </dev/null\n")
         self._write(f"echo $? >{done}.part; mv {done}.part {done}\n")
         where = f"{command.page}:{command.line}: {command.text}\n"
         self._wait(done, log, where)
@@ -125,8 +129,9 @@ class Shell:
 
 @contextmanager
 def shell_in(scene: Scene) -> Iterator[Shell]:
-    shell = Shell(scene)
-    try:
-        yield shell
-    finally:
-        shell.close()
+    with forked_program(scene.folder / ".programs") as program:
+        shell = Shell(scene, program.parent)
+        try:
+            yield shell
+        finally:
+            shell.close()

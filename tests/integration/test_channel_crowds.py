@@ -100,7 +100,9 @@ def test_publishers_at_once(
     check_competition(url, count)
 
 
-@pytest.mark.parametrize("stock", ["directory", "bucket"], indirect=True)
+@pytest.mark.parametrize(
+    "stock", ["directory", pytest.param("bucket", marks=pytest.mark.slow)], indirect=True
+)
 def test_what_is_deleted_may_be_published_meanwhile(
     stock: Stock, folder: Path, tmp_path: Path
 ) -> None:

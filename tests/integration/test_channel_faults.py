@@ -57,6 +57,12 @@ POINTS = {
 }
 """How many moments there are at least; if there are fewer, something is no longer counted."""
 
+IN_CI = {
+    "directory": ("first", "prune", "promote"),
+    "bucket": ("later", "large", "yank", "rollback"),
+}
+"""CI makes each change in one kind of channel; every night, each is made in both."""
+
 BEFORE = {
     "first": (),
     "later": ("first",),
@@ -144,7 +150,7 @@ class Killing(NamedTuple):
             point[0],
             point,
             id="-".join(point),
-            marks=pytest.mark.slow if point == ("bucket", "prune") else (),
+            marks=() if point[1] in IN_CI[point[0]] else pytest.mark.slow,
         )
         for point in POINTS
     ],

@@ -181,7 +181,15 @@ def test_it_is_told_as_if_it_ran_here(config: Config) -> None:
     assert len(config.tries) == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    ],
+)
 def test_it_outlives_who_asked_for_it(config: Config, number: signal.Signals) -> None:
     first = config.start()
     os.killpg(first.pid, number)

@@ -73,6 +73,13 @@ def units(project: Project, jobs: str) -> list[str]:
     return re.findall(r"\] Building \w+ object (\S+)", log)
 
 
+def test_doctor_finds_nothing_wrong_where_it_is_configured(built: Project) -> None:
+    """The core's job has configured the tree, and compared the features with those of the cell."""
+    small = ("--set", "requirements.core.disk=1 GB")
+    document = json.loads(built.torchyard("doctor", "--json", *small))
+    assert document["findings"] == []
+
+
 def test_the_core_is_compiled_once_for_two_pythons(built: Project) -> None:
     core = units(built, f"core:{CELL}")
     assert len(core) > 1000

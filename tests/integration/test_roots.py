@@ -42,6 +42,12 @@ def test_the_lock_names_all_packages(made: Path) -> None:
     assert any(line.startswith("gcc=") for line in lines)
 
 
+def test_doctor_finds_nothing_wrong_in_a_root(project: Project) -> None:
+    document = json.loads(project.torchyard("doctor", "*/cpu-openblas/cp31[23]/*", "--json"))
+    assert document["findings"] == []
+    assert any("gcc 14" in one["what"] for one in document["seen"])
+
+
 @pytest.mark.parametrize("python", ["cp312", "cp313"])
 def test_wheels_are_built_with_the_compiler_and_pythons_of_a_root(
     project: Project, tmp_path: Path, python: str

@@ -243,6 +243,30 @@ def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> No
 
 
 @needs_bwrap
+def test_the_shell_of_a_finished_job_has_its_result_and_no_run_continues_from_it(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    file = make_project(tmp_path)
+    for job in ("source:demo-1.0", CORE):
+        assert torchyard("run", job, "-f", file).code == 0
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+    line = "cat ../out/lib/core.bin; echo changed > ../out/lib/core.bin"
+    look = [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "sh", "-c", line]
+    first, second = (
+        subprocess.run(look, capture_output=True, text=True, check=True) for _ in range(2)
+    )
+    assert first.stdout == "some code\nmore code\n"
+    assert "its result is restored" in first.stderr
+    assert second.stdout == "changed\n"
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (before,) = (one for one in store.results() if one.id == CORE)
+    store.objects.delete([result_key(before.fingerprint)])
+    assert torchyard("run", CORE, "-f", file).code == 0
+    (after,) = (one for one in store.results() if one.id == CORE)
+    assert [one.digest for one in after.tree.files] == [one.digest for one in before.tree.files]
+
+
+@needs_bwrap
 def test_a_shell_in_a_sandbox_has_variables_that_its_maker_has_not(tmp_path: Path) -> None:
     """With those of the next step, bwrap would load code that the failed one has left."""
     env = '{ LD_DEBUG = "libs", LD_DEBUG_OUTPUT = "job/out/trace" }'

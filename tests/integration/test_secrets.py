@@ -49,7 +49,7 @@ def everything_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-@pytest.mark.parametrize("sandbox", ["none", "view"])
+@pytest.mark.parametrize("sandbox", [pytest.param("none", marks=pytest.mark.slow), "view"])
 def test_no_job_finds_credentials_in_its_environment_or_its_parents(
     tmp_path: Path, sandbox: str
 ) -> None:

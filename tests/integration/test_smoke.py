@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -345,6 +346,28 @@ def test_what_a_driver_needs_is_no_matter_of_the_package(tmp_path: Path) -> None
         told[version] = tried.test("any/libraries.py").get("why")
     missing = f"neither in this environment nor in every system: {driver}, {other}"
     assert told == {"1.0+rocm5.2": None, "1.0+cpu": missing}
+
+
+@needs_gcc
+@pytest.mark.parametrize(("modules", "code"), [("demo", 0), ("torch", 1)])
+def test_what_torch_loads_is_no_matter_of_an_extension(
+    tmp_path: Path, modules: str, code: int
+) -> None:
+    """As when torch takes the CUDA of the system, because its own is not where it looks."""
+    library = compile_stub(tmp_path, "libdemo_foreign.so", "int demo;\n")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "torch.py").write_text(f'import ctypes\nctypes.CDLL("{library}")\n')
+    (site / "demo.py").write_text("import torch\n")
+    env = {"PYTHONPATH": str(site), "TORCHYARD_SMOKE_SYSTEM": ""}
+    test = str(ROOT / "src/torchyard/data/smoke/any/libraries.py")
+    done = subprocess.run(
+        [sys.executable, test],
+        env=env | {"TORCHYARD_SMOKE_MODULES": modules},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == code
 
 
 # ------------------------------------------------------------------------ tinytorch

@@ -32,7 +32,7 @@ from torchyard.toolchain.compilers import Compiler, check_host_compiler, find_co
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import identify
 from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
-from torchyard.toolchain.provision import equip
+from torchyard.toolchain.provision import ToolchainLayout, equip
 from torchyard.toolchain.pypi import install, make_environment, parse_lock, read_lock
 from torchyard.toolchain.variables import compose
 
@@ -261,8 +261,7 @@ def equipped(
         archs=TABLES.compute[compute].archs.get("linux-x86_64", ()),
         interpreter=interpreter_for(HERE) if requires else None,
         requires=requires,
-        folder=folder,
-        seen_as=seen_as or str(folder),
+        layout=ToolchainLayout(folder, seen_as or str(folder)),
         platforms=compute_platforms(),
         tables=TABLES,
         newest=TABLES.compute[compute].compilers,
@@ -488,8 +487,7 @@ def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> N
         archs=("gfx90a",),
         interpreter=None,
         requires=(),
-        folder=tmp_path,
-        seen_as=str(tmp_path),
+        layout=ToolchainLayout(tmp_path, str(tmp_path)),
         platforms=compute_platforms(),
         tables=TABLES,
         newest={},

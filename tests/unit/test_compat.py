@@ -21,6 +21,8 @@ from torchyard.checks.compat.matrix import LoadVerdict, ObstacleKind, load_matri
 from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
 from torchyard.checks.compat.table import load_compat_table
 from torchyard.checks.compat.torch_symbols import TorchSymbols, packed_digests, symbol_digest
+from torchyard.checks.smoke import loading, package_under_test
+from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.errors import SelectionError, UsageError
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
@@ -131,6 +133,18 @@ def test_what_another_library_of_the_wheel_has_is_there(tmp_path: Path) -> None:
     }
     extension = read(write_wheel(tmp_path, members))
     assert load_matrix(extension, [torch("2.14.0", ADD)])[0].loads
+
+
+@pytest.mark.parametrize(("major", "loads"), [(13, True), (14, False)])
+def test_one_library_for_each_toolkit_is_enough(tmp_path: Path, major: int, loads: bool) -> None:
+    """As bitsandbytes has them: it loads the one that fits."""
+    members = {
+        f"demo/libdemo_cuda{number}.so": module(needed=(f"libcudart.so.{number // 10}",))
+        for number in (118, 124, 130)
+    }
+    extension = read(write_wheel(tmp_path, members, ()))
+    (found,) = load_matrix(extension, [torch("2.14.0", toolkit=f"CUDA {major}")])
+    assert found.loads == loads
 
 
 def test_the_library_that_holds_the_pin_is_named(tmp_path: Path) -> None:
@@ -313,6 +327,29 @@ def test_a_wheel_that_promises_too_much(torchyard: Command, offered: Path) -> No
     assert "declares torch>=2.10" in lines
     assert "its metadata are wrong: they admit 2.13.0" in lines
     assert "exclude torch 2.13.0 in its Requires-Dist" in done.err
+
+
+def test_what_fails_when_tried_is_refuted(
+    torchyard: Command, offered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {
+        "2.14.1": SmokeAttempt(test="load", outcome=Outcome.CRASHED, why="killed by SIGSEGV"),
+        "2.13.0": SmokeAttempt(test="load", outcome=Outcome.NOT_RUN, why="there is no Python"),
+    }
+    monkeypatch.setattr(loading, "load_beside_torch", lambda _wheel, torch, *_: found[torch])
+    monkeypatch.setattr(package_under_test, "read_package_under_test", lambda path: path)
+    path = write_wheel(offered, {"demo/_C.so": module(ADD)})
+    done = torchyard("compat", path, "--run")
+    assert done.code == 13
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "torch brings loads tried why not" in lines
+    assert "2.14.1 CUDA 13 yes no when tried: killed by SIGSEGV" in lines
+    assert "2.13.0 CUDA 12 yes – when tried: there is no Python" in lines
+    assert "its metadata are wrong: they admit 2.14.1" in lines
+    assert "beside torch 2.14.1 crashed: killed by SIGSEGV" in done.err
+    document = json.loads(torchyard("compat", path, "--run", "--json").out)
+    schema = json.loads((ROOT / "src/torchyard/data/schemas/compat.json").read_text())
+    jsonschema.validate(document, schema)
 
 
 def test_a_wheel_that_tells_the_truth(torchyard: Command, offered: Path) -> None:

@@ -14,7 +14,7 @@ from rich.console import Group
 from tests.helpers import ROOT, Command
 from tests.smoke import make_wheel
 
-from torchyard.app.smoke import NO_SANDBOX, smoke_all, smoke_here, smoke_request
+from torchyard.app.smoke import smoke_all, smoke_here, smoke_request
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
 from torchyard.checks.smoke.installation import (
@@ -27,7 +27,7 @@ from torchyard.checks.smoke.known_failures import Known, judge, load_known, tell
 from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
-from torchyard.checks.smoke.surroundings import Environment, plain
+from torchyard.checks.smoke.surroundings import NO_SANDBOX, Environment, plain
 from torchyard.errors import ConfigError, UsageError
 from torchyard.host.timed_run import run_with_timeout
 from torchyard.reports.smoke.document import smoke_document
@@ -318,16 +318,28 @@ def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
     assert around.env["HOME"]
 
 
-def test_what_a_package_can_not_survive_together_is_done_in_turns() -> None:
-    def conditions(compute: str, environment: Environment) -> frozenset[Condition]:
+def test_what_a_package_can_not_survive_together_is_done_in_turns(tmp_path: Path) -> None:
+    def conditions(
+        compute: str, environment: Environment, *, beside: tuple[str, ...] = ()
+    ) -> frozenset[Condition]:
         wheel = PackageUnderTest(path="x.whl", format="wheel", name="x", compute=compute)
-        return conditions_of(environment, wheel)
+        site = tmp_path / "-".join(beside)
+        for name in ("torch", *(f"{name}.dist-info" for name in beside)):
+            (site / name).mkdir(parents=True, exist_ok=True)
+        installation = Installation(
+            installer=Installer.UV, prefix=str(tmp_path), sites=(str(site),), modules=("x",)
+        )
+        return conditions_of(environment, wheel, installation)
 
     assert conditions("cpu", Environment.HOSTILE) == set(Condition)
     assert set(Condition) - conditions("cu130", Environment.HOSTILE) == {Condition.PLATLIB}
     assert set(Condition) - conditions("cu130", Environment.SPLIT) == {Condition.LIBRARIES}
     assert not conditions("cu130", Environment.CLEAN)
     assert conditions("xpu", Environment.HOSTILE) == set(Condition)
+    alone, gpu = ("torch-2.14.1",), ("torch-2.14.1", "nvidia_cublas-13.1.1")
+    assert conditions("cpu", Environment.HOSTILE, beside=alone) == set(Condition)
+    split = conditions("cpu", Environment.HOSTILE, beside=gpu)
+    assert set(Condition) - split == {Condition.PLATLIB}
 
 
 def test_a_clean_environment_has_nothing_of_the_callers(

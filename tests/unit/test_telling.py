@@ -11,7 +11,7 @@ import pytest
 
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Diagnosis, Found, Kind
-from torchyard.run import diagnose
+from torchyard.run import diagnose, log_text
 from torchyard.run.diagnose import LIMIT, diagnose_log
 from torchyard.run.failure_patterns import FailurePatterns, Match
 
@@ -446,7 +446,9 @@ def test_tests() -> None:
         FAILED tests/test_error.py::test_add - assert 3 == 4
         """
     )
-    assert telling.name == "test-failed"
+    assert telling.name == "pytest-failed"
+    assert telling.line
+    assert telling.line.text == "FAILED tests/test_error.py::test_add - assert 3 == 4"
     assert texts(telling)[0] == "E       assert 3 == 4"
 
 
@@ -529,7 +531,7 @@ def test_of_a_log_of_nothing_but_errors_the_begin_and_the_end_are_read(
 
     monkeypatch.setattr(FailurePatterns, "matches", counted)
     monkeypatch.setattr(diagnose, "_EFFORT", 50_000)  # a tenth, as the log has
-    monkeypatch.setattr(diagnose, "_END", 500)
+    monkeypatch.setattr(log_text, "END", 20_000)
     full = "as: x.o: No space left on device"
     log = ["FAILED: a.o", COMMAND, *map(line.format, range(10_000)), full]
     telling = diagnose_log(log, FAILURES)

@@ -1,12 +1,17 @@
 """Compare extensions with torch releases: with which do they load?"""
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
 
-from torchyard.app.progress import Meter, no_meter
+from torchyard.app.progress import Meter, ignore_line, no_meter
 from torchyard.app.torch_releases import TorchRange, find_releases, torch_symbols
 from torchyard.checks.compat.extension import ExtensionWheel
+from torchyard.checks.compat.matrix import LoadVerdict
 from torchyard.checks.compat.torch_symbols import TorchSymbols
+from torchyard.checks.smoke.outcome import SmokeAttempt
 from torchyard.errors import CheckError, UsageError
 from torchyard.host.machine import python_name
 from torchyard.model.quantity import listed
@@ -18,14 +23,21 @@ _MACHINES = ("x86_64", "aarch64")
 
 
 def compare_with_torch(
-    wheels: Iterable[str], *, torch: str = "", meter: Meter = no_meter
+    wheels: Iterable[str],
+    *,
+    torch: str = "",
+    run: bool = False,
+    meter: Meter = no_meter,
+    on_line: Callable[[str], None] = ignore_line,
 ) -> CompatDocument:
     """Find out with which torch releases wheels load, by the symbols of both.
 
     Args:
         wheels: Paths or addresses of wheels, or requirements such as `xformers==0.0.35`.
         torch: The releases: `2.10..`, `2.10..2.13` or `2.13`; the newest six if empty.
+        run: Also install each wheel beside each of the releases, and load it there.
         meter: Shows progress.
+        on_line: Is called with each line of progress of `run`.
     """
     from torchyard.checks.compat.matrix import load_matrix
     from torchyard.checks.compat.table import load_compat_table
@@ -33,7 +45,8 @@ def compare_with_torch(
 
     asked = TorchRange.parse(torch) if torch else TorchRange()
     most = load_compat_table().releases
-    extensions = [_read(_url(wheel), meter, only_linux=True) for wheel in wheels]
+    urls = [_url(wheel) for wheel in wheels]
+    extensions = [_read(url, meter, only_linux=True) for url in urls]
     known: dict[tuple[str, str], list[TorchSymbols]] = {}
     compared = []
     for extension in extensions:
@@ -42,7 +55,51 @@ def compare_with_torch(
             found = find_releases(asked, *key, most, meter)
             known[key] = [torch_symbols(wheel, meter) for wheel in found]
         compared.append((extension, load_matrix(extension, known[key])))
-    return compat_document(compared)
+    tried = _load_all(urls, compared, meter, on_line) if run else {}
+    return compat_document(compared, tried)
+
+
+def _load_all(
+    urls: Sequence[str],
+    compared: Sequence[tuple[ExtensionWheel, Sequence[LoadVerdict]]],
+    meter: Meter,
+    on_line: Callable[[str], None],
+) -> dict[tuple[str, str], SmokeAttempt]:
+    """Load each wheel beside each torch; the keys are the wheel's name and torch's version."""
+    from torchyard.checks.smoke.loading import load_beside_torch
+    from torchyard.checks.smoke.package_under_test import read_package_under_test
+    from torchyard.checks.smoke.surroundings import NO_SANDBOX
+
+    on_line(NO_SANDBOX)
+    tried = {}
+    for url, (extension, verdicts) in zip(urls, compared, strict=True):
+        with TemporaryDirectory(prefix="torchyard-compat-") as scratch:
+            wheel = _local(url, str(extension.name), Path(scratch), meter)
+            package = read_package_under_test(wheel)
+            for verdict in verdicts:
+                version = verdict.torch.version
+                place = Path(scratch, version)
+                found = load_beside_torch(package, version, _python(extension.name), place)
+                why = f": {found.why}" if found.why else ""
+                on_line(f"{extension.name}: beside torch {version} {found.outcome}{why}")
+                tried[str(extension.name), version] = found
+                shutil.rmtree(place, ignore_errors=True)  # up to 8 GB
+    return tried
+
+
+def _local(url: str, name: str, folder: Path, meter: Meter) -> Path:
+    """Return the path of a wheel; one on a server is downloaded into a folder."""
+    from torchyard.host.http import HttpClient
+
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    path = folder / name
+    with meter(f"downloading {name}", 0) as done, path.open("wb") as file:
+        for piece in HttpClient().pieces(url):
+            file.write(piece)
+            done(len(piece))
+    return path
 
 
 def measure_wheels(wheels: Iterable[str], *, meter: Meter = no_meter) -> CompatDocument:

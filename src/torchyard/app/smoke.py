@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torchyard.app.clock import current_date
 from torchyard.app.locations import channel_url, installer_url, read_channel
+from torchyard.checks.smoke.surroundings import NO_SANDBOX
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import HostError, SmokeError, UsageError
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
     from torchyard.checks.smoke.request import Request
     from torchyard.publish.select import Selection
     from torchyard.reports.smoke.document import SmokeDocument
-
-NO_SANDBOX = (
-    "tests run code of the packages with your rights, in no sandbox: "
-    "try packages that you do not trust on a machine that has nothing to steal"
-)
 
 
 def smoke_packages(

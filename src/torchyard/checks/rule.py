@@ -8,20 +8,25 @@ page of either.
 
 import inspect
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from torchyard.checks.subject import Subject
 from torchyard.errors import HostError
+from torchyard.model.severity import Severity
 from torchyard.model.values import Reported, Value
 
-
-class Severity(StrEnum):
-    """How bad a finding is: errors make a check fail."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
+__all__ = [
+    "INDEX_RULES",
+    "PACKAGE_RULES",
+    "RULES",
+    "Finding",
+    "Hit",
+    "PackageRule",
+    "Rule",
+    "Severity",
+    "index_rule",
+    "rule",
+]
 
 
 class Hit(NamedTuple):

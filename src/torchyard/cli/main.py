@@ -17,20 +17,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _HELP_ORDER = (
-    *("init", "plan", "explain", "config", "build", "status", "run", "cancel", "shell", "rebuild"),
-    *(
-        "check",
-        "compat",
-        "diff",
-        "repair",
-        "smoke",
-        "coverage",
-        "which",
-        "index",
-        "publish",
-        "mirror",
-    ),
-    *("store", "promote", "yank", "rollback", "pin", "prune", "snapshot", "tool", "toolchain"),
+    *("init", "doctor", "plan", "explain", "config", "env", "develop"),
+    *("build", "status", "run", "cancel", "shell", "diagnose", "rebuild", "timings"),
+    *("check", "compat", "diff", "repair", "smoke", "coverage", "which", "index"),
+    *("publish", "mirror", "store", "promote", "yank", "rollback", "pin", "prune"),
+    *("ci", "snapshot", "tool", "toolchain"),
 )
 """The commands that --help lists first; others follow by name."""
 

@@ -16,6 +16,7 @@ from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
 
 if TYPE_CHECKING:  # slow to import, and plans need none of it
+    from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
 
@@ -218,6 +219,10 @@ class ComputePlatform(Protocol):
     def detect(self) -> dict[str, str]:
         """Return the facts of this machine that can be detected."""
         return {}
+
+    def machine_checks(self) -> "tuple[MachineCheck, ...]":
+        """Return the checks of a machine that builds for it."""
+        return ()
 
     def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:
         """Return how well packages for a compute run on a machine, or why they don't."""

@@ -1,8 +1,8 @@
 """The table of a compute platform, `data/compute/NAME.toml`: its versions and its libraries.
 
 A section for each value of the dimension `compute`, then sections `[libraries.…]`: the wheels that
-contain its libraries, and the libraries of its driver; and sections `[builds.…]`: how PyTorch's
-tree is built for it.
+contain its libraries, and the libraries of its driver; sections `[builds.…]`: how PyTorch's tree is
+built for it; and a section `[machine]`: what a machine is inspected for.
 """
 
 import re
@@ -83,6 +83,37 @@ class BuildRules(Value, kw_only=True):
     env: dict[str, str] = {}
 
 
+class FeatureFiles(Value, kw_only=True):
+    """A library that makes a part of torch possible, by the files in which it is found.
+
+    `macros` of the header have its version, and CMake turns `switch` off without it. If it is
+    `bundled`, the tree has a copy that is used then.
+    """
+
+    title: str
+    switch: str
+    headers: tuple[str, ...]
+    macros: tuple[str, ...]
+    library: str
+    homes: tuple[str, ...] = ()
+    bundled: bool = False
+    cure: str = ""
+
+
+class MachineRules(Value, kw_only=True):
+    """What a machine is inspected for: libraries, errors of the driver, headers of several owners.
+
+    `translated` is a glob for files that the tree's own script writes; `packages` are what managers
+    of packages call the toolkit.
+    """
+
+    features: dict[str, FeatureFiles] = {}
+    statuses: dict[str, str] = {}
+    headers: tuple[str, ...] = ()
+    translated: str = ""
+    packages: dict[str, str] = {}
+
+
 Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)
 
 
@@ -93,6 +124,7 @@ class ComputeTable(NamedTuple, Generic[Row_co]):
     libraries: Mapping[str, LibraryRules]
     source: str
     builds: Mapping[str, BuildRules] = {}
+    machine: MachineRules = MachineRules()
 
     def build_of(self, compute: str) -> BuildRules:
         """Return how the tree is built for a compute."""
@@ -112,6 +144,7 @@ def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTa
         raw = tomllib.loads(text)
         libraries = msgspec.convert(raw.pop("libraries", {}), dict[str, LibraryRules])
         builds = msgspec.convert(raw.pop("builds", {}), dict[str, BuildRules])
+        machine = msgspec.convert(raw.pop("machine", {}), MachineRules)
         rows = msgspec.convert(raw, dict[str, kind])  # type: ignore[valid-type]
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         msg = f"the table {source} is malformed: {error}"
@@ -119,7 +152,7 @@ def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTa
     for problem in _bad_libraries(libraries):
         msg = f"the table {source} {problem}"
         raise DataError(msg)
-    return ComputeTable(rows, libraries, source, builds)
+    return ComputeTable(rows, libraries, source, builds, machine)
 
 
 def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:

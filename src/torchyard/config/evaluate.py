@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from torchyard.compute.registry import arch_hints, is_arch
+from torchyard.config.ci import read_ci
 from torchyard.config.document import Document
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.positions import Path
@@ -61,6 +62,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
     reader = MatrixReader(problems, project.recipe, tables)
     toolchain = spec.toolchain or ToolchainSpec()
     steps = read_steps(spec.steps, project.recipe, problems)
+    channels = _channels(spec.channel, spec.subset, problems)
     config = Config(
         project=project,
         source=read_source(spec.source, problems, has_root=toolchain.root is not None),
@@ -71,6 +73,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
                 name=name,
                 pattern=reader.restriction(subset, ("subset", name)),
                 cells=_cells(subset, problems, name),
+                choose=subset.choose,
             )
             for name, subset in spec.subset.items()
         },
@@ -80,7 +83,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         ),
         store=spec.store.url,
         copies=_copies(spec.store, problems),
-        channels=_channels(spec.channel, spec.subset, problems),
+        channels=channels,
         requirements=_requirements(spec.requirements, problems),
         steps=steps,
         sandbox=_sandbox(spec.sandbox, toolchain, problems),
@@ -89,6 +92,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, problems),
+        ci=read_ci(spec.ci, reader, channels, spec.subset),
         tables=tables,
         origins=document.origins(),
     )

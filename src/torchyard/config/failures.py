@@ -12,6 +12,8 @@ from torchyard.model.failure import Failure, LineSeverity, literals
 SHORTEST_LITERAL = 4
 """Minimum length of a literal in each branch of a pattern; shorter ones occur in too many lines."""
 
+_UNEXPLAINED = {LineSeverity.WRAPPER, LineSeverity.BOUNDARY}
+
 
 @cache
 def load_failures() -> Mapping[str, Failure]:
@@ -35,9 +37,14 @@ def _problems(failure: Failure) -> Iterator[str]:
     except re.error as error:
         yield f"has a pattern that is none: {error}"
         return
-    if not any(pattern.search(text) for text in (failure.example, *failure.example.splitlines())):
+    whole = " ".join(failure.example.split())
+    if not any(pattern.search(text) for text in (whole, *failure.example.splitlines())):
         yield "has an example that its pattern does not match"
+    try:
+        re.compile(failure.context)
+    except re.error as error:
+        yield f"has a context that is none: {error}"
     if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
         yield "has a pattern with a branch that no literal is part of"
-    if not (failure.cause and failure.fix) and failure.severity != LineSeverity.WRAPPER:
+    if not (failure.cause and failure.fix) and failure.severity not in _UNEXPLAINED:
         yield "has no cause or no fix"

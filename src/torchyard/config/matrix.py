@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from torchyard.config.cell_spec import CellSpec, Globs
 from torchyard.config.document import Document
 from torchyard.config.positions import Path
-from torchyard.config.spec import CellSpec, CoupleSpec, Globs, MatrixSpec, RuleSpec
+from torchyard.config.spec import CoupleSpec, MatrixSpec, RuleSpec
 from torchyard.errors import Diagnostic
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Couple, Exclusion, Inclusion, Matrix, Pattern, any_match

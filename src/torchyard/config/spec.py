@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from torchyard.config.cell_spec import CellSpec, Globs
+from torchyard.config.ci_spec import CiSpec
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.model.values import Value
 
-Globs = str | list[str]
 _RECIPES = "; ".join(f"`{one.name}` {one.title}" for one in known_recipes().values())
 
 
@@ -87,17 +88,6 @@ class SourceSpec(Value, kw_only=True):
     submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
 
 
-class CellSpec(Value, kw_only=True):
-    """A partial cell: a glob or a list of globs for each dimension; omitted ones match all."""
-
-    platform: Annotated[Globs | None, Meta(description="Globs over platforms.")] = None
-    compute: Annotated[Globs | None, Meta(description="Globs over compute platforms.")] = None
-    blas: Annotated[Globs | None, Meta(description="Globs over BLAS (recipe pytorch).")] = None
-    torch: Annotated[Globs | None, Meta(description="Globs over torch (recipe extension).")] = None
-    python: Annotated[Globs | None, Meta(description="Globs over Pythons.")] = None
-    package: Annotated[Globs | None, Meta(description="Globs over package kinds.")] = None
-
-
 class RuleSpec(CellSpec, kw_only=True):
     """A partial cell that the matrix excludes or includes, and why."""
 
@@ -142,6 +132,13 @@ class SubsetSpec(CellSpec, kw_only=True):
     """A named part of the matrix."""
 
     cells: Annotated[Globs | None, Meta(description="Globs over whole cell identifiers.")] = None
+    choose: Annotated[
+        Literal["all", "pairs"],
+        Meta(
+            description="`pairs`: only a few of these cells, which have every pair of values of "
+            "two dimensions that all of them have."
+        ),
+    ] = "all"
 
 
 class NeedsSpec(Value, kw_only=True):
@@ -475,6 +472,9 @@ class FileSpec(Value, kw_only=True):
         StepsSpec()
     )
     sandbox: Annotated[SandboxSpec, Meta(description="How jobs are isolated.")] = SandboxSpec()
+    ci: Annotated[CiSpec, Meta(description="What files of CI providers are generated with.")] = (
+        CiSpec()
+    )
     tables: Annotated[TablesSpec, Meta(description="Rows that are not shipped, or other ones.")] = (
         TablesSpec()
     )

@@ -54,6 +54,8 @@ class RunnerOptions(NamedTuple):
     sandbox: str | None
     jobs: int
     slots: int
+    deadline: float | None = None
+    """When to stop, by the monotonic clock."""
 
 
 class Runner:
@@ -92,6 +94,10 @@ class Runner:
             self._end(number, "skipped", why="it was not begun")
         return self._ends, stopped
 
+    def _is_late(self) -> bool:
+        deadline = self._options.deadline
+        return deadline is not None and time.monotonic() >= deadline
+
     def _run(self) -> bool:
         """Run jobs until no more can be started; return whether the build was stopped."""
         with (
@@ -104,9 +110,10 @@ class Runner:
             guard.start()
             try:
                 while self._programs or (self._schedule.has_work and not self._given_up):
-                    if stops.count and not self._stopped:
+                    if (stops.count or self._is_late()) and not self._stopped:
                         self._stopped = self._given_up = True
-                        self._emit(events.Noted(text="stopping; once more stops at once"))
+                        why = "stopping; once more" if stops.count else "out of time; Ctrl-C"
+                        self._emit(events.Noted(text=f"{why} stops at once"))
                         guard.stop()  # what is paused could not end
                         self._programs.stop()
                     if stops.count > 1:

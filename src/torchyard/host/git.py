@@ -1,10 +1,13 @@
 """Queries to git."""
 
+import os
 import re
 from pathlib import Path
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture
+
+_RELEASE = re.compile(r"v\d+\.\d+\.\d+")
 
 
 def file_at(revision: str, path: str) -> str:
@@ -21,9 +24,51 @@ def file_at(revision: str, path: str) -> str:
         raise HostError(msg, hint=hint) from error
 
 
+def find_top(inside: str) -> Path:
+    """Return the top directory of the repository that a directory is in."""
+    try:
+        found = capture(["git", "rev-parse", "--show-toplevel"], cwd=Path(inside).absolute())
+    except HostError as error:
+        msg = f"`{inside}` is in no git repository"
+        raise HostError(msg) from error
+    return Path(found.rstrip("\n"))
+
+
+def export_tree(revision: str, top: Path, place: Path) -> None:
+    """Write the files of a revision to a directory, which is made; submodules are left out."""
+    asked = ["git", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
+    try:
+        commit = capture(asked, cwd=top).strip()
+    except HostError as error:
+        msg = f"the repository has no commit `{revision}`"
+        raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
+    place.mkdir(parents=True)
+    own_index = {**os.environ, "GIT_INDEX_FILE": str(place.with_name(f"{place.name}.index"))}
+    words = ["git", "-c", "core.hooksPath=/dev/null", "--work-tree", str(place)]
+    capture([*words, "checkout", "--quiet", "--force", commit, "--", "."], cwd=top, env=own_index)
+
+
 def is_commit(revision: str) -> bool:
     """Return whether a revision is a full commit hash, which never changes its meaning."""
     return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
+
+
+def newest_tag(url: str) -> tuple[str, str] | None:
+    """Return the tag of a repository's newest release, such as v5.0.1, and its commit."""
+    listed = capture(["git", "ls-remote", "--tags", "--", url], cwd=Path())
+    commits: dict[str, str] = {}
+    for line in listed.splitlines():
+        commit, _, name = line.partition("\t")
+        tag = name.removeprefix("refs/tags/")
+        if tag.endswith("^{}") or tag not in commits:  # what an annotated tag points to
+            commits[tag.removesuffix("^{}")] = commit
+    releases = [tag for tag in commits if _RELEASE.fullmatch(tag)]
+    newest = max(releases, key=_numbers, default=None)
+    return None if newest is None else (newest, commits[newest])
+
+
+def _numbers(tag: str) -> list[int]:
+    return [int(word) for word in tag.removeprefix("v").split(".")]
 
 
 def resolve_commit(url: str, revision: str) -> str | None:

@@ -28,8 +28,8 @@ _FILES = {
 
 
 def installer_variables() -> dict[str, str]:
-    """Return the caller's variables that say how packages are fetched."""
-    return {name: text for name, text in os.environ.items() if _VARIABLES.fullmatch(name)}
+    """Return the caller's variables that say how packages are fetched, by pip and by uv."""
+    return {name: text for name, text in uv_environment().items() if _VARIABLES.fullmatch(name)}
 
 
 def uv_environment() -> dict[str, str]:

@@ -51,6 +51,17 @@ def read_memory(root: Path = Path("/")) -> Memory:
     return Memory(max(available, 0), total, pressure)
 
 
+def limiting_file(root: Path = Path("/")) -> Path | None:
+    """Return the file of a cgroup that limits memory most; None if no cgroup limits it."""
+    limits: dict[int, Path] = {}
+    for folder, names in _groups(root):
+        for name in names.limits:
+            limit = _text(folder / name).strip()
+            if limit.isdigit() and int(limit) < _of_machine(root / "proc/meminfo")[1]:
+                limits.setdefault(int(limit), folder / name)
+    return limits[min(limits)] if limits else None
+
+
 def _of_machine(meminfo: Path) -> tuple[int, int]:
     values = {words[0]: int(words[1]) * 1024 for words in _lines(meminfo)}
     if "MemAvailable:" in values:

@@ -16,6 +16,8 @@ class BuildResult(NamedTuple):
     ends: list[Ended]
     onward: str
     """How to continue with jobs that failed or did not start."""
+    is_out_of_time: bool = False
+    """Whether it stopped because of a time limit."""
 
     @property
     def failed(self) -> list[Ended]:

@@ -3,6 +3,7 @@
 import re
 from typing import Literal
 
+from torchyard.model.ci import CiSettings
 from torchyard.model.lock import BuildLock
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
@@ -129,6 +130,7 @@ class Config(Value, kw_only=True):
     conda_libraries: Libraries = "bundled"
     check: Check = Check()
     smoke: Smoke = Smoke()
+    ci: CiSettings = CiSettings()
     tables: Tables
     origins: dict[str, Origin] = {}
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 from torchyard.model.values import Value
 
@@ -21,18 +22,37 @@ class LineSeverity(StrEnum):
     """How much a line proves.
 
     A `fatal` one ends the step. After a `doubtful` one a step may continue: downloads are
-    retried, a missing command may be optional. A `silent` one never ends a step, and a
-    `wrapper` only repeats that something else failed.
+    retried, a missing command may be optional. A `silent` one never ends a step: something that
+    was asked for is left out. A `wrapper` only repeats that something else failed. A `boundary`
+    is where something new begins: before it, nothing was fatal.
     """
 
     FATAL = "fatal"
     DOUBTFUL = "doubtful"
     SILENT = "silent"
     WRAPPER = "wrapper"
+    BOUNDARY = "boundary"
+
+
+class Certainty(StrEnum):
+    """How much speaks for a diagnosis.
+
+    `certain`: the line itself names the cause. `likely`: the line usually has this cause, or says
+    what is wrong and not why. `guess`: only the place of the lines in the log speaks for them.
+    """
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    GUESS = "guess"
 
 
 class Failure(Value, kw_only=True):
-    """A known failure: how to recognise it, its cause and its remedy."""
+    """A known failure: how to recognise it, its cause and its remedy.
+
+    `context` is a pattern that the text before the line has to contain; `<name>` in it is what the
+    group of that name in `pattern` matched. `certain` is false if the line has several possible
+    causes, of which the named one is the most frequent.
+    """
 
     title: str
     stage: str
@@ -40,6 +60,8 @@ class Failure(Value, kw_only=True):
     severity: LineSeverity = LineSeverity.FATAL
     priority: int
     pattern: str
+    context: str = ""
+    certain: bool = True
     cause: str
     fix: str
     refs: tuple[str, ...] = ()
@@ -67,18 +89,24 @@ class Found(StrEnum):
 class Diagnosis(Value, kw_only=True):
     """The few lines of a log that show why a step failed, and what is known about the failure.
 
-    `wrapper` and `tail` are admissions that no error was recognised: the lines are those above the
-    first sign of a failure, or the last ones of the log.
+    `line` is the one that tells most. `wrapper` and `tail` are admissions that no error was
+    recognised: the lines are those above the first sign of a failure, or the last ones of the log.
+    `unit` is what was being compiled, and `times` how often the log has the same failure.
     """
 
     found: Found
+    line: LogLine | None = None
     lines: tuple[LogLine, ...]
     total: int
+    certainty: Certainty = Certainty.GUESS
     name: str | None = None
     kind: Kind = Kind.BUILD
     title: str | None = None
     cause: str | None = None
     fix: str | None = None
+    refs: tuple[str, ...] = ()
+    unit: str | None = None
+    times: int = 1
 
     def elsewhere(self, *, network: bool) -> bool:
         """Return whether the same job may succeed on another machine.
@@ -86,6 +114,14 @@ class Diagnosis(Value, kw_only=True):
         A job that needs the network and has no access to it would fail anywhere.
         """
         return self.kind != Kind.BUILD and (network or self.kind != Kind.NETWORK)
+
+
+class LogDiagnosis(Value, kw_only=True):
+    """What a log says: causes of a failure, the most probable first, and what was left out."""
+
+    total: int
+    causes: tuple[Diagnosis, ...]
+    lost: tuple[Diagnosis, ...]
 
 
 _TOKEN = re.compile(
@@ -98,26 +134,41 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_LONG_ENOUGH = 6
-"""Length from which a literal is rare; shorter ones are used only if there is no other."""
+
+
+class PatternLiteral(NamedTuple):
+    """A text that a branch of a pattern contains; `first` if only spaces can be before it."""
+
+    text: str
+    first: bool
 
 
 def literals(pattern: str) -> tuple[str, ...]:
     """Return one literal for each branch of a pattern; a text without any of them can't match.
 
-    It is the first suitable one, so that if a match spans lines, it is on the first of them. An
-    empty string means that a branch has none.
+    It is the longest one, which is the rarest in a log; empty if a branch has none.
     """
-    return tuple(
-        next((run for run in runs if len(run) >= _LONG_ENOUGH), max(runs, key=len, default=""))
-        for runs in _branches(pattern)
-    )
+    return tuple(literal.text for literal in pattern_literals(pattern))
 
 
-def _branches(pattern: str) -> Iterator[list[str]]:
-    """Yield the literal runs of each branch, except those inside groups."""
+def pattern_literals(pattern: str) -> Iterator[PatternLiteral]:
+    """Yield the literal of each branch, and whether a line has to begin with it."""
+    for start, runs in _branches(pattern):
+        text = max(runs, key=len, default="")
+        head = next((run for run in runs if run), "")
+        yield PatternLiteral(text, first=start and text == head)
+
+
+_LINE_START = re.compile(r"\^(?:\\s\*| \*)?(?=[\w#](?![*?{]))")
+
+
+def _branches(pattern: str) -> Iterator[tuple[bool, list[str]]]:
+    """Yield the literal runs of each branch, except those inside groups.
+
+    With each, yield whether the branch begins with the start of a line and a literal.
+    """
     runs = [""]
-    depth = 0
+    depth = begin = 0
     for token in _TOKEN.finditer(pattern):
         text = token[0]
         if text == ")":
@@ -128,8 +179,8 @@ def _branches(pattern: str) -> Iterator[list[str]]:
         elif depth:
             continue
         elif text == "|":
-            yield runs
-            runs = [""]
+            yield _LINE_START.match(pattern, begin) is not None, runs
+            runs, begin = [""], token.end()
         elif token["repeat"]:
             runs[-1] = runs[-1] if text[0] == "+" else runs[-1][:-1]
             runs.append("")
@@ -137,4 +188,4 @@ def _branches(pattern: str) -> Iterator[list[str]]:
             runs.append("")
         else:
             runs[-1] += text[-1]
-    yield runs
+    yield _LINE_START.match(pattern, begin) is not None, runs

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
+from typing import Literal
 
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
@@ -121,6 +122,8 @@ class Subset(Value, kw_only=True):
     name: str
     pattern: Pattern = Pattern()
     cells: tuple[str, ...] = ()
+    choose: Literal["all", "pairs"] = "all"
+    """Whether to take all of its cells, or few that have all their pairs of values."""
 
 
 class Needs(Value, kw_only=True):

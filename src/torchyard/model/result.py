@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Digest, Value
@@ -56,6 +57,21 @@ class Tree(Value, kw_only=True):
             files=tuple(file for file in self.files if not file.path.startswith(below)),
             links={p: to for p, to in self.links.items() if not p.startswith(below)},
             empty=tuple(path for path in self.empty if not f"{path}/".startswith(below)),
+        )
+
+    def below(self, folder: str) -> "Tree":
+        """Return everything that is below a folder, by its path in there."""
+        start = f"{folder}/"
+        return Tree(
+            files=tuple(
+                replace(file, path=file.path.removeprefix(start))
+                for file in self.files
+                if file.path.startswith(start)
+            ),
+            links={
+                p.removeprefix(start): to for p, to in self.links.items() if p.startswith(start)
+            },
+            empty=tuple(p.removeprefix(start) for p in self.empty if p.startswith(start)),
         )
 
 

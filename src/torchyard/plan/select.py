@@ -8,6 +8,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.matrix import Subset, matches
 from torchyard.model.suggest import did_you_mean
+from torchyard.plan.cover import cover_pairs
 from torchyard.plan.expand import Expansion
 
 _SEE = "`torchyard plan --identifiers` lists what there is"
@@ -77,6 +78,8 @@ def matching_cells(expansion: Expansion, selection: PlanSelection) -> list[Cell]
         subset = find_subset(config, selection.subset)
         _check_selectors(expansion, subset.cells)
         cells = [cell for cell in cells if in_subset(cell, config, subset)]
+        if subset.choose == "pairs":
+            cells = cover_pairs(cells)
     if selection.select and not selection.selects_jobs:
         _check_selectors(expansion, selection.select)
         cells = [cell for cell in cells if _any_selector(cell, label, selection.select)]

@@ -12,6 +12,8 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
+from torchyard.recipes.recipe import DevelopSteps
+from torchyard.toolchain.variables import entries_variables
 
 _TOOL = " ".join((*OWN, "tool"))
 _PYTHON = "{work}/env/bin/python"
@@ -35,6 +37,20 @@ _WHEEL = {
     "build_wheel('{work}/tmp/dist', dict([('build-dir', 'build'), ('install.strip', 'false')]))",
 }
 """How to make each backend package what has been built as a wheel."""
+
+_IN_PLACE = {
+    "setup.py": (Step(run=(_PYTHON, "setup.py", "build_ext", "--inplace"), name="link modules"),),
+    "scikit-build-core": (),
+}
+"""How each backend makes the modules that CMake does not make, in the source."""
+
+_METADATA = {"setup.py": "setuptools.build_meta", "scikit-build-core": "scikit_build_core.build"}
+_DESCRIBE = (
+    "import os; from {backend} import prepare_metadata_for_build_wheel as describe;"
+    "os.makedirs('{{work}}/tmp/metadata', exist_ok=True); describe('{{work}}/tmp/metadata')"
+)
+_INSTALL_ALL = ("cmake", "--install", "build", "--prefix", "{build}/{name}")
+"""Puts everything into the folder of the package in the source, as setup.py does."""
 
 _INITIAL = "build/torchyard.cmake"
 """A CMake script in the source that sets the file's CMake entries, before the project reads any."""
@@ -106,6 +122,18 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
     )
 
 
+def develop(order: JobSpec) -> DevelopSteps:
+    """Return the steps for a tree that is developed in."""
+    backend = _backend(order.compiled)
+    program = _DESCRIBE.format(backend=_METADATA[backend])
+    return DevelopSteps(
+        bind=(_line("repoint build", "tell CMake of this Python"),),
+        prepare=_IN_PLACE[backend],
+        install=(Step(run=_INSTALL_ALL, name="install it into the package's folder"),),
+        describe=Step(run=(_PYTHON, "-c", program), name="describe the project"),
+    )
+
+
 def _lay_out(order: JobSpec) -> str:
     """Return a shell line that copies the source, and records its commit for git if known."""
     lines = [_EMPTY, "cp -a {source}/. ."]
@@ -155,15 +183,9 @@ def environment(order: JobSpec) -> dict[str, str]:
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_TEST": "0",
         "USE_CCACHE": "0",  # else a ccache on the machine would be used
-        **(_initial_entries() if core.table("cmake") else {}),
+        **(entries_variables(_INITIAL) if core.table("cmake") else {}),
         **core.table("env"),
     }
-
-
-def _initial_entries() -> dict[str, str]:
-    """Return the variables by which each backend passes the file of CMake entries on."""
-    name = "CMAKE_PROJECT_TOP_LEVEL_INCLUDES"
-    return {name: _INITIAL, "CMAKE_ARGS": f"-D{name}={_INITIAL}"}
 
 
 def _line(words: str, name: str) -> Step:

@@ -1,9 +1,23 @@
 """The interface of a recipe's module: steps and variables of jobs. It runs nothing."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.step import Step
+
+
+class DevelopSteps(NamedTuple):
+    """How a tree is developed in that has a restored core, in the order in which these are run.
+
+    `bind` makes CMake find the cell's Python; then ninja builds, and after it the steps of
+    `install` put what it made where Python imports it from. `describe` comes once, at the end: it
+    puts the metadata of the project into `{work}/tmp/metadata`.
+    """
+
+    bind: tuple[Step, ...]
+    prepare: tuple[Step, ...]
+    install: tuple[Step, ...]
+    describe: Step
 
 
 class RecipeModule(Protocol):
@@ -11,6 +25,8 @@ class RecipeModule(Protocol):
 
     The stages source, check, smoke and publish are the same for every recipe. The shape of a recipe
     (`torchyard.model.recipe.Recipe`) is a table in `data/recipes`, or the `SHAPE` of a plug-in.
+
+    A recipe with a core may also have a function `develop`, from a JobSpec to DevelopSteps.
     """
 
     def steps(self, order: JobSpec) -> tuple[Step, ...] | None:

@@ -11,8 +11,17 @@ from torchyard.reports.channel.document import (
     PruneDocument,
 )
 from torchyard.reports.check.document import CheckDocument, RulesDocument
+from torchyard.reports.ci.document import (
+    CiExplainDocument,
+    CiFilesDocument,
+    CiImpactDocument,
+)
 from torchyard.reports.compat.document import CompatDocument
 from torchyard.reports.coverage.document import CoverageDocument
+from torchyard.reports.develop.document import DevelopDocument
+from torchyard.reports.diagnose.document import DiagnoseDocument
+from torchyard.reports.doctor.document import DoctorDocument
+from torchyard.reports.environment.document import EnvironmentDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
@@ -31,6 +40,7 @@ from torchyard.reports.store.document import (
     TransferDocument,
     VerifyDocument,
 )
+from torchyard.reports.timings.document import TimingsDocument
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
 
@@ -42,10 +52,17 @@ SCHEMAS: dict[str, object] = {
     "channel-repair": IndexRepairDocument,
     "channel-prune": PruneDocument,
     "check": CheckDocument,
+    "ci-explain": CiExplainDocument,
+    "ci-files": CiFilesDocument,
+    "ci-impact": CiImpactDocument,
     "compat": CompatDocument,
     "config-show": ConfigDocument,
     "coverage": CoverageDocument,
+    "develop-build": DevelopDocument,
+    "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
+    "doctor": DoctorDocument,
+    "env": EnvironmentDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
     "index-check": IndexCheckDocument,
@@ -60,6 +77,7 @@ SCHEMAS: dict[str, object] = {
     "store-show": ResultsDocument,
     "store-transfer": TransferDocument,
     "store-verify": VerifyDocument,
+    "timings": TimingsDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,
     "events": AnyEvent,

@@ -1,25 +1,36 @@
 """Find the few lines of a log that say why a step failed.
 
-One pass that dismisses most lines cheaply: a build prints hundreds of thousands of compile commands
-of thousands of characters each. What counts as the cause, the best first:
+One pass that skips most lines unread: a build prints hundreds of thousands of compile commands of
+thousands of characters each. What counts as the cause, the best first:
 
 1. the first command that failed under ninja, with what it printed;
-2. the first other error: a CMake error, a traceback, a line with a fatal pattern;
-3. the last line of those that a step may survive, such as a download that is tried again;
-4. the lines above the first one that says that something else failed;
-5. the last lines of the log.
+2. another error that names its cause: the one with the highest priority, and of these the first;
+3. the first other error: a CMake error, a traceback, a line with a fatal pattern;
+4. the last line of those that a step may survive, such as a download that is tried again;
+5. the lines above the first one that says that something else failed;
+6. the last lines of the log.
 
-When ninja starts or finishes, 2 to 4 are discarded: they were not fatal.
+When ninja starts or finishes, or CI begins a step, 2 to 5 are discarded: they were not fatal.
 
-The time is bounded whatever a step prints: of a huge log, only the begin and the end are read.
+The time is bounded whatever a step prints: of a log full of errors, only the begin and the end are
+read.
 """
 
 import re
-from collections import deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import BinaryIO
 
-from torchyard.model.failure import Diagnosis, Failure, Found, LineSeverity
-from torchyard.run.failure_patterns import FailurePatterns, best
+from torchyard.model.failure import (
+    Certainty,
+    Diagnosis,
+    Failure,
+    Found,
+    LineSeverity,
+    LogDiagnosis,
+)
+from torchyard.run.failure_patterns import SPECIFIC, FailurePatterns, Match, best
 from torchyard.run.log_blocks import (
     CMAKE_ERROR,
     CMAKE_WARNING,
@@ -34,54 +45,96 @@ from torchyard.run.log_blocks import (
     PythonBlock,
     excerpt,
 )
+from torchyard.run.log_text import LogText, NumberedLine, pieces_of, pieces_of_lines
 
 LIMIT = 12
 TAIL = 8
 _LONG = 400
 """Longer lines are taken for commands unless they look otherwise."""
 _COMMAND_HEAD = 200
-_LONGEST = 10_000
-_EFFORT = 500_000
+_EFFORT = 2_000_000
 """What the begin of a log may cost, in short and ordinary lines: a few seconds."""
 _SUSPICIOUS = 50
 """What a line costs that is not ordinary."""
 _SHORT = 100
 """Longer lines cost more."""
-_END = 5_000
-"""The number of lines at the end that are read if the begin has cost too much."""
-_END_WIDTH = 1_000
+_GENERAL = 8
+"""A failure with a lower priority only says that there is an error."""
 _FLAG = re.compile(r" [-/][A-Za-z]")
 _DULL = ("-- ", "copying ", "creating ", "adding ", "running ", "writing ", "Installing ")
 """Harmless lines of CMake and setuptools, such as `-- Performing Test X - Failed`."""
-
-_COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
+_VARIABLE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,64}\b|\d+|/tmp/\S+")
+"""What differs between two logs of the same build."""
+_TEMPLATES = 100_000
+_FRAMES = (FAILED, TRACEBACK, CMAKE_ERROR, *CMAKE_WARNING)
 
 
 def diagnose_log(
     lines: Iterable[str], failures: Mapping[str, Failure], *, limit: int = LIMIT
 ) -> Diagnosis:
-    """Return why a step failed, from the lines of its own log."""
-    reader = _Reader(FailurePatterns(failures), limit)
-    total = effort = 0
-    numbered = enumerate(map(strip_terminal_codes, lines), 1)
-    for total, line in numbered:
-        cost = _SUSPICIOUS if reader.read(total, line) else 1
-        effort += cost * (1 + len(line) // _SHORT)
-        if effort > _EFFORT:
-            break
-    for total, line in deque(((n, line[:_END_WIDTH]) for n, line in numbered), maxlen=_END):
-        reader.read(total, line)
-    return reader.diagnosis(total)
+    """Return why a step failed, from the lines of its log."""
+    return diagnose_pieces(pieces_of_lines(lines), failures, limit=limit).causes[0]
 
 
-def strip_terminal_codes(line: str) -> str:
-    """Return a line without colours and overwritten progress bars, cut to a bearable length."""
-    line = line.rstrip()
-    if "\x1b" in line:
-        line = _COLOUR.sub("", line).rstrip()
-    if "\r" in line:
-        line = line.rpartition("\r")[2]
-    return line[:_LONGEST]
+def diagnose_stream(
+    stream: BinaryIO, failures: Mapping[str, Failure], *, passed: AbstractSet[str] = frozenset()
+) -> LogDiagnosis:
+    """Return what a log says; lines that logs of passed builds have, too, do not count."""
+    return diagnose_pieces(pieces_of(stream), failures, passed=passed)
+
+
+def diagnose_pieces(
+    pieces: Iterable[bytes],
+    failures: Mapping[str, Failure],
+    *,
+    limit: int = LIMIT,
+    passed: AbstractSet[str] = frozenset(),
+) -> LogDiagnosis:
+    """Return what a log says that is given in pieces."""
+    known = _patterns(failures)
+    text = LogText(pieces, known.signs)
+    return _Reader(LogMatcher(known, text, passed), text, limit).read()
+
+
+def templates_of(pieces: Iterable[bytes], failures: Mapping[str, Failure]) -> set[str]:
+    """Return the lines of a log that look like failures, without what differs between builds."""
+    known = _patterns(failures)
+    text = LogText(pieces, known.signs)
+    found: set[str] = set()
+    while len(found) < _TEMPLATES and (line := text.next_sign(edges=False)) is not None:
+        if known.matches(line):
+            found.add(_template(line))
+    return found
+
+
+_LAST: list[tuple[Mapping[str, Failure], FailurePatterns]] = []
+
+
+def _patterns(failures: Mapping[str, Failure]) -> FailurePatterns:
+    """Return the patterns of a table; they are kept until another table is used."""
+    if not _LAST or _LAST[0][0] is not failures:
+        _LAST[:] = [(failures, FailurePatterns(failures, _FRAMES))]
+    return _LAST[0][1]
+
+
+def _template(line: str) -> str:
+    return _VARIABLE.sub("#", line.strip())
+
+
+class LogMatcher:
+    """The known failures as they are searched for in one log."""
+
+    def __init__(self, known: FailurePatterns, text: LogText, passed: AbstractSet[str]) -> None:
+        self._known = known
+        self._text = text
+        self._passed = passed
+
+    def matches(self, line: str) -> list[Match]:
+        """Return the failures that a line matches where it stands."""
+        found = self._known.matches(line)
+        if not found or (self._passed and _template(line) in self._passed):
+            return []
+        return [match for match in found if match.fits(self._text.before)]
 
 
 def _frames(line: str) -> bool:
@@ -105,51 +158,82 @@ def _is_command(line: str) -> bool:
 class _Reader:
     """The state of one pass over a log."""
 
-    def __init__(self, known: FailurePatterns, limit: int) -> None:
+    def __init__(self, known: LogMatcher, text: LogText, limit: int) -> None:
         self._known = known
+        self._text = text
         self._limit = limit
         self._open: LogBlock | None = None
         self._ninja: LogBlock | None = None
-        self._fatal: LogBlock | None = None
-        self._doubtful: LogBlock | None = None
-        self._wrapper: list[tuple[int, str]] = []
-        self._recent: deque[tuple[int, str]] = deque(maxlen=TAIL)
+        self._fatal: dict[str, LogBlock] = {}
+        self._doubtful: dict[str, LogBlock] = {}
+        self._lost: dict[str, LogBlock] = {}
+        self._wrapper: list[NumberedLine] = []
+        self._has_failed = False
+        self._times: Counter[str] = Counter()
 
-    def read(self, number: int, line: str) -> bool:
+    def read(self) -> LogDiagnosis:
+        """Read the log, and return what it says."""
+        effort = 0
+        while (line := self._next()) is not None:
+            cost = _SUSPICIOUS if self._take(self._text.number, line) else 1
+            effort += cost * (1 + len(line) // _SHORT)
+            if effort > _EFFORT:
+                self._text.jump()
+                effort = -(1 << 60)
+        self._close()
+        total = self._text.number
+        lost = [_diagnosis(block, total, self._times) for block in self._lost.values()]
+        return LogDiagnosis(total=total, causes=tuple(self._causes(total)), lost=tuple(lost))
+
+    def _next(self) -> str | None:
+        if self._open:
+            return self._text.next()
+        return self._text.next_sign(edges=bool(self._fatal or self._doubtful or self._wrapper))
+
+    def _causes(self, total: int) -> list[Diagnosis]:
+        """Return the diagnoses, the best first."""
+        blocks = [
+            *([self._ninja] if self._ninja else []),
+            *sorted(self._fatal.values(), key=_rank),
+            *reversed(self._doubtful.values()),
+        ]
+        if blocks:
+            return [_diagnosis(block, total, self._times) for block in blocks]
+        found = Found.WRAPPER if self._wrapper else Found.TAIL
+        last = tuple(excerpt(*line) for line in self._wrapper or self._text.recent(TAIL))
+        line = last[-1] if last else None
+        return [Diagnosis(found=found, line=line, lines=last, total=total)]
+
+    def _take(self, number: int, line: str) -> bool:
         """Take a line in, and return whether it may be part of a cause."""
         if self._open and not (_frames(line) and isinstance(self._open, LineBlock)):
             if self._open.take(number, line):
-                self._remember(number, line)
                 return True
             self._close()
-        is_suspicious = False
         if line[:1] == "[" and (progress := PROGRESS.match(line)):
             if progress[1] in {"1", progress[2]}:
                 self._forget()
-        elif line and not (self._ninja and best(self._ninja.matches.values())):
-            is_suspicious = self._judge(number, line)
-        self._remember(number, line)
-        return is_suspicious
-
-    def diagnosis(self, total: int) -> Diagnosis:
-        if self._open:
-            self._close()
-        block = self._ninja or self._fatal or self._doubtful
-        if not block:
-            found = Found.WRAPPER if self._wrapper else Found.TAIL
-            last = self._wrapper or list(self._recent)
-            return Diagnosis(found=found, lines=tuple(excerpt(*line) for line in last), total=total)
-        return _diagnosis(block, total)
-
-    def _remember(self, number: int, line: str) -> None:
-        if line:
-            self._recent.append((number, line))
+            return False
+        return bool(line) and self._judge(number, line)
 
     def _forget(self) -> None:
-        """Discard candidates: ninja starts or has finished, so nothing before was fatal."""
-        if not isinstance(self._fatal, CMakeBlock):
-            self._fatal = None
-        self._doubtful = None
+        """Discard candidates: something begins or has succeeded, so nothing before was fatal."""
+        self._fatal = {k: v for k, v in self._fatal.items() if isinstance(v, CMakeBlock)}
+        self._doubtful = {}
+        self._wrapper = []
+
+    def _begin(self, *, proven: bool) -> None:
+        """Discard candidates: what begins now begins after a success.
+
+        If that is not proven, those stay that name a cause; and after a failure CI begins only what
+        it always does.
+        """
+        if proven:
+            self._ninja, self._fatal, self._has_failed = None, {}, False
+        elif self._has_failed:
+            return
+        self._fatal = {k: v for k, v in self._fatal.items() if _rank(v)[0] <= -SPECIFIC}
+        self._doubtful = {}
         self._wrapper = []
 
     def _judge(self, number: int, line: str) -> bool:
@@ -158,72 +242,116 @@ class _Reader:
             self._close()
             self._open = NinjaBlock(self._known, self._limit, number, line)
             return True
-        if self._fatal or self._ninja:
+        if len(line) > _LONG and _is_command(line):
             return False
-        if line.startswith(_DULL) or (len(line) > _LONG and _is_command(line)):
-            return False
-        if _frames(line):
+        settled = self._ninja is not None and best(self._ninja.matches.values()) is not None
+        if _frames(line) and not settled:
             self._frame(number, line)
-        elif matches := self._known.matches(line):
-            self._line(number, line, {match.severity for match in matches})
-        else:
-            return False
-        return True
+            return True
+        matches = self._known.matches(line)
+        if line.startswith(_DULL):
+            matches = [match for match in matches if match.severity == LineSeverity.SILENT]
+        if settled:
+            matches = [match for match in matches if match.severity == LineSeverity.BOUNDARY]
+        if matches:
+            self._line(number, line, matches)
+        return bool(matches)
 
     def _frame(self, number: int, line: str) -> None:
         """Open the block whose first line this is."""
-        last = self._recent[-1][1] if self._recent else ""
+        last = next((text for _, text in self._text.recent(1)), "")
         self._close()
         if line.lstrip().startswith(CMAKE_ERROR):
             self._open = CMakeBlock(self._known, self._limit, number, line)
         elif line.lstrip().startswith(CMAKE_WARNING) or last.startswith("Exception ignored "):
-            self._open = IgnoredBlock(self._known, line)
+            self._open = IgnoredBlock(self._known, self._limit, line)
             self._open.take(number, line)
             return
         else:
             self._open = PythonBlock(self._known, self._limit, line)
-        if self._doubtful:
-            self._open.adopt(self._doubtful, number)
+        for block in list(self._doubtful.values())[-1:]:
+            self._open.adopt(block, number)
 
-    def _line(self, number: int, line: str, severities: set[LineSeverity]) -> None:
-        """Open a block for a single line, or remember that something failed."""
+    def _line(self, number: int, line: str, matches: list[Match]) -> None:
+        """Open a block for a single line, or remember what it stands for."""
+        severities = {match.severity for match in matches}
         if severities & {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
-            self._open = LineBlock(self._known, self._limit, self._recent)
+            self._open = LineBlock(self._known, self._limit, self._text.recent(TAIL))
             self._open.take(number, line)
-        elif LineSeverity.WRAPPER in severities and not self._wrapper:
-            self._wrapper = [*self._recent, (number, line)]
+        elif LineSeverity.BOUNDARY in severities:
+            self._begin(proven=any(match.specific for match in matches))
+        elif LineSeverity.SILENT in severities:
+            block = LogBlock(self._known, self._limit)
+            block.look(number, line)
+            self._lose(block)
+        else:
+            self._has_failed = True
+            self._wrapper = self._wrapper or [*self._text.recent(TAIL), (number, line)]
 
     def _close(self) -> None:
         block, self._open = self._open, None
-        if block is None or isinstance(block, IgnoredBlock):
+        if block is None:
             return
         block.close()
+        self._lose(block)
+        if isinstance(block, IgnoredBlock):
+            return
+        match = best(block.matches.values())
+        key = match.name if match else block.found
+        self._times[key] += 1
         if isinstance(block, NinjaBlock):
-            if not self._ninja or (
-                best(block.matches.values()) and not best(self._ninja.matches.values())
-            ):
+            if not self._ninja or (match and not best(self._ninja.matches.values())):
                 self._ninja = block
         elif block.severity == LineSeverity.WRAPPER:
+            self._has_failed = True
             self._wrapper = self._wrapper or [(n, line.text) for n, line in block.lines.items()]
         elif block.severity == LineSeverity.DOUBTFUL:
-            self._doubtful = block
-        elif not self._fatal:
-            self._fatal = block
+            self._doubtful.pop(key, None)
+            self._doubtful[key] = block
+        elif key not in self._fatal or self._fatal[key].repeats(block):
+            self._fatal[key] = block
+
+    def _lose(self, block: LogBlock) -> None:
+        """Remember what a block says is left out."""
+        for match in block.matches.values():
+            if match.severity == LineSeverity.SILENT:
+                self._lost.setdefault(match.fill(match.failure.title), block.only(match))
 
 
-def _diagnosis(block: LogBlock, total: int) -> Diagnosis:
+def _rank(block: LogBlock) -> tuple[int, int]:
+    """Return the place of a fatal block among others: by priority if it names a cause."""
+    match = best(block.matches.values())
+    if not match or SPECIFIC > match.failure.priority >= _GENERAL:
+        return (_GENERAL - SPECIFIC, block.first)
+    return (-match.failure.priority, block.first)
+
+
+def _diagnosis(block: LogBlock, total: int, times: Mapping[str, int]) -> Diagnosis:
     """Return the diagnosis of a block."""
     lines, match = block.evidence()
     if not match:
-        return Diagnosis(found=block.found, lines=lines, total=total)
+        return Diagnosis(
+            found=block.found,
+            line=lines[-1] if lines else None,
+            lines=lines,
+            total=total,
+            certainty=Certainty.GUESS,
+            unit=block.unit,
+        )
     failure = match.failure
+    is_certain = failure.certain and match.specific and failure.severity != LineSeverity.DOUBTFUL
     return Diagnosis(
         found=block.found,
+        line=block.telling or (lines[0] if lines else None),
         lines=lines,
         total=total,
+        certainty=Certainty.CERTAIN if is_certain else Certainty.LIKELY,
         name=match.name,
         kind=failure.kind,
         title=match.fill(failure.title),
         cause=match.fill(failure.cause),
         fix=match.fill(failure.fix),
+        refs=failure.refs,
+        unit=block.unit,
+        times=max(1, times[match.name]),
     )

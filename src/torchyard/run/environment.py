@@ -15,6 +15,9 @@ from torchyard.toolchain.variables import compose as in_front
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
+_BUILD = {"CMAKE_GENERATOR": "Ninja"}
+"""What every build gets, in jobs and outside of them."""
+
 
 def job_environment(
     task: Task,
@@ -41,7 +44,7 @@ def job_environment(
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "NINJA_STATUS": "[%f/%t] ",
-        "CMAKE_GENERATOR": "Ninja",
+        **_BUILD,
     }
     env = in_front(env, tools)
     if flags:
@@ -50,6 +53,14 @@ def job_environment(
         env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
         env |= credentials() if task.stage is Stage.PUBLISH else {}
     return env | task.table("env")
+
+
+def cell_variables(task: Task, tools: Mapping[str, str], programs: str) -> dict[str, str]:
+    """Return what a shell needs besides its own variables to compile as a job does.
+
+    `programs` is the directory with the programs that torchyard brings.
+    """
+    return in_front(in_front(_BUILD, tools), {"PATH": programs}) | task.table("env")
 
 
 def bring_ninja(folder: Path) -> None:

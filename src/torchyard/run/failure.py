@@ -15,7 +15,7 @@ from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
 from torchyard.model.failure import Diagnosis, Kind
 from torchyard.model.step import OWN
-from torchyard.run.diagnose import diagnose_log
+from torchyard.run.diagnose import diagnose_stream
 from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import StepContext, StepError
 
@@ -32,7 +32,9 @@ _LINES, _WIDTH = 1000, 2000
 def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
     """Return the error for a failed step: the cause in its log, its kind, and what to do."""
     path = context.place.log
-    diagnosis = diagnose_log(lines_since(path, error.mark), load_failures())
+    with path.open("rb") as stream:
+        stream.seek(error.mark)
+        diagnosis = diagnose_stream(stream, load_failures()).causes[0]
     kind = _kind(context, error, diagnosis)
     if error.step.run[: len(OWN)] == (
         sys.executable,

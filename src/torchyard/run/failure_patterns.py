@@ -1,21 +1,23 @@
-"""Recognise known failures in lines of a log, with a cheap test that dismisses most lines."""
+"""Recognise known failures in lines of a log, after a cheap test that most lines fail."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from torchyard.model.failure import Failure, LineSeverity, literals
+from ahocorasick_rs import BytesAhoCorasick
+
+from torchyard.model.failure import Failure, LineSeverity, pattern_literals
+from torchyard.run.literal_search import LiteralSearch
 
 SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
 
 _QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
 _MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: ")
+_MILD_STARTS = ("##[warning]", "##[notice]", "##[debug]", "+ ", "++ ", "::warning", "::notice")
+"""CI's warnings, and commands that a shell prints before it runs them."""
 _LONG_VALUE = 120
-_STEM = 5
-"""Shorter stems would occur in too many lines that are no errors."""
 
 _compiled = cache(re.compile)  # most patterns are never needed
 
@@ -42,39 +44,45 @@ class Match(NamedTuple):
             text = text.replace(f"<{name}>", value)
         return text
 
+    def fits(self, before: Callable[[], str]) -> bool:
+        """Return whether the text before the line is one that the failure occurs in."""
+        if not self.failure.context:
+            return True
+        pattern = self.failure.context
+        for name, value in self.values.items():
+            pattern = pattern.replace(f"<{name}>", re.escape(value))
+        return re.search(pattern, before()) is not None
+
 
 class FailurePatterns:
-    """The patterns of known failures, indexed for searching.
+    """The patterns of known failures, indexed by a literal of each of their branches.
 
-    Nearly all lines contain none of a few stems, such as `error`, and are dismissed. If a line
-    has a stem, the literals with that stem are tried, and only then the patterns.
+    Only in lines with such a literal, a sign, are patterns tried.
     """
 
-    def __init__(self, failures: Mapping[str, Failure]) -> None:
+    def __init__(self, failures: Mapping[str, Failure], more_signs: Sequence[str] = ()) -> None:
         names: dict[str, list[str]] = {}
+        signs = dict.fromkeys(more_signs, False)
         for name, failure in failures.items():
-            for literal in literals(failure.pattern):
-                names.setdefault(literal, []).append(name)
+            for literal in pattern_literals(failure.pattern):
+                names.setdefault(literal.text, []).append(name)
+                signs[literal.text] = signs.get(literal.text, True) and literal.first
         self._failures = failures
         self._order = {name: place for place, name in enumerate(failures)}
-        self._anywhere = _index({k: v for k, v in names.items() if ":" not in k})
-        self._with_colon = [*self._anywhere, *_index({k: v for k, v in names.items() if ":" in k})]
+        self._names = list(names.values())
+        self._literals = BytesAhoCorasick([name.encode() for name in names])
+        self.signs = LiteralSearch(signs).find
 
-    def suspects(self, line: str) -> list[str]:
+    def suspects(self, line: str) -> set[str]:
         """Return the failures that a line may match; for most lines, none."""
-        low = line.lower()
-        return [
-            name
-            for stem, literals_of in (self._with_colon if ":" in line else self._anywhere)
-            if stem in low
-            for literal, names in literals_of
-            if literal in line
-            for name in names
-        ]
+        found = self._literals.find_matches_as_indexes(
+            line.encode("utf-8", errors="replace"), overlapping=True
+        )
+        return {name for literal, _, _ in found for name in self._names[literal]}
 
     def matches(self, line: str) -> list[Match]:
         """Return the failures that a line matches; none if it only looks like an error."""
-        if line[:1] == " " and _QUOTED_SOURCE.match(line):
+        if (line[:1] == " " and _QUOTED_SOURCE.match(line)) or line.startswith(_MILD_STARTS):
             return []
         mild = "warning" in line or "note" in line or "remark" in line
         if mild and (milder := _MILDER.search(line)):
@@ -88,8 +96,8 @@ class FailurePatterns:
             return [m for m in found if m.severity == LineSeverity.WRAPPER or m.specific]
         return found
 
-    def _search(self, line: str, names: list[str]) -> Iterator[Match]:
-        for name in sorted(set(names), key=self._order.__getitem__):
+    def _search(self, line: str, names: set[str]) -> Iterator[Match]:
+        for name in sorted(names, key=self._order.__getitem__):
             failure = self._failures[name]
             match = _compiled(failure.pattern).search(line)
             if match:
@@ -101,28 +109,8 @@ class FailurePatterns:
                 yield Match(name, failure, match.start(), values)
 
 
-def _index(names: Mapping[str, list[str]]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the literals by stem, each with the failures that it may be a sign of."""
-    return [(stem, [(word, names[word]) for word in words]) for stem, words in stems(names).items()]
-
-
-def stems(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return a few short lower-case strings that cover all words, each with its words."""
-    left = {word: _parts(word.lower()) for word in words}
-    cover: dict[str, list[str]] = {}
-    while left:
-        counts = Counter(part for parts in left.values() for part in parts)
-        stem = max(counts, key=lambda part: (counts[part], part))
-        cover[stem] = [word for word, parts in left.items() if stem in parts]
-        left = {word: parts for word, parts in left.items() if stem not in parts}
-    return cover
-
-
-def _parts(word: str) -> set[str]:
-    return {word[i : i + _STEM] for i in range(max(1, len(word) - _STEM + 1))}
-
-
 def best(matches: Iterable[Match]) -> Match | None:
     """Return the match with the highest priority; of equals the first."""
-    telling = (m for m in matches if m.severity != LineSeverity.WRAPPER)
+    mute = {LineSeverity.WRAPPER, LineSeverity.SILENT, LineSeverity.BOUNDARY}
+    telling = (m for m in matches if m.severity not in mute)
     return max(telling, key=lambda match: match.failure.priority, default=None)

@@ -39,6 +39,7 @@ from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import remove_result
+from torchyard.toolchain.build_tree import restore_tree
 from torchyard.version import __version__
 
 _POLL = 1.0
@@ -108,8 +109,12 @@ def _busy(task: Task, holder: Owner) -> BusyError:
 def open_job(
     order: JobSpec, store: Store, conditions: Conditions, on_event: Listener
 ) -> StepContext:
-    """Prepare the directory of a job with all its inputs and tools, and run nothing."""
+    """Prepare the directory of a job with all its inputs and tools, and run nothing.
+
+    Of a job that is finished, and whose directory is gone, the result is restored.
+    """
     place = WorkDir(conditions.work, order)
+    finished = None if place.folder.exists() else store.find(order.task.fingerprint)
     if place.folder.exists():  # as it was left, and not as it would be made now
         sandbox = msgspec.structs.replace(conditions.sandbox, kind=place.state().sandbox)
         conditions = conditions._replace(sandbox=sandbox)
@@ -118,8 +123,22 @@ def open_job(
             msg = f"{order.task.id} is running in {place.folder}"
             raise BusyError(msg, hint="wait for it, or stop it")
         context = _open(place, store, conditions, on_event, as_left=True)
+        if finished is not None:
+            _restore(place, store, finished, on_event)
         place.keep()
         return context
+
+
+def _restore(place: WorkDir, store: Store, result: Result, on_event: Listener) -> None:
+    """Lay out the result of a job as its steps left it, to look at: no run continues from there."""
+    place.save(msgspec.structs.replace(place.state(), boot=""))
+    fetch_tree(store, result.tree, place.out)
+    recipe, text = find_recipe(result.order.task.recipe), "its result is restored"
+    if recipe and recipe.build_tree and (place.out / recipe.build_tree).is_dir():
+        restore_tree(place.out / recipe.build_tree, place.build)
+        text = "its result and its build directory are restored"
+    place.save(msgspec.structs.replace(place.state(), steps=result.steps))
+    on_event(Noted(job=result.id, text=text))
 
 
 def _open(

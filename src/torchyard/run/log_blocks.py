@@ -6,9 +6,10 @@ A block is fed line by line and keeps only the few lines that may be shown.
 import re
 from collections import deque
 from collections.abc import Iterable
+from typing import Protocol
 
 from torchyard.model.failure import Found, LineSeverity, LogLine
-from torchyard.run.failure_patterns import FailurePatterns, Match, best
+from torchyard.run.failure_patterns import Match, best
 
 WIDTH = 300
 """Longer lines are shortened."""
@@ -27,6 +28,16 @@ _MESSAGE = 4
 _TEXT = 40
 
 
+_UNIT = re.compile(r" -c (\S+)")
+
+
+class LineMatcher(Protocol):
+    """What recognises failures in lines."""
+
+    def matches(self, line: str) -> list[Match]:
+        """Return the failures that a line matches."""
+
+
 def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
@@ -40,26 +51,36 @@ def excerpt(number: int, line: str, start: int = 0) -> LogLine:
     return LogLine(number=number, text=line)
 
 
+_TELLING = {LineSeverity.FATAL, LineSeverity.DOUBTFUL}
+
+
 class LogBlock:
     """Lines that matched, each with the lines that lead to it and the source quoted under it."""
 
     found = Found.LINE
 
-    def __init__(self, known: FailurePatterns, limit: int) -> None:
+    def __init__(self, known: LineMatcher, limit: int) -> None:
         self.known = known
         self.limit = limit
         self.lines: dict[int, LogLine] = {}
         self.matches: dict[str, Match] = {}
         self.places: dict[str, LogLine] = {}
         self.last = 0
+        self.unit: str | None = None
+        self.chosen: Match | None = None
         self._recent: deque[tuple[int, str]] = deque(maxlen=4)
         self._quotes = 0
 
     @property
     def severity(self) -> LineSeverity:
         """The severity of the most severe known line; fatal if none is known."""
-        severities = {match.severity for match in self.matches.values()}
+        severities = {match.severity for match in self.matches.values()} - {LineSeverity.SILENT}
         return next((s for s in LineSeverity if s in severities), LineSeverity.FATAL)
+
+    @property
+    def first(self) -> int:
+        """The number of the first line."""
+        return min(self.lines, default=0)
 
     def adopt(self, other: "LogBlock", number: int) -> None:
         """Take over the lines of a block that ended shortly before this one began."""
@@ -82,12 +103,27 @@ class LogBlock:
     def keep(self, matches: Iterable[Match], place: tuple[int, str] | None = None) -> None:
         """Remember matches, each failure once, with its line."""
         for match in matches:
-            if self.matches.setdefault(match.name, match) is match and place:
-                self.places[match.name] = excerpt(*place, match.start)
+            is_new = self.matches.setdefault(match.name, match) is match
+            if place:
+                line = excerpt(*place, match.start)
+                old = self.places.get(match.name)
+                if is_new or (old and old.text == line.text):  # tried again: the last one counts
+                    self.places[match.name] = line
+
+    @property
+    def telling(self) -> LogLine | None:
+        """The line that says most."""
+        match = self.chosen or best(self.matches.values())
+        return self.places.get(match.name) if match else None
+
+    def repeats(self, other: "LogBlock") -> bool:
+        """Return whether another block says the same: something was tried again."""
+        mine, theirs = self.telling, other.telling
+        return mine is not None and theirs is not None and mine.text == theirs.text
 
     def evidence(self) -> tuple[tuple[LogLine, ...], Match | None]:
         """Return the lines to show, and the failure that explains them, whose line is included."""
-        match = best(self.matches.values())
+        match = self.chosen or best(self.matches.values())
         lines = dict(sorted(self.lines.items())[: self.limit])
         if match and (place := self.places.get(match.name)) and place.number not in lines:
             if len(lines) == self.limit:
@@ -95,10 +131,20 @@ class LogBlock:
             lines[place.number] = place
         return tuple(line for _, line in sorted(lines.items())), match
 
+    def only(self, match: Match) -> "LogBlock":
+        """Return a block with nothing but a match and its line."""
+        block = LogBlock(self.known, self.limit)
+        block.matches[match.name] = block.chosen = match
+        place = self.places.get(match.name) or next(iter(self.lines.values()), None)
+        if place:
+            block.lines[place.number] = block.places[match.name] = place
+        return block
+
     def look(self, number: int, line: str) -> list[Match]:
         """Keep a line that matches, and the lines that belong to it."""
         matches = self.known.matches(line)
-        telling = [m for m in matches if m.severity != LineSeverity.WRAPPER]
+        self.keep((m for m in matches if m.severity == LineSeverity.SILENT), (number, line))
+        telling = [m for m in matches if m.severity in _TELLING]
         if telling:
             for lead in self._leads():
                 self.add(*lead)
@@ -137,7 +183,7 @@ class LogBlock:
 class LineBlock(LogBlock):
     """Single errors near each other that belong to no tool's block."""
 
-    def __init__(self, known: FailurePatterns, limit: int, recent: deque[tuple[int, str]]) -> None:
+    def __init__(self, known: LineMatcher, limit: int, recent: Iterable[tuple[int, str]]) -> None:
         super().__init__(known, limit)
         self._recent.extend(recent)
 
@@ -145,6 +191,8 @@ class LineBlock(LogBlock):
         if (self.last and number - self.last > _GAP) or PROGRESS.match(line):
             return False
         severities = {match.severity for match in self.known.matches(line)}
+        if LineSeverity.BOUNDARY in severities:
+            return False
         proves = {LineSeverity.FATAL}
         if not self.matches or self.severity == LineSeverity.DOUBTFUL:
             proves.add(LineSeverity.DOUBTFUL)
@@ -159,19 +207,24 @@ class NinjaBlock(LogBlock):
 
     found = Found.NINJA
 
-    def __init__(self, known: FailurePatterns, limit: int, number: int, line: str) -> None:
+    def __init__(self, known: LineMatcher, limit: int, number: int, line: str) -> None:
         super().__init__(known, limit)
         self.look(number, line)
         self.add(number, line)
         self._command = number + 1
+        self.unit = line.removeprefix(FAILED).rpartition("]")[2].split(" ")[0].strip() or None
         self._last: deque[tuple[int, str]] = deque(maxlen=6)
 
     def take(self, number: int, line: str) -> bool:
         if line.startswith((FAILED, "ninja: ")) or PROGRESS.match(line):
             return False
-        if line and number != self._command:
-            self.look(number, line)
+        if number == self._command:
+            if compiled := _UNIT.search(line):
+                self.unit = compiled[1]
+        elif line:
+            matches = self.look(number, line)
             self._last.append((number, line))
+            return all(match.severity != LineSeverity.BOUNDARY for match in matches)
         return True
 
     def close(self) -> None:
@@ -186,7 +239,7 @@ class CMakeBlock(LogBlock):
 
     found = Found.CMAKE
 
-    def __init__(self, known: FailurePatterns, limit: int, number: int, line: str) -> None:
+    def __init__(self, known: LineMatcher, limit: int, number: int, line: str) -> None:
         super().__init__(known, limit)
         self._indent = indentation(line)
         self._first = number
@@ -217,7 +270,7 @@ class PythonBlock(LogBlock):
 
     found = Found.PYTHON
 
-    def __init__(self, known: FailurePatterns, limit: int, line: str) -> None:
+    def __init__(self, known: LineMatcher, limit: int, line: str) -> None:
         super().__init__(known, limit)
         self._indent = indentation(line)
         self._inside = True
@@ -275,14 +328,15 @@ class PythonBlock(LogBlock):
 class IgnoredBlock(LogBlock):
     """A CMake warning, or an exception that Python ignores: never a cause."""
 
-    def __init__(self, known: FailurePatterns, line: str) -> None:
-        super().__init__(known, 0)
+    def __init__(self, known: LineMatcher, limit: int, line: str) -> None:
+        super().__init__(known, limit)
         self._indent = indentation(line)
         self._exception = False
+        self._text: list[str] = []
 
     def take(self, number: int, line: str) -> bool:
-        del number
         if not line or indentation(line) > self._indent:
+            self._read(number, line)
             return True
         if line.lstrip().startswith(TRACEBACK):
             self._exception = True
@@ -290,4 +344,16 @@ class IgnoredBlock(LogBlock):
         if self._exception:
             self._exception = False
             return True
-        return line.lstrip().startswith("Call Stack")
+        if not self._text or line.lstrip().startswith("Call Stack"):
+            self._read(number, line)
+            return True
+        return False
+
+    def _read(self, number: int, line: str) -> None:
+        """Keep what is wanted of a warning: that something is left out."""
+        if len(self._text) < _TEXT:
+            self.add(number, line)
+            self._text.append(line)
+
+    def close(self) -> None:
+        self.look_at_whole(self._text)

@@ -5,7 +5,7 @@ network.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,9 @@ from torchyard.run.steps import StepContext
 from torchyard.run.workdir import WorkDir
 
 if TYPE_CHECKING:
+    from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.interpreters import Interpreter
+    from torchyard.toolchain.provision import ToolchainLayout
 
 
 _WHEELS = "toolchain/wheels"
@@ -61,31 +63,54 @@ def equip_in_root(name: str) -> Mapping[str, str]:
     from torchyard.toolchain.root import FOLDERS  # noqa: PLC0415 - as below
 
     order = msgspec.json.decode(Path(FOLDERS, name, ORDER).read_bytes(), type=JobSpec)
-    place = WorkDir(Path(FOLDERS), order)
+    place = WorkDir(Path(FOLDERS), order, name)
     return equip_here(place, "bwrap", None, lambda _: None)
 
 
 def equip_here(
-    place: WorkDir, sandbox: SandboxKind, cache: str | None, on_event: Listener
+    place: WorkDir,
+    sandbox: SandboxKind,
+    cache: str | None,
+    on_event: Listener,
+    also: Sequence[str] = (),
 ) -> Mapping[str, str]:
-    """Provide what a recipe's steps compile or test with, from the system that this runs in."""
+    """Provide what a recipe's steps compile or test with, from the system that this runs in.
+
+    `also` are more packages for its Python environment.
+    """
     order = place.order
     if is_tried_by_us(order.task):
         return _equip_smoke(place, tools_path(sandbox, place))
     # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
-    from torchyard.toolchain.provision import equip  # noqa: PLC0415
+    from torchyard.toolchain.provision import ToolchainLayout  # noqa: PLC0415
 
-    core, tables = order.compiled, load_tables()
-    compute = core.facts["compute"]
-    shipped = tables.compute.get(compute)
-    seen_as = tools_path(sandbox, place)
-    if core.settings.get("cache"):
+    if order.compiled.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
         shared = sandbox == "view" and cache and _usable(cache, place, on_event)
         cache = shared or f"{work_path(sandbox, place)}/home/.cache"
     else:
         cache = None
+    layout = ToolchainLayout(place.folder, tools_path(sandbox, place))
+    return provide_toolchain(order, layout, Digests(place.folder.parent / DIGESTS), cache, also)
+
+
+def provide_toolchain(
+    order: JobSpec,
+    layout: "ToolchainLayout",
+    digests: "Digests",
+    cache: str | None = None,
+    also: Sequence[str] = (),
+) -> dict[str, str]:
+    """Install what a job compiles with, and return the variables that point to it.
+
+    `also` are more packages for its Python environment.
+    """
+    from torchyard.toolchain.provision import equip  # noqa: PLC0415 - as above
+
+    core, tables = order.compiled, load_tables()
+    compute = core.facts["compute"]
+    shipped = tables.compute.get(compute)
     tools = equip(
         core.table("identity"),
         toolchain=_toolchain(core, cache),
@@ -94,13 +119,12 @@ def equip_here(
         blas=core.facts["variant"],
         archs=core.words("archs"),
         interpreter=_interpreter(order.task),
-        requires=core.words("requires"),
-        folder=place.folder,
-        seen_as=seen_as,
+        requires=(*core.words("requires"), *also),
+        layout=layout,
         platforms=compute_platforms(),
         tables=tables,
         newest=core.compilers or (shipped.compilers if shipped else {}),
-        digests=Digests(place.folder.parent / DIGESTS),
+        digests=digests,
     )
     return tools | recipe_module(core.recipe).environment(order)
 

@@ -26,7 +26,7 @@ from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import Step
-from torchyard.run.workdir import EQUIPMENT, WorkDir
+from torchyard.run.workdir import BUILD, EQUIPMENT, WorkDir
 from torchyard.toolchain.root import check_root, name_servers, shown_own_paths
 
 INSIDE = "/mnt/torchyard"
@@ -142,6 +142,8 @@ def _prefix(path: Path) -> str:
 def _own_directories(place: WorkDir) -> list[str]:
     """Return bwrap's options for the directories and the order of the job."""
     bwrap = ["--bind", str(place.job), INSIDE, "--ro-bind", str(place.order_path), _ORDER]
+    if not place.build.is_relative_to(place.job):
+        bwrap += ["--bind", str(place.build), f"{INSIDE}/{BUILD}"]
     with UntrustedTree(place.job) as tree:
         for name in EQUIPMENT:
             tree.make_directory(name)  # a link there would be where bwrap puts it

@@ -72,12 +72,12 @@ class JobState(Value, kw_only=True):
 
 
 class WorkDir:
-    """One job's directory."""
+    """One job's directory; its name is the job's, unless another one is given."""
 
-    def __init__(self, root: Path, order: JobSpec) -> None:
+    def __init__(self, root: Path, order: JobSpec, name: str | None = None) -> None:
         task = order.task
         self.order = order
-        self.folder = root / short_name(task.stage, task.fingerprint)
+        self.folder = root / (name or short_name(task.stage, task.fingerprint))
         self.lock = lock_path(self.folder)
         self.record = root / f"{self.folder.name}{RECORD}"
 
@@ -121,6 +121,11 @@ class WorkDir:
         if is_other or (state.boot != boot_id() and not (as_left and self.folder.exists())):
             remove_folder(self.folder)
             state = JobState(boot=boot_id())
+        self.make_directories()
+        self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born=""))
+
+    def make_directories(self) -> None:
+        """Make the directories that steps find, and write the order."""
         self.job.mkdir(parents=True, exist_ok=True)
         with UntrustedTree(self.job) as tree:
             for name in (BUILD, OUT, INPUTS, "home", "tmp"):
@@ -128,7 +133,6 @@ class WorkDir:
         for name in EQUIPMENT:
             (self.folder / name).mkdir(exist_ok=True)
         replace_bytes(self.order_path, msgspec.json.encode(self.order))
-        self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born=""))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""

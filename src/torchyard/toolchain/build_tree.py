@@ -1,12 +1,14 @@
 """A core's build tree in a bindings job: restored, and configured again without looking newer."""
 
 import filecmp
+import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from torchyard.model.result import File
 from torchyard.toolchain.ninja import is_compiled
 
 _CMAKE = frozenset(("CMakeFiles", ".cmake"))
@@ -53,6 +55,23 @@ def keep_times(tree: Path, configured: Path) -> list[Path]:
             os.utime(path, ns=(old.st_atime_ns, old.st_mtime_ns))
             kept.append(path)
     return kept
+
+
+def keep_recorded_times(files: Iterable[File], folder: Path) -> None:
+    """Give files that have the content of a result the times they have there.
+
+    As above, but what CMake itself writes is left alone.
+    """
+    for file in files:
+        path = folder / file.path
+        if _is_of_cmake(path) or path.is_symlink() or not path.is_file():
+            continue
+        status = path.stat()
+        if status.st_size == file.size and status.st_mtime_ns != file.mtime:
+            with path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            if digest == file.digest:
+                os.utime(path, ns=(status.st_atime_ns, file.mtime))
 
 
 def _is_of_cmake(path: Path) -> bool:

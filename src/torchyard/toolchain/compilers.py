@@ -77,20 +77,38 @@ def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     if cc is None:
         msg = f"there is no compiler `{name}` on this machine"
         raise HostError(msg, hint=f"install {Path(name).name}, or set `compiler` of [toolchain]")
-    kind, version = _version(cc)
+    kind, version = query_compiler(cc)
     digest = (digests or Digests()).of(programs_of(cc, kind))
-    return Compiler(kind=kind, cc=cc, cxx=_cxx(cc), version=version, digest=digest)
+    return Compiler(kind=kind, cc=cc, cxx=matching_cxx(cc), version=version, digest=digest)
+
+
+def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> None:
+    """Put the compilers of CC and CXX into a folder, by the plain names that scripts call."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (kind, "cc"):
+        for link, program in ((name, variables["CC"]), (_PLUS[name], variables["CXX"])):
+            part = folder / f".{link}.part"
+            part.unlink(missing_ok=True)
+            part.symlink_to(program)
+            part.replace(folder / link)
 
 
 def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
     """Return every gcc and clang that a job would find by its name, each once."""
-    found: dict[Path, Compiler] = {}
+    found: list[Compiler] = []
+    for program in list_compilers():
+        with suppress(HostError):
+            found.append(find_compiler(str(program), digests))
+    return tuple(found)
+
+
+def list_compilers() -> tuple[Path, ...]:
+    """Return the C compilers that a job would find by their names, each once; none is run."""
+    found: dict[Path, Path] = {}
     for folder in map(Path, SYSTEM_PATH.split(":")):
         with suppress(PermissionError):  # folders that only other users can read
             for program in _listed(folder):
-                if program.resolve() not in found:
-                    with suppress(HostError):
-                        found[program.resolve()] = find_compiler(str(program), digests)
+                found.setdefault(program.resolve(), program)
     return tuple(found.values())
 
 
@@ -118,7 +136,8 @@ def program_output(program: str, *arguments: str) -> str:
     return capture([program, *arguments], cwd=Path("/"), env=env).strip()
 
 
-def _version(cc: str) -> tuple[Kind, str]:
+def query_compiler(cc: str) -> tuple[Kind, str]:
+    """Run a compiler, and return its kind and version."""
     said = program_output(cc, "--version")
     if found := re.search(r"clang version (\d+[\d.]*)", said):
         return "clang", found[1]
@@ -129,7 +148,7 @@ def _version(cc: str) -> tuple[Kind, str]:
         raise HostError(msg, hint="set `compiler` of [toolchain] to one of them") from error
 
 
-def _cxx(cc: str) -> str:
+def matching_cxx(cc: str) -> str:
     """Return the C++ compiler that belongs to a C compiler."""
     path = Path(cc)
     name = _NAME.fullmatch(path.name)

@@ -72,6 +72,10 @@ class Interpreter(Value, kw_only=True):
         return Path(self.include, "Python.h").is_file() and Path(self.pyconfig).is_file()
 
 
+_DECODER = msgspec.json.Decoder(Interpreter)
+"""Made once: msgspec may crash if several threads are the first to decode a type."""
+
+
 def interpreter_for(tag: str) -> Interpreter:
     """Return the best interpreter with this tag that extensions can be compiled against."""
     return best_of(tag, find_interpreters())
@@ -80,7 +84,7 @@ def interpreter_for(tag: str) -> Interpreter:
 def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
     """Return the newest usable interpreter with this tag, or fail with the reasons against each."""
     named = [one for one in found if one.tag == tag]
-    good = [one for one in named if not _objection(one)]
+    good = [one for one in named if not objection_to(one)]
     if good:
         return max(good, key=lambda one: (_numbers(one.version), -_rank(one)))
     version = f"{tag[2]}.{tag[3:]}"
@@ -88,7 +92,7 @@ def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
     if not version.endswith("t"):
         hint = f"install python{version}-dev, or {hint}"
     if named:
-        reasons = "; ".join(f"{one.path} {_objection(one)}" for one in named)
+        reasons = "; ".join(f"{one.path} {objection_to(one)}" for one in named)
         msg = f"no Python {version} of this machine can be compiled against: {reasons}"
     else:
         others = ", ".join(dict.fromkeys(one.version for one in found)) or "none"
@@ -96,7 +100,7 @@ def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
     raise HostError(msg, hint=hint)
 
 
-def _objection(one: Interpreter) -> str:
+def objection_to(one: Interpreter) -> str:
     """Return why an interpreter is unusable, or an empty string."""
     if not one.headers:
         return f"has no headers in {one.include}"
@@ -145,7 +149,7 @@ def find_interpreters() -> tuple[Interpreter, ...]:
 def query_interpreter(program: Path) -> Interpreter:
     """Run an interpreter, and return its description of itself."""
     said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
-    return msgspec.json.decode(said, type=Interpreter)
+    return _DECODER.decode(said)
 
 
 def _ask(program: Path, place: Place) -> Interpreter | None:

@@ -22,6 +22,17 @@ _CAUSE = re.compile(
 """Root causes; `X is dirty` only propagates one."""
 
 
+_NEWER = re.compile(r" older than most recent input (?P<input>.+) \(-?\d+ vs -?\d+\)$")
+_REASONS = {
+    "missing": "it did not exist",
+    "command": "its command changed",
+    "unlogged": "this build had not made it",
+    "deps": "this build had not made it",
+    "stale": "what it includes was not known",
+}
+"""What ninja's other explanations mean, by the group of `_CAUSE`."""
+
+
 def read_log(path: Path) -> dict[str, tuple[str, ...]]:
     """Return the outputs in ninja's log, each with its last entry."""
     rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
@@ -31,6 +42,33 @@ def read_log(path: Path) -> dict[str, tuple[str, ...]]:
 def is_compiled(output: str) -> bool:
     """Return whether a file is made by a compiler, archiver or linker."""
     return _COMPILED.search(output) is not None
+
+
+def is_unit(output: str) -> bool:
+    """Return whether a file is made by a compiler."""
+    return output.endswith(".o")
+
+
+class ExplainedBuild:
+    """Collects ninja's explanations of a build: why each file was made."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    def listen(self, line: str) -> bool:
+        """Record an explanation of ninja; return whether the line is one."""
+        if not line.startswith(_EXPLAIN):
+            return False
+        said = line.removeprefix(_EXPLAIN)
+        if (found := _CAUSE.match(said)) and found.lastgroup:
+            newer = _NEWER.search(said)
+            why = f"{newer['input']} is newer" if newer else _REASONS.get(found.lastgroup, said)
+            self._reasons.setdefault(found[found.lastgroup], why)
+        return True
+
+    def reason(self, output: str) -> str:
+        """Return why a file was made; empty if that is only because of what it is made from."""
+        return self._reasons.get(output, "")
 
 
 class Bound:

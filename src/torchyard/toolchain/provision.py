@@ -1,9 +1,10 @@
-"""Installs and checks the toolchain of one job before its first step."""
+"""Installs and checks the toolchain of a job before its first step, or of a cell for people."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import ElsewhereError, HostError, PlanError
 from torchyard.model.tables import Tables
@@ -20,7 +21,31 @@ from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 from torchyard.toolchain.variables import compose, search
 
 ENV = "env"
-BLAS = "toolchain/blas"
+_TOOLCHAIN = "toolchain"
+_BLAS = "blas"
+
+
+class ToolchainLayout(NamedTuple):
+    """Where a toolchain is installed: in a folder, which those that use it see as `seen_as`.
+
+    With `shared`, parts that are equal for several folders are there, each by its identity.
+    """
+
+    folder: Path
+    seen_as: str
+    shared: Path | None = None
+
+    def place_of(self, name: str, identity: str) -> Path:
+        """Return where a part is installed."""
+        if self.shared is None:
+            return self.folder / _TOOLCHAIN / name
+        return self.shared / identity.replace(" ", "-").replace(":", "-")
+
+    def seen_place_of(self, name: str, identity: str) -> str:
+        """Return where a part is, for those that use it."""
+        if self.shared is None:
+            return f"{self.seen_as}/{_TOOLCHAIN}/{name}"
+        return str(self.place_of(name, identity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +73,18 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     archs: Sequence[str],
     interpreter: Interpreter | None,
     requires: Sequence[str],
-    folder: Path,
-    seen_as: str,
+    layout: ToolchainLayout,
     platforms: Iterable[ToolkitSource],
     tables: Tables,
     newest: Mapping[str, str],
     digests: Digests | None = None,
 ) -> dict[str, str]:
-    """Install what a job needs in its folder; repeating it changes nothing.
+    """Install what compiles a cell; repeating it changes nothing.
 
-    Return the variables for its steps, which take precedence over all others: see `compose`.
+    Return the variables for what compiles it, which take precedence over all others: see `compose`.
 
-    `parts` are the identities in the plan; `seen_as` is the folder's path as steps see it; `newest`
-    are the newest host compilers that the toolkit takes, by kind.
+    `parts` are the identities in the plan; `newest` are the newest host compilers that the toolkit
+    takes, by kind.
     """
     try:
         tools = find_tools(
@@ -74,17 +98,18 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     python = interpreter.path if interpreter else sys.executable
     if tools.kit:
         check_host_compiler(f"{source.title} {source.version(compute)}", tools.compiler, newest)
-        place = folder / _place(tools.kit)
+        place = layout.place_of(tools.kit.name, tools.kit.identity)
         tools.kit.prepare(place, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:
-        blas_room.install_blas(tools.blas, folder / BLAS, python)
+        place = layout.place_of(_BLAS, tools.blas.identity)
+        blas_room.install_blas(tools.blas, place, python)
     if interpreter:
-        make_environment(interpreter, requires, folder / ENV)
-    env = build_variables(tools, archs, seen_as, platforms, python=interpreter is not None)
+        make_environment(interpreter, requires, layout.folder / ENV)
+    env = build_variables(tools, archs, layout, platforms, python=interpreter is not None)
     if toolchain.cache:
-        cache.prepare_cache(folder)
-        env |= cache.cache_variables(toolchain.cache, folder, seen_as)
-        cache.stop(env, folder)  # of an earlier run that was killed
+        cache.prepare_cache(layout.folder)
+        env |= cache.cache_variables(toolchain.cache, layout.folder, layout.seen_as)
+        cache.stop(env, layout.folder)  # of an earlier run that was killed
     return env
 
 
@@ -128,7 +153,7 @@ def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
 def build_variables(
     tools: Tools,
     archs: Sequence[str],
-    seen_as: str,
+    layout: ToolchainLayout,
     platforms: Iterable[ToolkitSource],
     *,
     python: bool,
@@ -138,28 +163,24 @@ def build_variables(
     for one in platforms:
         if one.cmake_switch:
             env[one.cmake_switch] = str(int(tools.kit is not None and tools.kit.name == one.name))
-    for piece in _pieces(tools, archs, seen_as):
+    for piece in _pieces(tools, archs, layout):
         env = compose(env, piece)
     if python:
-        root = f"{seen_as}/{ENV}"
+        root = f"{layout.seen_as}/{ENV}"
         env = compose(env, search(root) | {"PATH": f"{root}/bin", "VIRTUAL_ENV": root})
     return env
 
 
-def _place(kit: Toolkit) -> str:
-    """Return the folder of a toolkit, relative to the job's."""
-    return f"toolchain/{kit.name}"
-
-
-def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, str]]:
-    """Return the variables of each part; those in the job's folder last, to take precedence."""
+def _pieces(tools: Tools, archs: Sequence[str], layout: ToolchainLayout) -> list[dict[str, str]]:
+    """Return the variables of each part; those that were installed last, to take precedence."""
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
         own = tools.blas.origin == "pypi"
-        pieces.append((own, blas_room.blas_variables(tools.blas, f"{seen_as}/{BLAS}")))
+        place = layout.seen_place_of(_BLAS, tools.blas.identity)
+        pieces.append((own, blas_room.blas_variables(tools.blas, place)))
     if tools.kit:
         own = tools.kit.origin == "pypi"
-        place = f"{seen_as}/{_place(tools.kit)}"
+        place = layout.seen_place_of(tools.kit.name, tools.kit.identity)
         env = tools.kit.variables(place, compiler=tools.compiler, archs=archs)
         pieces.append((own, env))
     return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]

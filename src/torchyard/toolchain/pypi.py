@@ -127,6 +127,13 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
 
 
+def pinned_pip(requirements: Sequence[str]) -> list[str]:
+    """Return the requirement of pip, for environments of people; none if there is one already."""
+    if any(pin.startswith("pip==") for pin in requirements):
+        return []
+    return [f"{pin} {hashes}" for pin, hashes in read_lock("pip").hashes.items()]
+
+
 def _with_hashes(requirement: str) -> str:
     """Return a requirement with hashes: its own, or those of torchyard's lock if it has some."""
     if _HASH in requirement:

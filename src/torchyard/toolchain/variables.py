@@ -45,3 +45,9 @@ def search(root: str, *, include: str = "include", library: str = "lib") -> dict
         "LD_LIBRARY_PATH": f"{root}/{library}",
         "PKG_CONFIG_PATH": f"{root}/{library}/pkgconfig",
     }
+
+
+def entries_variables(script: str) -> dict[str, str]:
+    """Return the variables by which each backend gives CMake a script of cache entries."""
+    name = "CMAKE_PROJECT_TOP_LEVEL_INCLUDES"
+    return {name: script, "CMAKE_ARGS": f"-D{name}={script}"}

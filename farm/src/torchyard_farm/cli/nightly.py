@@ -1,5 +1,7 @@
 """`torchyard farm nightly`: plans a nightly build."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,8 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     """Plan the build [nightly.NAME] of farm.toml, and print the plan's name.
 
     The branch of the source is resolved to a commit once. A commit that was built already is not
-    built again. The master runs this command when the build is due.
+    built again; another commit of the same day gets the next build number. The master runs this
+    command when the build is due.
     """
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
@@ -60,36 +63,40 @@ def _wanted(
 
     commits = _commit_change(file)
     selection = PlanSelection(nightly.subset, nightly.select, nightly.skip)
+    plans = Plans(folder)
+    past = list(plans.past(nightly.name))
 
-    def on(day: str) -> BuildRequest:
-        return BuildRequest(file, (f"project.nightly={day}", *commits), selection)
+    def draft(day: str) -> "tuple[BuildRequest, PlanDraft]":
+        wanted = BuildRequest(file, (f"project.nightly={day}", *commits), selection)
+        made = draft_plan(wanted, moment, nightly.name)
+        before = [plan.source for plan in reversed(past) if plan_moment(plan.id)[:8] == day]
+        if number := _builds_before(before, made.farmed.source):
+            number += made.plan.config.project.build_number
+            wanted = wanted._replace(changes=(*wanted.changes, f"project.build_number={number}"))
+            made = draft_plan(wanted, moment, nightly.name)
+        return wanted, made
 
     stamp = moment.replace("-", "").replace(":", "")
-    today, plans = stamp[:8], Plans(folder)
-    wanted = on(today)
-    made = draft_plan(wanted, moment, nightly.name)
-    last = next(plans.past(nightly.name), None)
-    if last is None:
+    today = stamp[:8]
+    wanted, made = draft(today)
+    if not past:
         return wanted, made
+    last = past[0]
     day, source = plan_moment(last.id)[:8], made.farmed.source
     if plan_moment(last.id) == stamp:
         return f"it is planned already: {last.id}"
     if last.source != source:
-        if day == today:
-            raise _other_commit(last.id, source)
         return wanted, made
     if last.id in plans.open() and day == today:
         return f"{source[:12]} is being built already: {last.id}"
-    left = (
-        made.farmed.jobs if day == today else draft_plan(on(day), moment, nightly.name).farmed.jobs
-    )
+    left = made.farmed.jobs if day == today else draft(day)[1].farmed.jobs
     return (wanted, made) if left else f"{source[:12]} was built already: {last.id}"
 
 
-def _other_commit(last: str, source: str) -> SelectionError:
-    msg = f"today's nightly was built from another commit than {source[:12]}: {last}"
-    hint = "two builds can't have one version: wait for tomorrow, or submit it with another version"
-    return SelectionError(msg, hint=hint)
+def _builds_before(sources: Sequence[str], source: str) -> int:
+    """Return how many builds of a day were of other commits, one after another, before this one."""
+    runs = [commit for commit, _ in groupby(sources)]
+    return len(runs) - 1 if runs and runs[-1] == source else len(runs)
 
 
 def _commit_change(file: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 Necessary, not sufficient: a library whose symbols are all there may still fail when it runs.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -75,14 +76,26 @@ def _obstacles(
             yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
 
 
+def _without_numbers(member: str) -> str:
+    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
+    return re.sub(r"\d+", "", member)
+
+
 def _clash(extension: ExtensionWheel, brought: Sequence[str]) -> Iterator[Obstacle]:
-    """Yield the libraries that need other toolkits; without one, the wheel's metadata may."""
+    """Yield the libraries that need other toolkits; without one, the wheel's metadata may.
+
+    Of libraries that differ only in a number, it is enough that one fits.
+    """
+    foreign = {
+        library.member: tuple(n for n in library.needed if library_toolkits([n]) - {*brought})
+        for library in extension.libraries
+    }
+    fitting = {_without_numbers(member) for member, names in foreign.items() if not names}
     clashes = False
-    for library in extension.libraries:
-        names = tuple(n for n in library.needed if library_toolkits([n]) - {*brought})
-        if names:
+    for member, names in foreign.items():
+        if names and _without_numbers(member) not in fitting:
             clashes = True
-            yield Obstacle(ObstacleKind.TOOLKIT, library.member, names)
+            yield Obstacle(ObstacleKind.TOOLKIT, member, names)
     required = tuple(name for name in extension.toolkits if name not in brought)
     if required and not clashes:
         yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)

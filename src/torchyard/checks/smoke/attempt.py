@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,9 +55,17 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
         "SYSTEM": " ".join((*load_layouts().system, *drivers)),
+        "DRIVERS": " ".join(_drivers()),
         "ENVIRONMENT": around.environment.value,
     }
     return {FACT + name: value for name, value in known.items()}
+
+
+def _drivers() -> Iterator[str]:
+    """Yield the libraries that come with the drivers of any compute platform."""
+    for platform in compute_platforms():
+        for row in platform.libraries().values():
+            yield from row.drivers
 
 
 def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:

@@ -12,12 +12,18 @@ from glob import glob
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
-from torchyard.checks.smoke.installation import Installer, installed_dist_infos, recorded
+from torchyard.checks.smoke.installation import (
+    Installation,
+    Installer,
+    installed_dist_infos,
+    recorded,
+)
 from torchyard.checks.smoke.overlay import make_overlay
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
-from torchyard.compute.registry import platform_for
+from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
@@ -58,7 +64,27 @@ def _problems(table: Hostility) -> Iterator[str]:
         yield "has libraries that are not in order"
 
 
-def conditions_of(environment: Environment, package: PackageUnderTest) -> frozenset[Condition]:
+def uses_other_wheels(package: PackageUnderTest, installation: Installation) -> bool:
+    """Return whether a package, or the torch of an extension, finds libraries in other wheels.
+
+    Which torch an extension for the CPU gets is up to the index: it may be one for a GPU.
+    """
+    if package.uses_other_wheels or not installation.is_extension:
+        return package.uses_other_wheels
+    installed = {name for site in installation.sites for name in installed_dist_infos(Path(site))}
+    return not installed.isdisjoint(_library_wheels())
+
+
+@cache
+def _library_wheels() -> frozenset[str]:
+    """Return the names of wheels that bring libraries of any compute platform."""
+    rows = (row for one in compute_platforms() for row in one.libraries().values())
+    return frozenset(canonicalize_name(wheel.distribution) for row in rows for wheel in row.wheels)
+
+
+def conditions_of(
+    environment: Environment, package: PackageUnderTest, installation: Installation
+) -> frozenset[Condition]:
     """Return the conditions of an environment under which a package can still work.
 
     A wheel that finds libraries in other wheels does so by RPATH, which goes before
@@ -67,7 +93,7 @@ def conditions_of(environment: Environment, package: PackageUnderTest) -> frozen
     """
     if environment is Environment.CLEAN:
         return frozenset()
-    if not package.uses_other_wheels:
+    if not uses_other_wheels(package, installation):
         return frozenset(Condition) if environment is Environment.HOSTILE else frozenset()
     other = Condition.PLATLIB if environment is Environment.HOSTILE else Condition.LIBRARIES
     return frozenset(Condition) - {other}

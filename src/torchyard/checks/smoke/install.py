@@ -92,15 +92,27 @@ def install_wheel(
         pip = ("install", "--quiet", "--no-input", "--no-compile")
         run_pip(python, *pip, *wanted, cwd=folder.parent, sees=channels)
     else:
-        words = ["venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder)]
-        run_uv(*words, cwd=folder.parent)
+        make_uv_venv(interpreter, folder)
         uv_install(python, *wanted, cwd=folder.parent, sees=channels)
+    return installation_in(folder, package, interpreter, installer)
+
+
+def make_uv_venv(interpreter: Interpreter, folder: Path) -> None:
+    """Make an environment without pip."""
+    words = ("venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder))
+    run_uv(*words, cwd=folder.parent)
+
+
+def installation_in(
+    folder: Path, package: PackageUnderTest, interpreter: Interpreter, installer: Installer
+) -> Installation:
+    """Return what was installed of a package in an environment."""
     site = site_of(folder)
     files = recorded(installed_dist_infos(site)[package.name])
     return Installation(
         installer=installer,
         prefix=str(folder),
-        python=python,
+        python=str(folder / "bin/python"),
         version=interpreter.version,
         include=interpreter.include if interpreter.headers else "",
         sites=(str(site),),

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.checks.smoke.attempt import attempt, not_run
-from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile
+from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, uses_other_wheels
 from torchyard.checks.smoke.install import UnfitError, unmet_requirements
 from torchyard.checks.smoke.installation import Installation
 from torchyard.checks.smoke.installers import INSTALLERS
@@ -123,7 +123,8 @@ class _Trier:
             met = _built_in("requirements", began, unmet_requirements(self._installation))
             done.append(_judged(met, self._package, self._request.environments[0], self._request))
         environments = self._request.environments
-        if Environment.HOSTILE in environments and self._package.uses_other_wheels:
+        apart = uses_other_wheels(self._package, self._installation)
+        if apart and Environment.HOSTILE in environments:
             environments += (Environment.SPLIT,)
         for environment in environments:
             around = self._around(environment)
@@ -140,9 +141,12 @@ class _Trier:
 
     def _around(self, environment: Environment) -> Surroundings:
         place = self._folder / environment
-        conditions = conditions_of(environment, self._package)
+        conditions = self._conditions(environment)
         around = plain(self._installation, place, environment)
         return hostile(around, self._package, place, conditions)
+
+    def _conditions(self, environment: Environment) -> frozenset[Condition]:
+        return conditions_of(environment, self._package, self._installation)
 
     def _attempts(self, around: Surroundings) -> Iterator[SmokeAttempt]:
         suites = built_in("any") if around.installation.modules else ()
@@ -173,7 +177,7 @@ class _Trier:
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
-            found = self._blame(test, found, conditions_of(around.environment, self._package))
+            found = self._blame(test, found, self._conditions(around.environment))
         found = _judged(found, self._package, around.environment, self._request)
         self._report(found, around)
         return found

@@ -8,6 +8,11 @@ from torchyard.checks.smoke.suite import Need
 from torchyard.model.values import Value
 from torchyard.toolchain.variables import SYSTEM_PATH
 
+NO_SANDBOX = (
+    "tests run code of the packages with your rights, in no sandbox: "
+    "try packages that you do not trust on a machine that has nothing to steal"
+)
+
 
 class Environment(StrEnum):
     """Whether the environment is in order or hostile.

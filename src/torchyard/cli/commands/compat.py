@@ -4,7 +4,7 @@ import click
 
 from torchyard.cli.options import json_option
 from torchyard.errors import UsageError
-from torchyard.terminal.console import show, write
+from torchyard.terminal.console import say, show, write
 from torchyard.terminal.progress import ProgressLine
 
 
@@ -22,23 +22,28 @@ from torchyard.terminal.progress import ProgressLine
     help="Show the ABI classes alone, and how many builds would do; NAME==VERSION means all wheels"
     " of a release.",
 )
+@click.option(
+    "--run",
+    is_flag=True,
+    help="Also install each wheel beside each of the releases, and load it there.",
+)
 @json_option
-def command(*, wheels: tuple[str, ...], torch: str, abi: bool, as_json: bool) -> None:
+def command(*, wheels: tuple[str, ...], torch: str, abi: bool, run: bool, as_json: bool) -> None:
     """Show with which torch releases wheels load, by their symbols and their CUDA.
 
     WHEEL is a file, an address, or NAME==VERSION of the index. Only parts of torch's wheels are
-    read, once; nothing is installed or imported.
+    read, once; without --run, nothing is installed or imported.
     """
     from torchyard.app.compat import compare_with_torch, measure_wheels, refuse_misfits
     from torchyard.reports.document import encode
 
-    if abi and torch:
+    if abi and (torch or run):
         msg = "`--abi` compares with no torch"
-        raise UsageError(msg, hint="leave out one of --abi and --torch")
+        raise UsageError(msg, hint=f"leave out one of --abi and {'--torch' if torch else '--run'}")
     if abi:
         document = measure_wheels(wheels, meter=ProgressLine)
     else:
-        document = compare_with_torch(wheels, torch=torch, meter=ProgressLine)
+        document = compare_with_torch(wheels, torch=torch, run=run, meter=ProgressLine, on_line=say)
     if as_json:
         write(encode(document))
     else:

@@ -44,7 +44,8 @@ def command(
 ) -> None:
     """Enter the work directory of a job, with its inputs, its environment and its sandbox.
 
-    After a failure everything is as the failed step left it. COMMAND is run instead of a shell.
+    After a failure everything is as the failed step left it; of a job that is finished, the result
+    is restored, with the build directory of a core. COMMAND is run instead of a shell.
     """
     order, config = find_job_spec(None if order_file else job, order_file, file, changes)
     if order.task.id != job:

@@ -64,6 +64,17 @@ def equip_command(name: str) -> None:
     write(answer_with(partial(equip_in_root, name)))
 
 
+@command.command("doctor")
+@click.argument("request")
+def doctor_command(request: str) -> None:
+    """Inspect a root for a build, in the root, and print what is found as JSON."""
+    from torchyard.app.doctor import examine_in_root
+    from torchyard.terminal.console import write
+    from torchyard.toolchain.root import answer_with
+
+    write(answer_with(partial(examine_in_root, request)))
+
+
 @command.command("ask")
 @click.argument("build")
 def ask_command(build: str) -> None:
@@ -188,10 +199,13 @@ def restore_command(tree: str, to: str) -> None:
 
 
 @command.command("repoint")
-@click.option("--core", required=True)
+@click.option("--core")
 @click.argument("build")
-def repoint_command(core: str, build: str) -> None:
-    """Replace the Python in CMake's cache by the environment's."""
+def repoint_command(core: str | None, build: str) -> None:
+    """Replace the Python in CMake's cache by the environment's.
+
+    Files that are written again as they are in the tree of a core keep their times.
+    """
     from torchyard.host.process import stream
     from torchyard.toolchain.build_tree import keep_times
     from torchyard.toolchain.cmake import Configured, repoint
@@ -205,6 +219,8 @@ def repoint_command(core: str, build: str) -> None:
     if code := stream(argv, click.echo):
         _exit_as(code)
     check_bindings(Configured(Path(build)))
+    if core is None:
+        return
     kept = keep_times(Path(core), Path.cwd())
     click.echo(f"{len(kept)} files were written again as they were, and keep their times")
 

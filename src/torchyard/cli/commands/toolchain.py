@@ -68,9 +68,10 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
 def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
     """Print the variables that the steps of a job would see, for a shell to read.
 
-    Nothing is installed: what comes from PyPI would be in the job's folder.
+    Nothing is installed: what comes from PyPI would be in the job's folder. `torchyard env`
+    installs it, for a shell.
     """
-    from torchyard.toolchain.provision import build_variables, find_tools
+    from torchyard.toolchain.provision import ToolchainLayout, build_variables, find_tools
     from torchyard.toolchain.variables import compose
 
     look_up([compute])
@@ -91,7 +92,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     env = build_variables(
         tools,
         tables.compute[compute].archs.get(platform_name(), ()),
-        folder,
+        ToolchainLayout(Path(folder), folder),
         compute_platforms(),
         python=config is not None,
     )

@@ -11,6 +11,7 @@ from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
 if TYPE_CHECKING:  # slow to import, and plans need none of it
+    from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
 
@@ -75,6 +76,7 @@ class Cuda(ComputePlatform):
         return {
             "gcc up to": row.gcc_max,
             "clang up to": row.clang_max,
+            "glibc up to": row.glibc_max or "",
             "Linux driver from": row.driver_min_linux,
         }
 
@@ -148,6 +150,11 @@ class Cuda(ComputePlatform):
         from torchyard.compute.cuda.driver import nvidia_driver  # noqa: PLC0415 - slow
 
         return {"driver": nvidia_driver()}
+
+    def machine_checks(self) -> "tuple[MachineCheck, ...]":
+        from torchyard.compute.cuda.machine_checks import CUDA_CHECKS  # noqa: PLC0415 - slow
+
+        return CUDA_CHECKS
 
     def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:
         wanted, row = version_numbers(self.version(compute)), cuda_table().rows.get(compute)

@@ -9,11 +9,13 @@ class CudaRow(ComputeRow, kw_only=True):
     """A CUDA toolkit: its architectures, host compilers, and the driver that its programs need.
 
     `driver_family` is the oldest driver branch that runs programs of all its minor versions, with
-    the features of that branch.
+    the features of that branch. Headers of a glibc newer than
+    `glibc_max` contradict its own.
     """
 
     gcc_max: str
     clang_max: str
+    glibc_max: str | None = None
     driver_family: str
     driver_min_linux: str
     driver_min_windows: str | None = None

@@ -114,8 +114,8 @@ def system_roots() -> dict[Path, str]:
     found: dict[Path, str] = {}
     for nvcc in _compilers():
         with suppress(HostError):
-            root = _root_of(nvcc)
-            found.setdefault(root, _version(root))
+            root = toolkit_root(nvcc)
+            found.setdefault(root, toolkit_version(root))
     return found
 
 
@@ -127,7 +127,7 @@ def _compilers() -> Iterator[Path]:
         yield from (root / "bin/nvcc" for root in roots if (root / "bin/nvcc").is_file())
 
 
-def _root_of(nvcc: Path) -> Path:
+def toolkit_root(nvcc: Path) -> Path:
     """Return the root of a toolkit; its nvcc may be a link, or a script that calls another."""
     root = nvcc.resolve().parent.parent
     if (root / "nvvm/bin/cicc").is_file():
@@ -137,7 +137,8 @@ def _root_of(nvcc: Path) -> Path:
     return Path(found[1]).resolve() if found else root
 
 
-def _version(root: Path) -> str:
+def toolkit_version(root: Path) -> str:
+    """Return the version of the toolkit in a directory, as its nvcc says, or fail."""
     said = program_output(str(root / "bin/nvcc"), "--version")
     version = re.search(r"release [\d.]+, V([\d.]+)", said)
     if version is None:

@@ -17,6 +17,7 @@ from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
 if TYPE_CHECKING:  # slow to import, and plans need none of it
+    from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
 
@@ -76,6 +77,11 @@ class Rocm(ComputePlatform):
 
     def detect(self) -> dict[str, str]:
         return {"rocm": rocm_version()}
+
+    def machine_checks(self) -> "tuple[MachineCheck, ...]":
+        from torchyard.compute.rocm.machine_checks import ROCM_CHECKS  # noqa: PLC0415 - slow
+
+        return ROCM_CHECKS
 
     def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:
         wanted, here = version_numbers(self.version(compute)), facts.get("rocm", "")

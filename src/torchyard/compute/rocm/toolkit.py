@@ -102,7 +102,7 @@ def _found() -> list[RocmToolkit]:
     found: list[RocmToolkit] = []
     for root in dict.fromkeys(_roots()):
         with suppress(HostError):
-            found.append(_ask(root))
+            found.append(query_rocm(root))
     return found
 
 
@@ -114,7 +114,7 @@ def _roots() -> Iterator[Path]:
             yield root.resolve()
 
 
-def _ask(root: Path) -> RocmToolkit:
+def query_rocm(root: Path) -> RocmToolkit:
     """Return a ROCm as its hipcc describes it, without a digest."""
     hipcc = root / "bin/hipcc"
     env = {**os.environ, "HIP_PLATFORM": "amd"}

@@ -10,12 +10,13 @@ from msgspec import Meta
 from torchyard.engines.engine import BuildContext, clocked, expected, finished
 from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
-from torchyard.errors import PlanError
+from torchyard.errors import PlanError, UsageError
 from torchyard.host.machine import platform_name, processors
 from torchyard.host.system_view import sandbox_fault
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Began, Ended, Listener, Noted
+from torchyard.model.quantity import parse_duration
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
@@ -46,6 +47,14 @@ class LocalEngine(Value, kw_only=True):
     slots: Annotated[
         Count | None, Meta(description="Maximum number of compilers at once, in all jobs.")
     ] = None
+    time_limit: Annotated[
+        str | None,
+        Meta(
+            description="Stop after this long, such as '5 h', and succeed; the same command "
+            "continues later.",
+            extra={"metavar": "TIME"},
+        ),
+    ] = None
     any_platform: Annotated[bool, Meta(description="Build for other platforms than this one.")] = (
         False
     )
@@ -57,6 +66,7 @@ class LocalEngine(Value, kw_only=True):
         if not self.any_platform:
             refuse_foreign(plan)
         began = time.monotonic()
+        limit = self._limit()
         emit = clocked(on_event)
         graph = job_graph(plan)
         known = store.known(graph.fingerprints)
@@ -92,13 +102,24 @@ class LocalEngine(Value, kw_only=True):
                 sandbox=self._sandbox(plan, emit),
                 jobs=min(self.jobs or slots, slots),
                 slots=slots,
+                deadline=None if limit is None else began + limit,
             )
             ends, stopped = Runner(plan, schedule, store, options, emit).run()
         ended = list(ends.values())
         emit(finished(ended, len(cached), time.monotonic() - began, stopped=stopped))
         packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
         more = "" if stopped or context.keep_going else "; --keep-going does what it can"
-        return BuildResult(plan.label, packages, ended, f"the same command goes on from here{more}")
+        onward = f"the same command goes on from here{more}"
+        timed = stopped and limit is not None and time.monotonic() - began >= limit
+        return BuildResult(plan.label, packages, ended, onward, is_out_of_time=timed)
+
+    def _limit(self) -> int | None:
+        """Return the seconds after which a build stops, or None."""
+        try:
+            return None if self.time_limit is None else parse_duration(self.time_limit)
+        except ValueError as error:
+            msg = f"--time-limit: {error}"
+            raise UsageError(msg) from error
 
     def _sandbox(self, plan: Plan, emit: Listener) -> SandboxKind | None:
         """Return the sandbox for all jobs; note once if there can't be the usual one."""

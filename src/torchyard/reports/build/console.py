@@ -83,7 +83,7 @@ def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool)
         raise error
     if result.is_interrupted:
         say(f"stopped with {show_count(len(result.skipped), 'job')} left: {result.onward}")
-        sys.exit(INTERRUPTED)
+        sys.exit(0 if result.is_out_of_time else INTERRUPTED)
 
 
 def _print_packages(result: BuildResult, store: Store) -> None:

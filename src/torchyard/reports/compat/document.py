@@ -1,11 +1,12 @@
 """What `torchyard compat` prints with `--json`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from torchyard.checks.compat.extension import ExtensionWheel
 from torchyard.checks.compat.fold import fold_wheels
 from torchyard.checks.compat.matrix import LoadVerdict, ObstacleKind
+from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.reports.abi import AbiDocument, abi_document
 from torchyard.reports.document import JsonDocument
 
@@ -18,8 +19,18 @@ class ObstacleDocument(JsonDocument, kw_only=True):
     names: list[str]
 
 
+class TriedDocument(JsonDocument, kw_only=True):
+    """The outcome of loading a wheel beside a torch release, and the reason in one line."""
+
+    outcome: Outcome
+    why: str
+
+
 class LoadDocument(JsonDocument, kw_only=True):
-    """A torch release: whether the wheel loads with it, and whether its metadata admit it."""
+    """A torch release: whether the wheel loads with it, and whether its metadata admit it.
+
+    `loads` is by the symbols of both; `tried` is what happened with `--run`, else null.
+    """
 
     torch: str
     file: str
@@ -27,10 +38,18 @@ class LoadDocument(JsonDocument, kw_only=True):
     loads: bool
     admitted: bool
     obstacles: list[ObstacleDocument]
+    tried: TriedDocument | None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it does not load, by its symbols or when tried."""
+        return not self.loads or (self.tried is not None and self.tried.outcome.is_bad)
 
 
 class CompatWheelDocument(JsonDocument, kw_only=True):
-    """A wheel. `refuted` are releases that it admits and does not load with.
+    """A wheel. `loads` are the releases that it loads with, by its symbols and as tried.
+
+    `refuted` are releases that it admits and does not load with.
 
     `unclaimed` are those that it loads with and does not admit. Without releases to compare with,
     the lists are empty.
@@ -59,27 +78,36 @@ class CompatDocument(JsonDocument, kw_only=True):
 
 def compat_document(
     compared: Sequence[tuple[ExtensionWheel, Sequence[LoadVerdict]]],
+    tried: Mapping[tuple[str, str], SmokeAttempt] | None = None,
 ) -> CompatDocument:
+    """Describe what was compared, and what was `tried`, by the wheel's name and torch's version."""
     builds = len(fold_wheels(extension for extension, _ in compared))
-    return CompatDocument(builds=builds, wheels=[_wheel(*one) for one in compared])
+    wheels = [_wheel(*one, tried or {}) for one in compared]
+    return CompatDocument(builds=builds, wheels=wheels)
 
 
-def _wheel(extension: ExtensionWheel, verdicts: Sequence[LoadVerdict]) -> CompatWheelDocument:
-    loads = [one.torch.version for one in verdicts if one.loads]
-    admitted = [one.torch.version for one in verdicts if one.admitted]
+def _wheel(
+    extension: ExtensionWheel,
+    verdicts: Sequence[LoadVerdict],
+    tried: Mapping[tuple[str, str], SmokeAttempt],
+) -> CompatWheelDocument:
+    file = str(extension.name)
+    releases = [_release(one, tried.get((file, one.torch.version))) for one in verdicts]
+    loads = [one.torch for one in releases if not one.fails]
+    admitted = [one.torch for one in releases if one.admitted]
     return CompatWheelDocument(
-        file=str(extension.name),
+        file=file,
         libraries=len(extension.libraries),
         requires_torch=extension.requires_torch,
         abi=abi_document(extension.abi),
-        releases=[_release(one) for one in verdicts],
+        releases=releases,
         loads=loads,
         refuted=[version for version in admitted if version not in loads],
         unclaimed=[version for version in loads if version not in admitted],
     )
 
 
-def _release(verdict: LoadVerdict) -> LoadDocument:
+def _release(verdict: LoadVerdict, tried: SmokeAttempt | None) -> LoadDocument:
     return LoadDocument(
         torch=verdict.torch.version,
         file=verdict.torch.file,
@@ -90,4 +118,5 @@ def _release(verdict: LoadVerdict) -> LoadDocument:
             ObstacleDocument(kind=one.kind, member=one.member, names=list(one.names))
             for one in verdict.obstacles
         ],
+        tried=TriedDocument(outcome=tried.outcome, why=tried.why) if tried else None,
     )

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from torchyard.checks.compat.matrix import ObstacleKind
 from torchyard.checks.compat.toolkits import library_toolkits
+from torchyard.checks.smoke.outcome import Outcome
 from torchyard.reports.abi import abi_words, python_words, torch_words
 from torchyard.reports.compat.document import (
     CompatDocument,
@@ -19,6 +20,12 @@ from torchyard.reports.tables import folded, indented, table, word
 from torchyard.terminal.untrusted import printable
 
 _YES, _NO = Text("yes", style="green"), Text("no", style="bold red")
+_OUTCOMES = {
+    Outcome.PASSED: _YES,
+    Outcome.FAILED: _NO,
+    Outcome.CRASHED: _NO,
+    Outcome.TIMED_OUT: _NO,
+}
 _LONGEST = 120
 """How much is shown of a C++ name."""
 
@@ -34,11 +41,10 @@ def compat_report(document: CompatDocument, readable: Mapping[str, str]) -> Rend
     for wheel in document.wheels:
         parts += [""] if parts else []
         parts.append(Text(printable(wheel.file), style="bold", overflow="fold"))
-        rows = (_row(release, readable) for release in wheel.releases)
-        parts += [
-            table([word("torch"), word("brings"), word("loads"), folded("why not")], rows),
-            "",
-        ]
+        tried = any(release.tried for release in wheel.releases)
+        columns = [word("torch"), word("brings"), word("loads"), *[word("tried")] * tried]
+        rows = (_row(release, readable, tried=tried) for release in wheel.releases)
+        parts += [table([*columns, folded("why not")], rows), ""]
         parts += [indented(line, 0) for line in _summary(wheel)]
     return Group(*parts)
 
@@ -73,12 +79,22 @@ def first_symbols(document: CompatDocument) -> Iterator[str]:
             yield from (one.names[0] for one in release.obstacles)
 
 
-def _row(release: LoadDocument, readable: Mapping[str, str]) -> list[RenderableType]:
+def _row(
+    release: LoadDocument, readable: Mapping[str, str], *, tried: bool
+) -> list[RenderableType]:
     kinds = {one.kind: one for one in reversed(release.obstacles)}
     lines = [_why(kinds[kind], release, readable) for kind in ObstacleKind if kind in kinds]
     brings = ", ".join(release.toolkits) or "–"
-    loads = _YES if release.loads else _NO
-    return [printable(release.torch), brings, loads, Text("\n".join(lines))]
+    loads = [_YES if release.loads else _NO]
+    if tried:
+        loads.append(_OUTCOMES.get(_outcome(release), Text("–")))
+    if release.tried and release.tried.why:
+        lines.append(f"when tried: {printable(release.tried.why)}")
+    return [printable(release.torch), brings, *loads, Text("\n".join(lines))]
+
+
+def _outcome(release: LoadDocument) -> Outcome:
+    return release.tried.outcome if release.tried else Outcome.NOT_RUN
 
 
 def _why(first: ObstacleDocument, release: LoadDocument, readable: Mapping[str, str]) -> str:

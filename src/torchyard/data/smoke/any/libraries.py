@@ -1,7 +1,7 @@
 # level: import
 # about: libraries come from the environment, or are such as every system has
 import fnmatch
-import importlib
+import importlib.util
 import os
 import pathlib
 import subprocess  # noqa: TID251 - tests have nothing of torchyard
@@ -21,8 +21,12 @@ for module in pathlib.Path(own).glob("*.so"):
         importlib.import_module(module.name.partition(".")[0])
     except ImportError:
         pass
+modules = os.environ["TORCHYARD_SMOKE_MODULES"].split()
+# Nor is what torch loads a matter of an extension.
+if "torch" not in modules and importlib.util.find_spec("torch"):
+    importlib.import_module("torch")
 before = loaded()
-for name in os.environ["TORCHYARD_SMOKE_MODULES"].split():
+for name in modules:
     importlib.import_module(name)
 
 roots = [os.path.realpath(path) for path in (*sys.path, sys.prefix, sys.base_prefix) if path]

@@ -1,0 +1,242 @@
+"""Generate files for CI providers from a file, and compare them with those that are there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchyard.app.locations import absolute
+from torchyard.ci.drift import ComparedFile, FileState, compare_file
+from torchyard.ci.explain import PlacedJob, find_placed
+from torchyard.config.load import load_config
+from torchyard.errors import DriftError, HostError, SelectionError, UsageError
+from torchyard.host.files import read_text
+from torchyard.model.config import Config
+from torchyard.model.quantity import listed
+
+if TYPE_CHECKING:  # slow to import
+    from torchyard.plan.graph import Plan
+
+
+GUARDED = (FileState.FOREIGN, FileState.EDITED)
+"""States of files that contain work that would be lost."""
+
+
+class CiWriter(NamedTuple):
+    """The CI of one file, in its repository."""
+
+    config: Config
+    file: str
+    """The path of the configuration, from the top of the repository."""
+    top: Path
+    providers: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, file: str, providers: Sequence[str] = (), changes: Sequence[str] = ()
+    ) -> "CiWriter":
+        """Load a file, and find out for which providers: those named here, there, or in use."""
+        from torchyard.ci.registry import find_provider
+
+        config = load_config(file, tuple(changes))
+        place = Path(absolute(file))
+        folders = [place.parent, *place.parent.parents]
+        top = next((folder for folder in folders if (folder / ".git").exists()), place.parent)
+        names = tuple(providers) or config.ci.providers or tuple(_providers_in(top))
+        if not names:
+            from torchyard.ci.registry import provider_names
+
+            msg = f"for which CI provider? There are {listed(provider_names())}"
+            hint = "name it, as in `torchyard ci generate github`, or in [ci] as `providers`"
+            raise UsageError(msg, hint=hint)
+        for name in names:
+            find_provider(name)
+        return cls(config, place.relative_to(top).as_posix(), top, names)
+
+    def plan(self, subset: str | None) -> "Plan":
+        """Return the plan of a subset, without the identity of this machine's compilers."""
+        from torchyard.plan.build import make_plan
+        from torchyard.plan.select import PlanSelection
+
+        return make_plan(self.config, PlanSelection(subset))
+
+    def compare(self, subset: str | None = None) -> list[ComparedFile]:
+        """Compare the files of all providers; only those for one subset, if it is given."""
+        from torchyard.ci.generate import generate_files
+
+        found = []
+        for name in self.providers:
+            texts = generate_files(name, self.config, self.plan, file=self.file, only=subset)
+            found += [self._compare(name, path, text) for path, text in texts.items()]
+            if subset is None:
+                found += self._left_over(name, texts)
+        return found
+
+    def _compare(self, provider: str, path: str, text: str) -> ComparedFile:
+        place = self.top / path
+        old = place.read_bytes().decode(errors="replace") if place.exists() else None
+        return compare_file(provider, path, old, text)
+
+    def _left_over(self, provider: str, texts: dict[str, str]) -> Iterator[ComparedFile]:
+        """Yield files that torchyard wrote for a pipeline that is no more."""
+        from torchyard.ci.provider import load_provider_table
+
+        for path in _files_in(self.top, load_provider_table(provider).files):
+            if path not in texts:
+                yield ComparedFile(provider, path, FileState.LEFT_OVER)
+
+    def write(self, subset: str | None = None, *, force: bool = False) -> list[ComparedFile]:
+        """Write what is not current, and remove what is left over.
+
+        Files that torchyard did not write, and edits, are only overwritten with `force`.
+        """
+        files = self.compare(subset)
+        guarded = [file for file in files if file.state in GUARDED]
+        if guarded and not force:
+            first = guarded[0]
+            said = "has edits" if first.state is FileState.EDITED else "is not torchyard's"
+            msg = f"`{first.path}` {said}, which would be lost"
+            hint = "`torchyard ci adopt` turns edits into settings; --force overwrites them"
+            raise HostError(msg, hint=hint)
+        for one in files:
+            place = self.top / one.path
+            if one.state is FileState.LEFT_OVER:
+                place.unlink()
+            elif one.state is not FileState.CURRENT:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(one.text, encoding="utf-8", newline="")
+        return files
+
+    def explain(self, job: str) -> list[PlacedJob]:
+        """Return where a job of the plan runs, or what a job of a generated file runs."""
+        from torchyard.ci.generate import fold_all
+
+        found = [
+            running
+            for name in self.providers
+            for running in find_placed(
+                name, fold_all(name, self.config, self.plan, file=self.file), job
+            )
+        ]
+        if not found:
+            msg = f"no job of the generated CI is `{job}`, or runs such a job of the plan"
+            raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs of the plan")
+        return found
+
+
+def newest_pins(provider: str, host: str | None = None) -> dict[str, str]:
+    """Return the commit of the newest release of each action, followed by its tag.
+
+    Args:
+        provider: Whose actions.
+        host: Where their repositories are, in place of the usual address.
+    """
+    from torchyard.ci.provider import load_provider_table
+    from torchyard.host.git import newest_tag
+
+    table = load_provider_table(provider)
+    pins: dict[str, str] = {}
+    for action, pin in table.actions.items():
+        found = newest_tag(f"{host or table.action_host}/{action}") or (pin.tag, pin.commit)
+        pins[action] = f"{found[1]} # {found[0]}"
+    return pins
+
+
+class AdoptedFile(NamedTuple):
+    """The settings that reproduce an edited file, and the edits that they can't express."""
+
+    path: str
+    settings: str
+    unknown: tuple[str, ...]
+    is_reproduced: bool
+
+
+def adopt_file(file: str, path: str) -> AdoptedFile:
+    """Turn the edits of a generated workflow into settings, and prove that these reproduce it.
+
+    Args:
+        file: The configuration.
+        path: The edited file.
+    """
+    from torchyard.ci.adopt import adopt_edits, settings_text
+    from torchyard.ci.generate import fold_all, written_pipelines
+    from torchyard.ci.yaml import body_of
+
+    provider = "github"
+    writer = CiWriter.of(file, [provider])
+    place = Path(absolute(path))
+    name = place.relative_to(writer.top).as_posix() if place.is_relative_to(writer.top) else path
+    before = {one.path: one.text for one in writer.compare()}
+    if name not in before or not before[name]:
+        msg = f"`{path}` is none of the workflows that are generated from `{file}`"
+        raise SelectionError(msg, hint="`torchyard ci generate github` lists them")
+    folded = fold_all(provider, writer.config, writer.plan, file=writer.file)
+    pipeline = next(one for one, _ in folded if name.endswith(f"torchyard-{one.name}.yml"))
+    edited = read_text(str(place))
+    adopted = adopt_edits(before[name], edited, pipeline)
+    pipelines = written_pipelines(writer.config)
+    pipelines[pipeline.name] = {**pipelines[pipeline.name], **adopted.pipeline}
+    changed = _with_settings(file, adopted.general, pipelines)
+    after = {one.path: one.text for one in writer._replace(config=changed).compare()}
+    return AdoptedFile(
+        path=name,
+        settings=settings_text(adopted.general, pipelines),
+        unknown=tuple(map(str, adopted.unknown)),
+        is_reproduced=body_of(after[name]) == body_of(edited),
+    )
+
+
+def _with_settings(
+    file: str, general: Mapping[str, object], pipelines: Mapping[str, object]
+) -> Config:
+    """Return the config of a file with other settings of `[ci]`."""
+    from torchyard.config.load import config_of, read_document
+
+    document = read_document(file)
+    old = document.raw.get("ci", {})
+    runners = [*old.get("runner", []), *general.get("runner", [])]  # type: ignore[misc]
+    actions = {**old.get("actions", {}), **general.get("actions", {})}  # type: ignore[dict-item]
+    document.raw["ci"] = {
+        **old,
+        **general,
+        "runner": runners,
+        "actions": actions,
+        "pipeline": pipelines,
+    }
+    return config_of(file, document)
+
+
+def refuse_drift(files: Sequence[ComparedFile], file: str = "torchyard.toml") -> None:
+    """Raise DriftError if a file is not what would be generated."""
+    stale = [file for file in files if file.state is not FileState.CURRENT]
+    if not stale:
+        return
+    first = stale[0]
+    more = f", and {len(stale) - 1} more" if len(stale) > 1 else ""
+    msg = f"`{first.path}` {first.reason}{more}"
+    guarded = " --force" if first.state in GUARDED else ""
+    named = "" if file == "torchyard.toml" else f" -f {file}"
+    command = f"torchyard ci generate {first.provider}{guarded}{named}"
+    hint = f"run `{command}`, and commit what it writes"
+    if first.state is FileState.EDITED:
+        hint += f"; `torchyard ci adopt {first.path}` turns edits into settings"
+    raise DriftError(msg, hint=hint)
+
+
+def _providers_in(top: Path) -> Iterator[str]:
+    """Yield the providers that a repository has files for."""
+    from torchyard.ci.provider import load_provider_table
+    from torchyard.ci.registry import provider_names
+
+    for name in provider_names():
+        if any(_files_in(top, load_provider_table(name).files)):
+            yield name
+
+
+def _files_in(top: Path, globs: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of files that torchyard wrote."""
+    from torchyard.ci.yaml import read_header
+
+    for glob in globs:
+        for place in sorted(top.glob(glob)):
+            if read_header(place.read_text(encoding="utf-8", errors="replace")):
+                yield place.relative_to(top).as_posix()

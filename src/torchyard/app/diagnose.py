@@ -1,0 +1,118 @@
+"""Diagnose a log, or the log of a job."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from torchyard.app.locations import open_store, work_directory
+from torchyard.app.run import find_job_spec
+from torchyard.config.failures import check_failures, load_failures
+from torchyard.config.tables import parse_data
+from torchyard.errors import UsageError
+from torchyard.host.files import read_text
+from torchyard.model.failure import Failure, LogDiagnosis
+from torchyard.model.job_spec import JobSpec
+from torchyard.run.diagnose import diagnose_pieces, templates_of
+from torchyard.run.log_text import pieces_of
+from torchyard.run.workdir import WorkDir
+from torchyard.store.select import select_results
+from torchyard.store.store import Store, Unusable
+from torchyard.store.trees import read_result_log
+
+STDIN = "-"
+_PASSED = 3
+"""How many logs of a job that passed are compared with."""
+
+
+class DiagnosedLog(NamedTuple):
+    """What a log says, and how many logs of builds that passed it was compared with."""
+
+    diagnosis: LogDiagnosis
+    passed: int
+
+
+class LogLocation(NamedTuple):
+    """Where the logs of jobs are: in the work directory, and in the store."""
+
+    file: str
+    store: str | None
+    work: str | None
+
+
+def known_failures(files: Iterable[str] = ()) -> Mapping[str, Failure]:
+    """Return the known failures; those in files come first, and replace others of their name."""
+    own: dict[str, Failure] = {}
+    for file in files:
+        own |= parse_data(file, read_text(file), Failure)
+    check_failures(own)
+    return own | {name: row for name, row in load_failures().items() if name not in own}
+
+
+def diagnose_file(
+    log: str, failures: Mapping[str, Failure], passed: Iterable[str] = ()
+) -> DiagnosedLog:
+    """Return what a log says; `-` is standard input.
+
+    Lines that logs in `passed` have, too, do not count.
+    """
+    said: set[str] = set()
+    greens = list(passed)
+    for green in greens:
+        with _open(green) as stream:
+            said |= templates_of(pieces_of(stream), failures)
+    with _open(log) as stream:
+        return DiagnosedLog(diagnose_pieces(pieces_of(stream), failures, passed=said), len(greens))
+
+
+def diagnose_job(job: str, location: LogLocation, failures: Mapping[str, Failure]) -> DiagnosedLog:
+    """Return what the last log of a job says, without what its logs in the store say, too.
+
+    Raises:
+        UsageError: The job has no log.
+    """
+    order, config = find_job_spec(job, None, location.file, ())
+    store = open_store(location.store, location.file, config)
+    greens = list(islice(_passed_logs(order, store), _PASSED))
+    said = {line for log in greens for line in templates_of(log, failures)}
+    with _job_log(order, location, store) as pieces:
+        return DiagnosedLog(diagnose_pieces(pieces, failures, passed=said), len(greens))
+
+
+@contextmanager
+def _open(log: str) -> Iterator[BinaryIO]:
+    if log == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(log).open("rb") as stream:
+            yield stream
+    except OSError as error:
+        msg = f"the log `{log}` can't be read: {error.strerror}"
+        raise UsageError(msg) from error
+
+
+def _passed_logs(order: JobSpec, store: Store) -> Iterator[Iterator[bytes]]:
+    """Yield logs of the same job with other inputs."""
+    unusable: Unusable = {}
+    for result in select_results(store, (), unusable):
+        if result.id == order.task.id and result.fingerprint != order.task.fingerprint:
+            yield read_result_log(store, result)
+
+
+@contextmanager
+def _job_log(order: JobSpec, location: LogLocation, store: Store) -> Iterator[Iterator[bytes]]:
+    """Open the log in the work directory, or else that of the result."""
+    root = Path(location.work or work_directory(location.file))
+    path = WorkDir(root, order).log
+    if path.exists():
+        with path.open("rb") as stream:
+            yield pieces_of(stream)
+    elif result := store.find(order.task.fingerprint):
+        yield read_result_log(store, result)
+    else:
+        msg = f"there is no log of `{order.task.id}`: it has not been run with this file, or its"
+        msg += " directory was removed"
+        raise UsageError(msg, hint=f"torchyard run {order.task.id} runs it")

@@ -1,0 +1,1 @@
+"""Files of CI providers, generated from a plan: which jobs they run, and on which machines."""

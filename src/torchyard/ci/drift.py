@@ -1,0 +1,65 @@
+"""Compare a provider's file with what would be generated."""
+
+from difflib import unified_diff
+from enum import StrEnum
+from typing import NamedTuple
+
+from torchyard.ci.yaml import read_header
+from torchyard.version import __version__
+
+
+class FileState(StrEnum):
+    """How a file of a provider compares with what would be generated."""
+
+    CURRENT = "current"
+    MISSING = "missing"
+    EDITED = "edited"
+    OTHER_VERSION = "other-version"
+    OUTDATED = "outdated"
+    LEFT_OVER = "left-over"
+    FOREIGN = "foreign"
+
+
+_REASONS = {
+    FileState.CURRENT: "is current",
+    FileState.MISSING: "is missing",
+    FileState.EDITED: "was edited by hand",
+    FileState.OTHER_VERSION: "was written by another version of torchyard",
+    FileState.OUTDATED: "is older than the matrix or [ci] in the configuration",
+    FileState.LEFT_OVER: "belongs to a pipeline that is no more",
+    FileState.FOREIGN: "was not written by torchyard",
+}
+
+
+class ComparedFile(NamedTuple):
+    """A file of a provider: its path in the repository, its state, and what it should be."""
+
+    provider: str
+    path: str
+    state: FileState
+    text: str = ""
+    diff: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why the file is not what it should be, as the rest of a sentence."""
+        return _REASONS[self.state]
+
+
+def compare_file(provider: str, path: str, old: str | None, text: str) -> ComparedFile:
+    """Compare the text of a file, None if there is no such file, with the generated one."""
+    if old is None or old == text:
+        state = FileState.MISSING if old is None else FileState.CURRENT
+        return ComparedFile(provider, path, state, text)
+    header = read_header(old)
+    if header is None:
+        state = FileState.FOREIGN
+    elif header.is_edited:
+        state = FileState.EDITED
+    elif header.version != __version__:
+        state = FileState.OTHER_VERSION
+    else:
+        state = FileState.OUTDATED
+    lines = (old.splitlines(), text.splitlines())
+    diff = unified_diff(*lines, f"{path} (there)", f"{path} (generated)", lineterm="")
+    return ComparedFile(provider, path, state, text, tuple(diff))

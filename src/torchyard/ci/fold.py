@@ -1,0 +1,205 @@
+"""Fold the jobs of a plan into jobs of a provider, as few as its limits ask for.
+
+There are three levels. A provider gets the first that keeps its limits:
+
+1. for each block a job that compiles its core, and a matrix of jobs over its Pythons;
+2. for each platform a matrix over all cores, then a matrix over all blocks and Pythons;
+3. for each platform a matrix over its blocks, each from core to smoke test in one job.
+
+Matrices beyond the provider's limit are cut in several.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from torchyard.ci.pipeline import PART, CiJob, CiMachine, Wave, safe_seconds
+from torchyard.model.identifier import scope_path
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Job, Plan
+
+LEVELS = (1, 2, 3)
+"""How coarsely plans can be folded, finest first."""
+
+_BLOCK = 3
+_FLAVOUR = slice(1, 3)
+
+Machines = Callable[[Sequence[str], Stage, frozenset[str]], CiMachine]
+"""Returns the machine for jobs of a block, at a stage, that need some capabilities."""
+
+
+class _Key(NamedTuple):
+    """What distinguishes a job of the provider, before it is cut."""
+
+    wave: Wave
+    group: str
+    machine: CiMachine
+
+
+class _Draft:
+    """A job of the provider that is being put together."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, int] = {}
+        """The seconds of each part."""
+        self.needs: dict[_Key, None] = {}
+        self.is_split = False
+        """Whether the smoke tests of its packages are jobs of their own."""
+
+
+class Folding(NamedTuple):
+    """What to fold, and how."""
+
+    plan: Plan
+    level: int
+    machines: Machines
+    matrix: int
+    """The most jobs of one matrix."""
+    minutes: int
+    """The most minutes that a job may take."""
+
+
+def fold_plan(folding: Folding) -> list[CiJob]:
+    """Return the jobs that a provider runs for a plan, each after those that it needs."""
+    jobs = [job for job in folding.plan.jobs if job.stage is not Stage.PUBLISH]
+    apart = _smoked_apart(jobs, folding)
+    waves = {job.number: _wave(job, folding.level, apart) for job in jobs}
+    machines = _machines(jobs, waves, folding)
+    keys: dict[int, _Key] = {}
+    drafts: dict[_Key, _Draft] = {}
+    for job in jobs:
+        wave, block = waves[job.number], job.scope[:_BLOCK]
+        group = scope_path(block) if folding.level == 1 else "".join(job.scope[:1])
+        key = keys[job.number] = _Key(wave, group, machines[block, wave])
+        draft = drafts.setdefault(key, _Draft())
+        part = _part(job, folding.level, wave)
+        draft.parts[part] = draft.parts.get(part, 0) + (job.settings.needs.time or 0)
+        draft.is_split |= block in apart
+        for number in job.inputs:
+            if keys[number] != key:
+                draft.needs |= drafts[keys[number]].needs | {keys[number]: None}
+    return list(_finish(drafts, folding))
+
+
+def _smoked_apart(jobs: Sequence[Job], folding: Folding) -> set[Sequence[str]]:
+    """Return the blocks whose smoke tests are jobs of their own.
+
+    They need another machine, or test a package of another block or Python.
+    """
+    packed = {job.scope for job in jobs if job.stage is Stage.PACKAGE}
+    apart: set[Sequence[str]] = set()
+    for job in jobs:
+        if job.stage is Stage.SMOKE:
+            block, wanted = job.scope[:_BLOCK], frozenset(job.settings.needs.capabilities)
+            own = folding.machines(block, Stage.SMOKE, wanted)
+            if job.scope not in packed or own != folding.machines(block, Stage.PACKAGE, wanted):
+                apart.add(block)
+    return apart
+
+
+def _wave(job: Job, level: int, apart: set[Sequence[str]]) -> Wave:
+    if job.stage is Stage.SOURCE:
+        return Wave.SOURCE
+    if job.stage is Stage.SMOKE and job.scope[:_BLOCK] in apart:
+        return Wave.SMOKE
+    is_core = job.stage is Stage.CORE and level < LEVELS[-1]
+    return Wave.CORE if is_core else Wave.PACKAGES
+
+
+def _machines(
+    jobs: Sequence[Job], waves: Mapping[int, Wave], folding: Folding
+) -> dict[tuple[Sequence[str], Wave], CiMachine]:
+    """Return the machine of each block and wave: one that can run all of its jobs."""
+    wanted: dict[tuple[Sequence[str], Wave], set[str]] = defaultdict(set)
+    for job in jobs:
+        wanted[job.scope[:_BLOCK], waves[job.number]] |= {*job.settings.needs.capabilities}
+    first = next(job.scope[:_BLOCK] for job in jobs if job.scope)
+    return {
+        (block, wave): folding.machines(block or first, _STAGES[wave], frozenset(capabilities))
+        for (block, wave), capabilities in wanted.items()
+    }
+
+
+_STAGES = {
+    Wave.SOURCE: Stage.SOURCE,
+    Wave.CORE: Stage.CORE,
+    Wave.PACKAGES: Stage.PACKAGE,
+    Wave.SMOKE: Stage.SMOKE,
+}
+"""The stage that a wave's machines are chosen by."""
+
+
+def _part(job: Job, level: int, wave: Wave) -> str:
+    """Return the row of a matrix that a job belongs to; empty if there is no matrix."""
+    if wave is Wave.SOURCE or (level == 1 and wave is Wave.CORE):
+        return ""
+    if level == 1:
+        return job.scope[_BLOCK]
+    flavour = "-".join(job.scope[_FLAVOUR])
+    if wave is Wave.CORE or level == LEVELS[-1]:
+        return flavour
+    return f"{flavour}/{job.scope[_BLOCK]}"
+
+
+def _names(drafts: Mapping[_Key, _Draft]) -> dict[_Key, str]:
+    """Return a name for each job; those that only differ in their machines get a number."""
+    counts: dict[str, int] = defaultdict(int)
+    names = {}
+    for key in drafts:
+        words = (key.wave.value, *key.group.replace(".", "_").split("/"))
+        plain = "-".join(word for word in words if word)
+        counts[plain] += 1
+        names[key] = plain if counts[plain] == 1 else f"{plain}-m{counts[plain]}"
+    return names
+
+
+def _finish(drafts: Mapping[_Key, _Draft], folding: Folding) -> Iterator[CiJob]:
+    """Yield all jobs, cut where a matrix or a time is beyond what is allowed."""
+    names = _names(drafts)
+    last: dict[_Key, tuple[str, ...]] = {}
+    for key, draft in drafts.items():
+        made = list(_cut(key, draft, names[key], folding))
+        last[key] = tuple(job.name for job in made if job.round == job.rounds)
+        needs = tuple(name for needed in draft.needs for name in last[needed])
+        yield from (job._replace(needs=(*job.needs, *needs)) for job in made)
+
+
+def _cut(key: _Key, draft: _Draft, name: str, folding: Folding) -> Iterator[CiJob]:
+    """Yield a job, or several if its matrix or its time is beyond what is allowed."""
+    rows = list(draft.parts)
+    pieces = [rows[n : n + folding.matrix] for n in range(0, len(rows), folding.matrix)]
+    seconds = max(draft.parts.values())
+    rounds = max(1, -(-seconds // safe_seconds(folding.minutes)))
+    waves = tuple(dict.fromkeys(needed.wave for needed in draft.needs))
+    for piece, parts in enumerate(pieces, 1):
+        stem = name if len(pieces) == 1 else f"{name}-{piece}"
+        before = ""
+        for number in range(1, rounds + 1):
+            own = stem if number == 1 else f"{stem}-r{number}"
+            yield CiJob(
+                name=own,
+                wave=key.wave,
+                select=_select(key, folding.level),
+                skip=("smoke:*",) if draft.is_split and key.wave is Wave.PACKAGES else (),
+                parts=() if parts == [""] else tuple(parts),
+                needs=(before,) if before else (),
+                waves=(*waves, key.wave) if before else waves,
+                machine=key.machine,
+                seconds=seconds,
+                round=number,
+                rounds=rounds,
+            )
+            before = own
+
+
+def _select(key: _Key, level: int) -> tuple[str, ...]:
+    """Return the selectors of a job, in which a row of its matrix is a variable."""
+    match key.wave:
+        case Wave.SOURCE:
+            return ("source:*",)
+        case Wave.CORE:
+            return (f"core:*/{key.group}" if level == 1 else f"core:*/{key.group}/${PART}",)
+        case Wave.PACKAGES:
+            return (f"*:*/{key.group}/${PART}/*",)
+        case Wave.SMOKE:
+            return (f"smoke:*/{key.group}/${PART}/*",)

@@ -1,0 +1,143 @@
+"""Jobs of a provider, whatever the provider: what of a plan each runs, where, and after which."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from shlex import quote
+from typing import NamedTuple
+
+from torchyard.model.ci import CiPipeline
+
+PART = "PART"
+"""The variable that holds a row of a matrix."""
+
+
+class Wave(StrEnum):
+    """The results that a job makes; jobs of one wave do not need each other."""
+
+    SOURCE = "source"
+    CORE = "core"
+    PACKAGES = "packages"
+    SMOKE = "smoke"
+
+
+class CiMachine(NamedTuple):
+    """Where a job runs: the labels of its runner, the image, and commands to prepare it."""
+
+    labels: tuple[str, ...]
+    image: str = ""
+    prepare: tuple[str, ...] = ()
+
+
+class CiJob(NamedTuple):
+    """One job of a provider, or one for each of its `parts`.
+
+    `select` are the selectors of `torchyard build`, in which `$PART` is a row. `round` counts jobs
+    that do the same, one after another, because it can take longer than the provider allows.
+    """
+
+    name: str
+    wave: Wave
+    select: tuple[str, ...]
+    skip: tuple[str, ...]
+    parts: tuple[str, ...]
+    needs: tuple[str, ...]
+    waves: tuple[Wave, ...]
+    """The waves whose results it needs."""
+    machine: CiMachine
+    seconds: int
+    round: int = 1
+    rounds: int = 1
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Globs over the jobs of the plan that it runs; bindings are made on the way."""
+        if self.wave is Wave.PACKAGES:
+            return tuple(f"{glob.removesuffix('/*')}*" for glob in self.select)
+        return self.select
+
+    def scope(self, part: str) -> str:
+        """Return the path below which the jobs of the plan are that a part runs."""
+        glob = self.select[0].partition("*/")[2].removesuffix("/*")
+        return glob.replace(f"${PART}", part)
+
+
+class Pipeline(NamedTuple):
+    """What one pipeline runs, in an order in which each job comes after those that it needs."""
+
+    settings: CiPipeline
+    file: str
+    install: str
+    pythons: tuple[str, ...]
+    """The versions that jobs need; the last one runs torchyard."""
+    jobs: tuple[CiJob, ...]
+    publisher: CiMachine
+    carried: bool
+    """Whether results are carried from job to job as files, because the store is a directory."""
+    channel_folder: str
+    """The directory of the repository that is published to; empty if it is an address."""
+    minutes: int
+    """How long a job may take."""
+    variant: str
+    """What the third field of cells is called in the file."""
+    pins: dict[str, str]
+    """Actions that the file pins otherwise."""
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    def pythons_of(self, job: CiJob) -> tuple[str, ...]:
+        """Return the versions that a job needs; the last one runs torchyard."""
+        return self.pythons[-1:] if job.wave is Wave.SOURCE else self.pythons
+
+    def build_command(self, job: CiJob) -> str:
+        """Return the command that runs a job's part of the plan."""
+        words = ["torchyard", "build", *file_words(self.file)]
+        if self.settings.subset is not None:
+            words += ["--subset", quote(self.settings.subset)]
+        if job.round < job.rounds:
+            words += ["--time-limit", f'"{safe_seconds(self.minutes) // 60} min"']
+        for glob in job.skip:
+            words += ["--skip", f'"{glob}"']
+        return " ".join([*words, *(f'"{glob}"' for glob in job.select)])
+
+    def pull_commands(self, waves: tuple[Wave, ...]) -> Iterator[str]:
+        """Yield the commands that put carried results into the store."""
+        if self.carried:
+            for wave in waves:
+                yield self._store_command("pull", wave)
+
+    def push_commands(self, job: CiJob) -> Iterator[str]:
+        """Yield the command that takes the job's own results out of the store."""
+        if self.carried:
+            push = self._store_command("push", job.wave)
+            globs = () if job.rounds > 1 else job.results  # it may have finished none of them
+            yield " ".join([push, *(f'"{glob}"' for glob in globs)])
+
+    def leaves(self) -> tuple[str, ...]:
+        """Return the jobs that no other one needs."""
+        needed = {name for job in self.jobs for name in job.needs}
+        return tuple(job.name for job in self.jobs if job.name not in needed)
+
+    def publish_command(self) -> str:
+        """Return the command that publishes what was built."""
+        channel = self.settings.channel or ""
+        return " ".join(["torchyard", "publish", *file_words(self.file), "--to", channel])
+
+    def _store_command(self, verb: str, wave: Wave) -> str:
+        return " ".join(["torchyard", "store", verb, *file_words(self.file), carried_folder(wave)])
+
+
+def file_words(file: str) -> list[str]:
+    """Return the option that names a configuration; none if it is the usual one."""
+    return [] if file == "torchyard.toml" else ["-f", quote(file)]
+
+
+def carried_folder(wave: Wave) -> str:
+    """Return the directory that results of a wave are carried in."""
+    return f".torchyard/carried/{wave}"
+
+
+def safe_seconds(minutes: int) -> int:
+    """Return the seconds of a job's time limit that it can use before it has to save its work."""
+    return minutes * 60 * 9 // 10

@@ -1,0 +1,29 @@
+"""`torchyard ci explain`: which job of a provider runs which jobs of the plan."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option
+from torchyard.terminal.console import show, write
+
+
+@click.command("explain")
+@click.argument("job")
+@click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
+@file_option
+@json_option
+def command(*, job: str, providers: tuple[str, ...], file: str, as_json: bool) -> None:
+    """Show where JOB runs: machine, command, what it waits for, and how results get there.
+
+    JOB is a job of the plan, also as a glob (core:*cu130*), or the name of a job in a generated
+    file.
+    """
+    from torchyard.app.ci import CiWriter
+    from torchyard.reports.ci.document import ci_explain_document
+    from torchyard.reports.ci.text import ci_explain_report
+    from torchyard.reports.document import encode
+
+    document = ci_explain_document(CiWriter.of(file, providers).explain(job))
+    if as_json:
+        write(encode(document))
+    else:
+        show(ci_explain_report(document))

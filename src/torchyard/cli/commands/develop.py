@@ -1,0 +1,125 @@
+"""`torchyard develop`: edit, build and import a project, from a finished core on."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option, set_option, store_option
+from torchyard.terminal.console import say, show, write
+
+cell_option = click.option(
+    "--cell", metavar="CELL", help="The tree of this cell, if there are several."
+)
+
+
+class _Develop(click.Group):
+    """A group whose own command has an argument: what is no subcommand is a cell."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        word = next((arg for arg in args if not arg.startswith("-")), None)
+        known = word in self.commands or any(arg in ("-h", "--help") for arg in args)
+        return super().parse_args(ctx, args if known else ["begin", *args])
+
+
+@click.group("develop", cls=_Develop)
+def command() -> None:
+    """Develop a project in a tree that starts from a finished core, in minutes and not hours.
+
+    `torchyard develop CELL` is `torchyard develop begin CELL`.
+    """
+
+
+@command.command("begin")
+@click.argument("cell", required=False)
+@click.option("--from-store", is_flag=True, help="Fail if the store has no finished core.")
+@click.option(
+    "--tree", metavar="DIR", help="Work in this checkout, in place of a copy of the source."
+)
+@file_option
+@set_option
+@store_option
+def begin_command(
+    *,
+    cell: str | None,
+    from_store: bool,
+    tree: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    store_url: str | None,
+) -> None:
+    """Lay out source and build directory of a cell, and make Python import from them.
+
+    They are restored from the core in the store, with the times of all files, so that ninja
+    compiles nothing of it; a core that is missing is built first. Run again, it continues, and
+    prints where the tree is. CELL is one Python of one block, such as cpu-mkl/cp312.
+    """
+    from torchyard.app.develop import request_development, start_development
+    from torchyard.reports.develop.text import start_report
+    from torchyard.terminal.events import printer
+
+    request = request_development(file, cell, changes=changes, store=store_url, tree=tree)
+    if not from_store and request.find_core() is None:
+        _build_core(file, changes, store_url, request.core.id)
+    begun = start_development(request, printer(say), say)
+    show(start_report(begun.development, begun.made, begun.again, begun.script))
+
+
+@command.command("build")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, help="Compilers at once.")
+@cell_option
+@file_option
+@json_option
+def build_command(
+    *, targets: tuple[str, ...], jobs: int | None, cell: str | None, file: str, as_json: bool
+) -> None:
+    """Compile what was edited, and say what was made and why.
+
+    With targets of ninja, only these are made, and nothing is installed.
+    """
+    from torchyard.app.develop import build_development, find_development
+    from torchyard.reports.develop.document import develop_document
+    from torchyard.reports.develop.text import develop_report
+    from torchyard.reports.document import encode
+
+    development = find_development(file, cell)
+    built = build_development(development, say, targets, jobs or 0)
+    document = develop_document(
+        development.record.cell, str(development.tree), built.seconds, built.made
+    )
+    if as_json:
+        write(encode(document))
+    else:
+        show(develop_report(document))
+
+
+@command.command("run", context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@cell_option
+@file_option
+def run_command(*, words: tuple[str, ...], cell: str | None, file: str) -> None:
+    """Run a command, or a shell, in the tree, where the compilers see it.
+
+    Tests, debuggers and ninja itself work there: paths in the build directory are valid.
+    """
+    from torchyard.app.develop import find_development
+    from torchyard.host.inner_environment import replace_by_sandboxed
+    from torchyard.model.step import Step
+    from torchyard.run.sandbox import enclose
+
+    development = find_development(file, cell)
+    context = development.context
+    step = Step(run=words or ("bash", "--norc"), network=True).filled(context.places())
+    argv = enclose(context.sandbox, step, context.place, None)
+    env = context.environment() | {"TERM": "xterm-256color", "PS1": f"{development.record.cell}$ "}
+    replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
+
+
+def _build_core(file: str, changes: tuple[str, ...], store_url: str | None, core: str) -> None:
+    """Build the core that a development starts from."""
+    from torchyard.app.build import prepare_build
+    from torchyard.reports.build.console import build_display, end_build
+
+    say(f"the store has no finished {core}: builds it first")
+    build = prepare_build(file, changes=changes, select=(core,), store=store_url)
+    with build_display(build.store, build.work, as_json=False) as listeners:
+        result = build.run(listeners)
+    end_build(result, build.store, build.context.folder, as_json=False)

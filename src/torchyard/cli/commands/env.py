@@ -1,0 +1,66 @@
+"""`torchyard env`: the toolchain of a cell, for a shell outside of any job."""
+
+import os
+from pathlib import Path
+
+import click
+
+from torchyard.cli.options import file_option, refuse_given, set_option
+from torchyard.terminal.console import say, show, write
+
+_JSON = "json"
+
+
+@click.command("env")
+@click.argument("cell", required=False)
+@file_option
+@set_option
+@click.option(
+    "--install", metavar="DIR", help="Directory of environments, in place of .torchyard/env."
+)
+@click.option(
+    "--shell",
+    type=click.Choice(["bash", "zsh", "fish", _JSON]),
+    help="Print the script to source, or the variables for programs.",
+)
+@click.option("--diff", is_flag=True, help="Show which variables of this shell would change.")
+def command(
+    *,
+    cell: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    install: str | None,
+    shell: str | None,
+    diff: bool,
+) -> None:
+    """Lay out the toolchain of a cell as a place to work in, and print how to enter it.
+
+    That is all that its jobs compile with: the compiler by its plain names, CMake, ninja, CUDA or
+    ROCm, BLAS, and a Python environment with the build requirements and pip. CELL is one Python of
+    one block, such as cpu-mkl/cp312; it can be left out if the file has no other.
+
+    Source the script that is named; `torchyard_deactivate` restores the shell. Nothing of the
+    system is changed. What is there already is not installed again.
+    """
+    from torchyard.app.cell_environment import lay_out_environment
+    from torchyard.toolchain.activation import Shell, activation_script
+
+    if diff:
+        refuse_given({"--shell": shell}, "prints something else than --diff")
+    made = lay_out_environment(file, cell, changes=changes, install=install, say=say)
+    if shell == _JSON:
+        from torchyard.reports.document import encode
+        from torchyard.reports.environment.document import environment_document
+
+        write(encode(environment_document(made)))
+    elif shell is not None:
+        write(os.fsencode(activation_script(Shell(shell), made)))
+    else:
+        from torchyard.reports.environment.text import environment_diff, environment_report
+
+        own = os.environ.get("SHELL", "").rpartition("/")[2]
+        used = Shell(own) if own in list(Shell) else Shell.BASH
+        if diff:
+            show(environment_diff(made, os.environ))
+        else:
+            show(environment_report(made, used, Path.cwd()))

@@ -1,0 +1,34 @@
+"""Whether a build wants a compute platform, for checks of the machine."""
+
+from typing import NamedTuple
+
+from torchyard.compute.platform import ComputePlatform
+from torchyard.doctor.bench import Bench
+
+_OFF = frozenset(("0", "off", "no", "false", "n"))
+
+
+class ComputeDemand(NamedTuple):
+    """The computes of one platform that a build wants.
+
+    Without a name, any version will do; then `required` says whether it is wanted at all, or taken
+    only if it is there.
+    """
+
+    computes: tuple[str, ...]
+    required: bool
+
+
+def compute_demand(bench: Bench, platform: ComputePlatform) -> ComputeDemand | None:
+    """Return what a build wants of a platform, or None if nothing.
+
+    A build by hand wants what `--compute` says, or the platform's switch, such as USE_CUDA; without
+    either, its CMake code takes what it finds.
+    """
+    named = tuple(one for one in bench.demand.computes if platform.recognises(one))
+    if named:
+        return ComputeDemand(named, required=True)
+    if bench.demand.computes or not bench.by_hand:
+        return None
+    switch = bench.env.get(platform.cmake_switch, "").lower()
+    return None if switch in _OFF else ComputeDemand(("",), required=bool(switch))

@@ -1,0 +1,1 @@
+"""What a machine is inspected for before a build, by `torchyard doctor`."""

@@ -1,0 +1,301 @@
+"""A machine as one build finds it: variables, programs and the tree.
+
+A job of torchyard has an environment of its own; a build by hand has that of the shell.
+"""
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar, cast
+
+import msgspec
+
+from torchyard.doctor.table import machine_table
+from torchyard.errors import HostError
+from torchyard.host.timed_run import TimedRun, run_with_timeout
+from torchyard.model.toolchain import Toolchain
+from torchyard.model.values import Value
+from torchyard.toolchain.compilers import (
+    Compiler,
+    list_compilers,
+    matching_cxx,
+    query_compiler,
+)
+from torchyard.toolchain.interpreters import Interpreter, query_interpreter
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+Answered = TypeVar("Answered")
+
+_SECONDS = 20.0
+"""A program that takes longer to say its version is broken."""
+
+_LAUNCHERS = ("ccache", "sccache", "distcc", "icecc")
+_CC = ("cc", "gcc", "clang")
+_CXX = ("c++", "g++", "clang++")
+"""The names under which CMake looks for compilers, in its order."""
+
+_ASK = """
+import json, os, sys, sysconfig
+from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
+versions = {}
+for name in sys.argv[1:]:
+    try:
+        versions[name] = version(name) or ""
+    except PackageNotFoundError:
+        pass
+print(json.dumps({
+    "program": sys.executable,
+    "prefix": sys.prefix,
+    "base_prefix": sys.base_prefix,
+    "managed": os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),
+    "has_pip": find_spec("pip") is not None,
+    "versions": versions,
+}))
+"""
+
+
+class BuildDemand(Value, kw_only=True):
+    """What a build asks of a machine; sizes are bytes.
+
+    Without a `toolchain` it is a build by hand. `pins` are the programs that [build] installs,
+    `newest` the newest host compilers of each compute, by kind; `blas_names` are all BLAS that the
+    platform can have, the preferred one first.
+    """
+
+    title: str
+    release: str = ""
+    is_torch: bool = True
+    computes: tuple[str, ...] = ()
+    archs: dict[str, tuple[str, ...]] = {}
+    newest: dict[str, dict[str, str]] = {}
+    blas: tuple[str, ...] = ()
+    blas_names: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    pins: dict[str, str] = {}
+    toolchain: Toolchain | None = None
+    memory: int = 0
+    disk: dict[str, int] = {}
+    source: str = ""
+    work: str = "."
+
+
+class ShellPython(Value, kw_only=True):
+    """The environment of a Python: its prefix, and the versions of distributions in it.
+
+    pip refuses to install into one that is `managed` by the system.
+    """
+
+    program: str
+    prefix: str
+    base_prefix: str
+    managed: bool
+    has_pip: bool
+    versions: dict[str, str]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a virtual or a conda environment, and not the system's."""
+        return self.prefix != self.base_prefix or Path(self.prefix, "conda-meta").is_dir()
+
+    @property
+    def takes_pip(self) -> bool:
+        """Whether pip installs into it."""
+        return self.is_own or not self.managed
+
+
+class Bench:
+    """A machine as a build finds it; everything is asked for at most once.
+
+    `system` is the directory with proc and sys; tests pass recorded ones.
+    """
+
+    def __init__(
+        self, demand: BuildDemand, env: Mapping[str, str], *, system: Path = Path("/")
+    ) -> None:
+        self.demand = demand
+        self.env = dict(env)
+        self.system = system
+        self._kept: dict[Hashable, object] = {}
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the build is started in a shell, and not by torchyard."""
+        return self.demand.toolchain is None
+
+    @property
+    def source(self) -> Path | None:
+        """The tree, if it is on this machine."""
+        return Path(self.demand.source) if self.demand.source else None
+
+    @property
+    def folders(self) -> list[str]:
+        """The directories of PATH."""
+        return [folder for folder in self.env.get("PATH", "").split(":") if folder]
+
+    def once(self, key: Hashable, find: Callable[[], Answered]) -> Answered:
+        """Return what a function returns, which is called for the first of several checks only."""
+        if key not in self._kept:
+            self._kept[key] = find()
+        return cast("Answered", self._kept[key])
+
+    def which(self, name: str) -> Path | None:
+        """Return the program that the build would take."""
+        found = shutil.which(name, path=":".join(self.folders))
+        return Path(found) if found else None
+
+    def every(self, name: str) -> list[Path]:
+        """Return all programs of a name on PATH, the one that is taken first."""
+        found = (shutil.which(name, path=folder) for folder in self.folders)
+        real = {Path(one).resolve(): Path(one) for one in reversed(list(filter(None, found)))}
+        return list(reversed(real.values()))
+
+    def run(
+        self, *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path = Path("/")
+    ) -> TimedRun:
+        """Run a program in the build's environment; one that hangs is killed."""
+        whole = self.env if env is None else env
+        words = [str(word) for word in argv]
+        return run_with_timeout(words, cwd=cwd, env=whole, seconds=_SECONDS)
+
+    def output(self, *argv: str | Path) -> str:
+        """Return what a program prints, or fail with the reason."""
+        done = self.run(*argv)
+        text = "\n".join(done.lines)
+        if done.late:
+            msg = f"`{argv[0]}` does not answer within {_SECONDS:g} s"
+            raise HostError(msg)
+        if done.code:
+            last = text.strip().rpartition("\n")[2]
+            said = f": {last}" if last else ""
+            msg = f"`{shlex.join(map(str, argv))}` fails ({_exit_text(done)}){said}"
+            raise HostError(msg)
+        return text
+
+    def program_version(self, program: Path, pattern: str = r"(\d+(?:\.\d+)+)") -> str:
+        """Return the version that a program says it has, or fail."""
+        said = self.output(program, "--version")
+        found = re.search(pattern, said)
+        if found is None:
+            msg = f"`{program} --version` names no version: {said.partition(chr(10))[0]}"
+            raise HostError(msg)
+        return found[1]
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The C and C++ compilers that the build would take, without a digest; or fail."""
+        if self.demand.toolchain is not None:
+            cc = shutil.which(self.demand.toolchain.compiler, path=SYSTEM_PATH)
+            if cc is None:
+                msg = f"there is no compiler `{self.demand.toolchain.compiler}`"
+                raise HostError(msg)
+            cxx = matching_cxx(cc)
+        else:
+            cc = self.named_compiler("CC", _CC)
+            cxx = self.named_compiler("CXX", _CXX, beside=cc)
+        kind, version = query_compiler(cc)
+        return Compiler(kind=kind, cc=cc, cxx=cxx, version=version, digest="")
+
+    def named_compiler(self, variable: str, names: tuple[str, ...], beside: str = "") -> str:
+        """Return the compiler that a variable names, or else the first of some names.
+
+        As CMake does, it is looked for beside that of another language, and then on PATH.
+        """
+        given = [word for word in shlex.split(self.env.get(variable, "")) if word[:1] != "-"]
+        words = [word for word in given if Path(word).name not in _LAUNCHERS]
+        near = (shutil.which(str(Path(beside).parent / name)) for name in names if beside)
+        own = next(filter(None, near), None)
+        if own and not words:
+            return own
+        found = next(filter(None, map(self.which, words[:1] or names)), None)
+        if found is None:
+            wanted = f"`{words[0]}`, as {variable} says" if words else f"`{names[0]}`"
+            msg = f"there is no compiler {wanted}"
+            raise HostError(msg)
+        return str(found)
+
+    @cached_property
+    def python_program(self) -> Path | None:
+        """The Python that a build by hand would take."""
+        return self.which("python") or self.which("python3")
+
+    @cached_property
+    def interpreter(self) -> Interpreter:
+        """What that Python says of itself, or fail."""
+        if self.python_program is None:
+            msg = "there is no `python` on PATH"
+            raise HostError(msg)
+        try:
+            return query_interpreter(self.python_program)
+        except msgspec.MsgspecError as error:
+            msg = f"`{self.python_program}` is no CPython: {error}"
+            raise HostError(msg) from error
+
+    @cached_property
+    def environment(self) -> ShellPython:
+        """The environment of that Python, or fail."""
+        return self.ask_environment()
+
+    def ask_environment(self, *names: str) -> ShellPython:
+        """Return the environment of that Python, with the versions of some distributions."""
+        program = self.python_program or Path("python")
+        said = self.output(program, "-c", _ASK, *names).rpartition("\n")[2]
+        try:
+            return msgspec.json.decode(said, type=ShellPython)
+        except msgspec.MsgspecError as error:
+            msg = f"`{program}` does not say what is installed in it: {said}"
+            raise HostError(msg) from error
+
+    def other_compilers(self) -> Iterator[Compiler]:
+        """Yield the compilers of the system, without digests."""
+        for program in list_compilers():
+            with suppress(HostError):
+                kind, version = query_compiler(str(program))
+                cxx = matching_cxx(str(program))
+                yield Compiler(kind=kind, cc=str(program), cxx=cxx, version=version, digest="")
+
+    def install(self, what: str, **words: str) -> str:
+        """Return the command that installs a package of the system; empty if none is known."""
+        for name, manager in machine_table().managers.items():
+            if shutil.which(name, path=SYSTEM_PATH) and what in manager.packages:
+                packages = manager.packages[what].format(**words)
+                sudo = "" if os.geteuid() == 0 else "sudo "
+                return sudo + manager.install.format(packages=packages)
+        return ""
+
+    @property
+    def takes_pip(self) -> bool:
+        """Whether pip installs into the Python of a build by hand."""
+        try:
+            return self.environment.takes_pip
+        except HostError:
+            return False
+
+    def pip_install(self, *requirements: str) -> str:
+        """Return the command that installs distributions into the Python of a build by hand.
+
+        A Python that the system manages gets an environment first; one without pip is uv's.
+        """
+        python = shlex.quote(str(self.python_program or "python"))
+        words = shlex.join(requirements)
+        if not self.takes_pip:
+            return f"{python} -m venv .venv && . .venv/bin/activate && pip install {words}"
+        if not self.environment.has_pip:
+            return f"uv pip install --python {python} {words}"
+        return f"{python} -m pip install {words}"
+
+    def without(self, variable: str, folder: str) -> str:
+        """Return the command that takes a directory out of a list of directories."""
+        kept = [one for one in self.env.get(variable, "").split(":") if one and one != folder]
+        if not kept:
+            return f"unset {variable}"
+        return f"export {variable}={shlex.quote(':'.join(kept))}"
+
+
+def _exit_text(done: TimedRun) -> str:
+    return done.signal or f"exit code {done.code}"

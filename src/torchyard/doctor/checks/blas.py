@@ -1,0 +1,98 @@
+"""Checks of BLAS libraries: which there are, and which one the build would take."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchyard.doctor.bench import Bench
+from torchyard.doctor.check import Seen, Trouble, machine_check
+from torchyard.doctor.table import BlasFiles, machine_table
+from torchyard.errors import HostError
+from torchyard.model.severity import Severity
+from torchyard.toolchain.blas import find_blas
+
+_FOLDERS = ("lib", "lib64", "lib/intel64")
+_SYSTEM = ("/usr/local", "/usr")
+_SILENT = "CMake goes on without it, and says so only in its summary"
+
+
+@machine_check("blas")
+def blas(bench: Bench) -> Iterator[Seen | Trouble]:
+    """The BLAS that is asked for is there, with its headers; else: which one wins.
+
+    A build by hand asks for one by the variable BLAS, or by `--blas`. Without that, the first one
+    that is found is taken, in the order of `data/platforms.toml`; torch needs one.
+    """
+    if bench.by_hand:
+        yield from _of_shell(bench)
+        return
+    assert bench.demand.toolchain is not None  # noqa: S101 - else it is by hand
+    try:
+        compiler = bench.compiler
+    except HostError:
+        return  # `compiler` says so
+    for name in bench.demand.blas:
+        try:
+            found = find_blas(name, bench.demand.toolchain.blas, compiler)
+        except HostError as error:
+            cure = bench.install(name) or 'set `blas = "auto"` in [toolchain]'
+            yield Trouble(str(error), "the core is linked to it", cure)
+        else:
+            yield Seen(f"{found.name} {found.version} from {found.origin}")
+
+
+def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
+    table = machine_table().blas
+    known = [name for name in bench.demand.blas_names if name in table]
+    asked = bench.env.get("BLAS", "").lower()
+    wanted = bench.demand.blas or tuple(n for n in known if table[n].cmake.lower() == asked)
+    places = {name: _place(bench, table[name]) for name in known}
+    there = {name: place for name, place in places.items() if place}
+    for name in wanted:
+        if name not in there and name in table:
+            what = f"{table[name].cmake} is asked for, and there is none with its headers"
+            yield Trouble(what, _SILENT, _install(bench, name))
+    for name, place in there.items():
+        wins = name in wanted or (not wanted and name == next(iter(there)))
+        yield Seen(f"{table[name].cmake} in {place}{': the build takes it' if wins else ''}")
+    if not wanted and not there and bench.demand.is_torch:
+        names = ", ".join(table[name].cmake for name in known)
+        what = f"there is no BLAS with its headers: none of {names}"
+        why = "matrix products are slow, and linear algebra fails at run time"
+        cure = _install(bench, "openblas" if "openblas" in known else known[0])
+        yield Trouble(what, why, cure, Severity.WARNING)
+
+
+def _place(bench: Bench, files: BlasFiles) -> Path | None:
+    """Return the library of a BLAS that CMake would find first; its headers must be near."""
+    prefixes = [bench.env[home] for home in files.homes if bench.env.get(home)]
+    prefixes += [one for one in bench.env.get("CMAKE_PREFIX_PATH", "").split(":") if one]
+    prefixes += [str(Path(one).parent) for one in bench.folders if Path(one).name.endswith("bin")]
+    for prefix in dict.fromkeys((*prefixes, *_SYSTEM)):
+        header = any(Path(prefix, "include", name).is_file() for name in files.headers)
+        multiarch = _multiarch(bench) if prefix in _SYSTEM else ()
+        if not header and not any(
+            Path(prefix, "include", triplet, name).is_file()
+            for triplet in multiarch
+            for name in files.headers
+        ):
+            continue
+        folders = (*_FOLDERS, *(f"lib/{triplet}" for triplet in multiarch))
+        for folder in folders:
+            for name in files.libraries:
+                if Path(prefix, folder, name).is_file():
+                    return Path(prefix, folder, name)
+    return None
+
+
+def _multiarch(bench: Bench) -> tuple[str, ...]:
+    """Return the name of the system's folder for libraries of this machine, if it has one."""
+    try:
+        return tuple(filter(None, [bench.compiler.asked("-print-multiarch")]))
+    except HostError:
+        return ()
+
+
+def _install(bench: Bench, name: str) -> str:
+    """Return the command that brings a BLAS: into the environment, or else the system."""
+    pip = machine_table().blas[name].pip.split()
+    return bench.pip_install(*pip) if pip and bench.takes_pip else bench.install(name)

@@ -1,0 +1,108 @@
+"""Checks of what a machine has: processors, memory, disk, open files."""
+
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchyard.doctor.bench import Bench
+from torchyard.doctor.check import Seen, Trouble, machine_check
+from torchyard.doctor.table import machine_table
+from torchyard.host.machine import processors
+from torchyard.host.memory import limiting_file, read_memory
+from torchyard.model.quantity import show_count, show_size
+from torchyard.model.severity import Severity
+
+_KILLED = "the kernel kills the compiler: `Killed signal terminated program cc1plus`"
+
+
+@machine_check("memory", outside=True)
+def memory(bench: Bench) -> Iterator[Seen | Trouble]:
+    """Memory that the machine, and every cgroup around the build, leaves to it.
+
+    A job needs what `[requirements]` say. A build by hand needs the peak of one compiler for each
+    of MAX_JOBS, or of the processors.
+    """
+    total = read_memory(bench.system).total
+    yield Seen(f"{show_size(total)} of memory, {show_count(processors(), 'processor')}")
+    if not bench.by_hand:
+        if total < bench.demand.memory:
+            what = f"a job needs {show_size(bench.demand.memory)} of memory, as the file says"
+            yield Trouble(f"{what}, and there are {show_size(total)}", _KILLED, _more(bench, 0))
+        return
+    kind = "torch" if bench.demand.is_torch else "other"
+    each = machine_table().trees[kind].memory_bytes
+    given = bench.env.get("MAX_JOBS", "")
+    jobs = int(given) if given.isdecimal() and int(given) else processors()
+    fit = total // each
+    if fit == 0:
+        what = f"one compiler needs up to {show_size(each)}, and there are {show_size(total)}"
+        yield Trouble(what, _KILLED, _more(bench, each * 2))
+    elif fit < jobs:
+        what = (
+            f"{show_count(jobs, 'compiler')} at once need up to {show_size(each * jobs)}, "
+            f"and there are {show_size(total)}"
+        )
+        yield Trouble(what, _KILLED, f"export MAX_JOBS={fit}", Severity.WARNING)
+
+
+def _more(bench: Bench, needed: int) -> str:
+    """Return the command that raises the limit of a cgroup; empty if the machine has no more."""
+    file = limiting_file(bench.system)
+    return f"echo {max(needed, bench.demand.memory)} > {file}" if file else ""
+
+
+@machine_check("disk", outside=True)
+def disk(bench: Bench) -> Iterator[Seen | Trouble]:
+    """Free disk where the build works: for each stage of a job what `[requirements]` say."""
+    place = _existing(Path(bench.demand.work))
+    free = shutil.disk_usage(place).free
+    needs = dict(bench.demand.disk)
+    if bench.by_hand and not (place / "build").is_dir():  # else a part of it is there already
+        kind = "torch" if bench.demand.is_torch else "other"
+        needs["the build"] = machine_table().trees[kind].disk_bytes
+    short = {name: size for name, size in needs.items() if size > free}
+    if not short:
+        yield Seen(f"{show_size(free)} of disk are free in {place}")
+    for name, size in short.items():
+        yield Trouble(
+            f"{name} needs {show_size(size)} of disk in {place}, and {show_size(free)} are free",
+            "a full disk is noticed hours later, in the middle of a link",
+            "torchyard store gc" if not bench.by_hand else "",
+        )
+
+
+def _existing(path: Path) -> Path:
+    """Return a directory, or the nearest above it that exists."""
+    return next(one for one in (path.absolute(), *path.absolute().parents) if one.is_dir())
+
+
+@machine_check("temporary-directory", by_hand=True)
+def temporary_directory(bench: Bench) -> Iterator[Seen | Trouble]:
+    """TMPDIR exists, can be written to, and has room: compilers keep assembler code there."""
+    named = bench.env.get("TMPDIR", "")
+    place = Path(named or "/tmp")  # noqa: S108 - as compilers do
+    why = "compilers write their intermediate files there"
+    cure = "unset TMPDIR" if named else f"export TMPDIR={Path.home() / '.cache'}"
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        yield Trouble(f"the temporary directory {place} can't be written to", why, cure)
+        return
+    needed, free = machine_table().limits.temporary_bytes, shutil.disk_usage(place).free
+    if free < needed:
+        what = f"the temporary directory {place} has {show_size(free)} left"
+        yield Trouble(what, why, cure, Severity.WARNING)
+
+
+@machine_check("open-files", outside=True)
+def open_files(bench: Bench) -> Iterator[Seen | Trouble]:
+    """How many files a process may open: linkers open all objects of a library at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = machine_table().limits.open_files
+    if 0 <= soft < needed:
+        yield Trouble(
+            f"a process may open {soft} files",
+            "linkers open all objects of a library at once: `Too many open files`",
+            f"ulimit -n {needed}" if hard < 0 or hard >= needed else "",
+            Severity.ERROR if bench.by_hand else Severity.WARNING,
+        )

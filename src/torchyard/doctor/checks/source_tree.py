@@ -1,0 +1,122 @@
+"""Checks of a source tree: submodules, and what an earlier build has left in it."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchyard.doctor.bench import Bench
+from torchyard.doctor.check import Seen, Trouble, machine_check
+from torchyard.doctor.tree import cache_entries, empty_folders, read_tree
+from torchyard.errors import HostError
+from torchyard.model.quantity import show_count
+from torchyard.model.severity import Severity
+
+_BUILD = "build"
+_COMPILERS = ("CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER")
+_PYTHONS = ("Python_EXECUTABLE", "PYTHON_EXECUTABLE")
+_HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""The settings of a tree that name programs to run are not its own."""
+_STALE = "CMake keeps what it found first, whatever is on PATH now"
+
+
+@machine_check("submodules", by_hand=True)
+def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
+    """Every submodule of the tree has files, and is at the commit that the tree names."""
+    if bench.source is None or bench.env.get("USE_SYSTEM_LIBS", "0") not in ("", "0", "OFF"):
+        return
+    tree, names = bench.source, read_tree(bench.source).submodules
+    empty = list(empty_folders(tree, names))
+    cure = f"git -C {shlex.quote(str(tree))} submodule update --init --recursive"
+    is_clone = (tree / ".git").exists()
+    if empty:
+        what = f"{show_count(len(empty), 'submodule')} of {len(names)} have no files: {empty[0]}"
+        if len(empty) > 1:
+            what = f"{what} …"
+        why = "configuring ends with an error about a missing third_party directory"
+        if is_clone:
+            yield Trouble(what, why, cure, fixable=True)
+        else:
+            again = "git clone --recursive https://github.com/pytorch/pytorch"
+            yield Trouble(what, why, again if bench.demand.is_torch else "")
+        return
+    moved = _moved(bench, tree) if is_clone and names else []
+    for name in moved:
+        yield Trouble(
+            f"the submodule {name} is at another commit than the tree names",
+            "after a checkout of another release, submodules stay where they were",
+            cure,
+            Severity.WARNING,
+            fixable=True,
+        )
+    if names and not moved:
+        yield Seen(show_count(len(names), "submodule"))
+
+
+def _moved(bench: Bench, tree: Path) -> list[str]:
+    """Return the submodules that git shows at another commit."""
+    git = bench.which("git")
+    if git is None:
+        return []
+    done = bench.run(git, *_HARMLESS, "-C", tree, "submodule", "status")
+    if done.code:
+        return []
+    return [line[1:].split()[1] for line in done.lines if line.startswith("+")]
+
+
+@machine_check("cmake-cache", by_hand=True)
+def cmake_cache(bench: Bench) -> Iterator[Seen | Trouble]:
+    """The CMakeCache.txt of an earlier build is of this tree, CMake, compiler and Python.
+
+    Removing it lets CMake configure anew; what has been compiled stays.
+    """
+    if bench.source is None:
+        return
+    build = bench.source / _BUILD
+    entries = cache_entries(build)
+    if not entries:
+        return
+    changed = list(_changes(bench, entries))
+    stale = shlex.join(str(build / name) for name in ("CMakeCache.txt", "CMakeFiles"))
+    for what in changed:
+        yield Trouble(what, _STALE, f"rm -r {stale}", fixable=True)
+    if not changed:
+        yield Seen(f"{build}/CMakeCache.txt is of these tools")
+
+
+def _changes(bench: Bench, entries: dict[str, str]) -> Iterator[str]:
+    """Yield what is different now from what a cache has."""
+    home = entries.get("CMAKE_HOME_DIRECTORY", "")
+    assert bench.source is not None  # noqa: S101 - the caller has one
+    if home and Path(home).resolve() != bench.source.resolve():
+        yield f"{_BUILD}/CMakeCache.txt is of the tree {home}"
+    generator = entries.get("CMAKE_GENERATOR", "")
+    wanted = bench.env.get("CMAKE_GENERATOR", "Ninja")
+    if generator and generator != wanted:
+        yield f"{_BUILD} was configured for {generator}, and now it would be {wanted}"
+    for name in _COMPILERS:
+        program = entries.get(name, "")
+        if program.startswith("/") and not Path(program).exists():
+            yield f"{_BUILD}/CMakeCache.txt has {name} {program}, which is gone"
+    try:
+        now = Path(bench.compiler.cxx)
+    except HostError:
+        now = None
+    before = entries.get(_COMPILERS[0], "")
+    if now and before and Path(before).exists() and Path(before).resolve() != now.resolve():
+        yield f"{_BUILD} was configured for the compiler {before}, and now it would be {now}"
+    python = next(filter(None, map(entries.get, _PYTHONS)), "")
+    try:
+        running = Path(bench.environment.program)
+    except HostError:
+        return
+    if python and not _is_same_python(python, running):
+        yield f"{_BUILD} was configured for {python}, and Python is {running}"
+
+
+def _is_same_python(before: str, now: Path) -> bool:
+    """Return whether two programs are one Python: in an environment, links have the same target."""
+    one = Path(before)
+    return one.exists() and (one.parent.resolve(), one.resolve()) == (
+        now.parent.resolve(),
+        now.resolve(),
+    )

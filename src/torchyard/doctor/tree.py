@@ -1,0 +1,79 @@
+"""What a source tree says about itself, read without running any of its code."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.model.config import own_release
+
+_LONGEST = 1 << 20
+_MINIMUM = re.compile(
+    r"^[ \t]*cmake_minimum_required[ \t]*\([ \t]*VERSION[ \t]+(\d+(?:\.\d+)*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_COMPILERS = {
+    "gcc": re.compile(r"COMPILER_IS_GNUCXX +AND [^)\n]{0,99}VERSION_LESS +\"?(\d+(?:\.\d+)*)"),
+    "clang": re.compile(r"\"Clang\" +AND [^)\n]{0,99}VERSION_LESS +\"?(\d+(?:\.\d+)*)"),
+}
+_SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"^([^#/\s][^:=\n]*):[A-Z]+=(.*)$", re.MULTILINE)
+
+
+class TreeFacts(NamedTuple):
+    """A tree: the torch release that it is, and the oldest versions of programs that it takes."""
+
+    release: str
+    is_torch: bool
+    oldest: dict[str, str]
+    submodules: tuple[str, ...]
+
+
+def read_tree(folder: Path) -> TreeFacts:
+    """Return what a tree says; everything is empty in a directory that is none."""
+    cmake = read_part(folder / "CMakeLists.txt")
+    oldest = {"cmake": _MINIMUM.search(cmake)}
+    oldest |= {kind: pattern.search(cmake) for kind, pattern in _COMPILERS.items()}
+    is_torch = (folder / "torch/csrc").is_dir()
+    version = read_part(folder / "version.txt").strip()
+    return TreeFacts(
+        release=own_release(version) if is_torch else "",
+        is_torch=is_torch,
+        oldest={name: found[1] for name, found in oldest.items() if found},
+        submodules=tuple(_SUBMODULE.findall(read_part(folder / ".gitmodules"))),
+    )
+
+
+def python_range(folder: Path) -> str:
+    """Return the Pythons that a tree takes, as its pyproject.toml says, or an empty string."""
+    with suppress(tomllib.TOMLDecodeError):
+        project = tomllib.loads(read_part(folder / "pyproject.toml")).get("project")
+        if isinstance(project, dict):
+            return str(project.get("requires-python", ""))
+    return ""
+
+
+def cache_entries(build: Path) -> dict[str, str]:
+    """Return the entries of a build directory's CMakeCache.txt."""
+    return dict(_ENTRY.findall(read_part(build / "CMakeCache.txt")))
+
+
+def read_part(path: Path) -> str:
+    """Return the beginning of a text file; empty if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the submodules of a tree that have no files; paths that lead out of it are left out."""
+    for name in names:
+        folder = tree / name
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            continue
+        if not folder.is_dir() or not any(one.name != ".git" for one in folder.iterdir()):
+            yield name

@@ -1,0 +1,160 @@
+"""A finished build: its commands with their times, and which of them need which."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.errors import UsageError
+from torchyard.insight.ninja_file import Edge, read_ninja_file
+from torchyard.insight.ninja_log import LogEntry, read_ninja_log
+from torchyard.insight.schedule import Work, critical_path, makespan
+
+BUILD_FILE = "build.ninja"
+LOG = ".ninja_log"
+_TARGET_FOLDER = re.compile(r"(?:^|/)CMakeFiles/([^/]+)\.dir/")
+_TARGET_RULE = re.compile(r"^[A-Z]+_(?:[A-Z]+_)+_(\w+?)(?:_unscanned)?(?:_[A-Za-z]+)?$")
+_OBJECT = re.compile(r"\.(?:o|obj)$")
+_OTHERS = "other commands"
+
+
+class Unit(NamedTuple):
+    """A command that was run: what it made, for which target, and when."""
+
+    name: str
+    target: str
+    is_compiled: bool
+    run: int
+    begin: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+class TargetTime(NamedTuple):
+    """A target, and what its commands took."""
+
+    name: str
+    units: int
+    seconds: float
+
+
+class BuildRecord:
+    """What a build left: its commands, in the order in which they ended."""
+
+    def __init__(self, edges: Sequence[Edge], entries: Sequence[LogEntry]) -> None:
+        by_output = {output: edge for edge in edges for output in edge.outputs}
+        self.units: list[Unit] = []
+        self._edges: list[Edge | None] = []
+        for entry in entries:
+            edge = next((by_output[name] for name in entry.outputs if name in by_output), None)
+            self.units.append(_unit(entry, edge))
+            self._edges.append(edge)
+        self._all_edges = edges
+
+    @property
+    def seconds(self) -> float:
+        """The wall-clock time of all runs of ninja."""
+        return sum(self.run_seconds())
+
+    def run_seconds(self) -> list[float]:
+        """Return the wall-clock time of each run of ninja."""
+        ends: dict[int, float] = {}
+        for unit in self.units:
+            ends[unit.run] = max(ends.get(unit.run, 0.0), unit.end)
+        return [ends[run] for run in sorted(ends)]
+
+    @property
+    def work(self) -> float:
+        """The time of all commands together."""
+        return sum(unit.seconds for unit in self.units)
+
+    def targets(self) -> list[TargetTime]:
+        """Return what each target took, the longest first."""
+        found: dict[str, list[Unit]] = {}
+        for unit in self.units:
+            found.setdefault(unit.target, []).append(unit)
+        times = (
+            TargetTime(name, sum(u.is_compiled for u in units), sum(u.seconds for u in units))
+            for name, units in found.items()
+        )
+        return sorted(times, key=lambda target: (-target.seconds, target.name))
+
+    def slowest(self, most: int) -> list[Unit]:
+        """Return the commands that took longest."""
+        return sorted(self.units, key=lambda unit: -unit.seconds)[:most]
+
+    @cached_property
+    def _work(self) -> Work:
+        """The commands as a graph; phony edges are followed to what they name."""
+        numbers = {id(edge): number for number, edge in enumerate(self._edges) if edge is not None}
+        makers = {output: edge for edge in self._all_edges for output in edge.outputs}
+        needs = _Needs(makers, numbers)
+        return Work(
+            tuple(unit.seconds for unit in self.units),
+            tuple(needs.of(edge.inputs) if edge else () for edge in self._edges),
+        )
+
+    def with_slots(self, slots: int) -> float:
+        """Return how long the commands would take with a number of compile slots."""
+        return makespan(self._work, slots)
+
+    def critical_path(self) -> list[Unit]:
+        """Return the longest chain of commands each of which needs the one before."""
+        return [self.units[number] for number in critical_path(self._work)]
+
+
+class _Needs:
+    """Finds the commands that make some inputs, through edges that ran no command."""
+
+    def __init__(self, makers: dict[str, Edge], numbers: dict[int, int]) -> None:
+        self._makers = makers
+        self._numbers = numbers
+        self._through: dict[int, frozenset[int]] = {}
+
+    def of(self, inputs: Iterable[str]) -> tuple[int, ...]:
+        found: set[int] = set()
+        for name in inputs:
+            edge = self._makers.get(name)
+            if edge is not None:
+                found |= self._behind(edge)
+        return tuple(sorted(found))
+
+    def _behind(self, edge: Edge) -> frozenset[int]:
+        number = self._numbers.get(id(edge))
+        if number is not None:
+            return frozenset((number,))
+        if id(edge) not in self._through:
+            self._through[id(edge)] = frozenset()  # a phony edge may name itself
+            self._through[id(edge)] = frozenset(self.of(edge.inputs))
+        return self._through[id(edge)]
+
+
+def read_build(folder: Path) -> BuildRecord:
+    """Read what a build left in its directory."""
+    for name in (BUILD_FILE, LOG):
+        if not (folder / name).is_file():
+            msg = f"`{folder}` has no {name}: nothing was built there by ninja"
+            raise UsageError(msg, hint="name the build directory, or a job of the plan")
+    return BuildRecord(read_ninja_file(folder / BUILD_FILE), read_ninja_log(folder / LOG))
+
+
+def _unit(entry: LogEntry, edge: Edge | None) -> Unit:
+    name = edge.outputs[0] if edge else entry.outputs[0]
+    return Unit(
+        name,
+        _target(name, edge.rule if edge else ""),
+        _OBJECT.search(name) is not None,
+        entry.run,
+        entry.begin,
+        entry.end,
+    )
+
+
+def _target(output: str, rule: str) -> str:
+    """Return the target that a command belongs to: by CMake's names of folders and rules."""
+    found = _TARGET_FOLDER.search(output) or _TARGET_RULE.match(rule)
+    return found[1] if found else _OTHERS

@@ -1,0 +1,67 @@
+"""Compares the times of two builds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from torchyard.insight.build_record import BuildRecord
+
+_LEAST_SECONDS = 1.0
+"""What takes less differs by chance."""
+
+
+class Slower(NamedTuple):
+    """A target or a unit that took longer than before."""
+
+    kind: Literal["target", "unit"]
+    name: str
+    before: float
+    seconds: float
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds / self.before if self.before else float("inf")
+
+
+def find_slower(record: BuildRecord, before: BuildRecord, ratio: float) -> list[Slower]:
+    """Return what took at least `ratio` times as long as in an earlier build.
+
+    Another number of slots, or a busier machine, makes everything slower: each time is compared
+    with what it would be if the whole build had kept its proportions.
+    """
+    pace = _pace(record, before)
+    targets = _slower(
+        "target",
+        {target.name: target.seconds for target in record.targets()},
+        {target.name: target.seconds * pace for target in before.targets()},
+        ratio,
+    )
+    units = _slower(
+        "unit",
+        {unit.name: unit.seconds for unit in record.units},
+        {unit.name: unit.seconds * pace for unit in before.units},
+        ratio,
+    )
+    return sorted((*targets, *units), key=lambda one: one.before - one.seconds)
+
+
+def _pace(record: BuildRecord, before: BuildRecord) -> float:
+    """Return the median of the ratios of units that are in both builds."""
+    known = {unit.name: unit.seconds for unit in before.units}
+    ratios = sorted(
+        unit.seconds / known[unit.name] for unit in record.units if known.get(unit.name)
+    )
+    return ratios[len(ratios) // 2] if ratios else 1.0
+
+
+def _slower(
+    kind: Literal["target", "unit"],
+    now: Mapping[str, float],
+    before: Mapping[str, float],
+    ratio: float,
+) -> Iterator[Slower]:
+    for name, seconds in now.items():
+        earlier = before.get(name)
+        if earlier is None or seconds - earlier < _LEAST_SECONDS:
+            continue
+        if seconds >= ratio * earlier:
+            yield Slower(kind, name, earlier, seconds)

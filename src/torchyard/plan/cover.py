@@ -1,0 +1,49 @@
+"""Choose few cells that have every pair of values that all cells have: pairwise coverage."""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+
+from torchyard.model.identifier import Cell
+
+_Pair = tuple[int, str, int, str]
+
+
+def cover_pairs(cells: Sequence[Cell]) -> list[Cell]:
+    """Return a part of some cells, in their order, that has every pair of values of two dimensions.
+
+    Each time the cell with the most new pairs is taken, the first of several; then cells are
+    dropped whose pairs others have, too. The same cells give the same choice.
+    """
+    pairs = [_pairs(cell) for cell in cells]
+    missing = {pair for some in pairs for pair in some}
+    heap = [(-len(some), number) for number, some in enumerate(pairs)]
+    heapify(heap)
+    chosen: list[int] = []
+    while missing:
+        gain, number = heappop(heap)
+        found = -sum(pair in missing for pair in pairs[number])
+        if found > gain:  # it has become less, so others may be better
+            if found:
+                heappush(heap, (found, number))
+            continue
+        chosen.append(number)
+        missing.difference_update(pairs[number])
+    return [cells[number] for number in sorted(_needed(chosen, pairs))]
+
+
+def _pairs(cell: Cell) -> list[_Pair]:
+    return [(a, x, b, y) for (a, x), (b, y) in combinations(enumerate(cell), 2)]
+
+
+def _needed(chosen: Sequence[int], pairs: Sequence[Sequence[_Pair]]) -> list[int]:
+    """Return the chosen cells but for those whose pairs others have; the last is tried first."""
+    counts = Counter(pair for number in chosen for pair in pairs[number])
+    kept = []
+    for number in reversed(chosen):
+        if all(counts[pair] > 1 for pair in pairs[number]):
+            counts.subtract(pairs[number])
+        else:
+            kept.append(number)
+    return kept

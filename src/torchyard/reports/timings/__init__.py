@@ -1,0 +1,1 @@
+"""Reports about the time of a build."""

@@ -1,0 +1,95 @@
+"""The time of a build as one page that stands alone: timeline, targets, slowest commands."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torchyard.model.quantity import show_duration
+from torchyard.reports.templates import render_template
+from torchyard.reports.timings.document import TimingsDocument, UnitDocument
+from torchyard.reports.timings.text import show_seconds
+from torchyard.reports.timings.trace import lanes
+
+_WIDTH, _ROW, _GAP = 1200, 18, 3
+_THIN = 0.6
+"""Commands that are narrower, in pixels, are drawn together."""
+_COLOURED = 7
+"""How many targets have a colour of their own."""
+_LISTED = 25
+
+
+class Bar(NamedTuple):
+    """A command in the timeline, or several short ones after one another."""
+
+    colour: int
+    x: float
+    y: int
+    width: float
+    title: str
+
+
+class Tick(NamedTuple):
+    """A mark on the time axis."""
+
+    x: float
+    words: str
+
+
+def timings_page(document: TimingsDocument) -> str:
+    """Write the page."""
+    placed = list(lanes(document))
+    rows = 1 + max((lane for _, _, lane in placed), default=0)
+    colours = {target.name: n for n, target in enumerate(document.targets[:_COLOURED])}
+    slowest = sorted(document.units, key=lambda unit: unit.begin - unit.end)
+    return render_template(
+        "timings.html",
+        {"duration": show_duration, "seconds": show_seconds},
+        document=document,
+        bars=list(_bars(document, colours)),
+        ticks=list(_ticks(document.seconds)),
+        legend=list(colours),
+        slowest=slowest[:_LISTED],
+        width=_WIDTH,
+        row=_ROW,
+        height=rows * (_ROW + _GAP),
+    )
+
+
+def _bars(document: TimingsDocument, colours: dict[str, int]) -> Iterator[Bar]:
+    scale = _WIDTH / document.seconds if document.seconds else 1.0
+    thin: dict[int, list[tuple[UnitDocument, float]]] = {}
+    for unit, begin, lane in lanes(document):
+        colour = colours.get(unit.target, _COLOURED)
+        width = (unit.end - unit.begin) * scale
+        together = thin.setdefault(lane, [])
+        if together and (width >= _THIN or begin - together[-1][1] > _THIN / scale):
+            yield _together(together, lane, scale)
+            together.clear()
+        if width >= _THIN:
+            title = f"{unit.name}, {unit.target}: {show_seconds(unit.end - unit.begin)}"
+            yield Bar(colour, round(begin * scale, 2), lane * (_ROW + _GAP), round(width, 2), title)
+            continue
+        together.append((unit, begin))
+        first = together[0][1]
+        if (begin + unit.end - unit.begin - first) * scale >= _THIN:
+            yield _together(together, lane, scale)
+            together.clear()
+    for lane, together in thin.items():
+        if together:
+            yield _together(together, lane, scale)
+
+
+def _together(units: list[tuple[UnitDocument, float]], lane: int, scale: float) -> Bar:
+    first, (last, begin) = units[0][1], units[-1]
+    end = begin + last.end - last.begin
+    title = f"{len(units):,} short commands" if len(units) > 1 else last.name
+    width = max((end - first) * scale, _THIN)
+    return Bar(_COLOURED, round(first * scale, 2), lane * (_ROW + _GAP), round(width, 2), title)
+
+
+def _ticks(seconds: float) -> Iterator[Tick]:
+    """Yield about eight marks at round times."""
+    steps = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 4 * 3600)
+    step = next((step for step in steps if seconds / step <= 8), 24 * 3600)  # noqa: PLR2004
+    for number in range(int(seconds // step) + 1):
+        at = number * step
+        yield Tick(round(at / seconds * _WIDTH, 1) if seconds else 0.0, show_duration(at))

@@ -1,0 +1,204 @@
+"""Environments of cells outside of jobs, and scripts for shells to source.
+
+These set variables, and define what restores them.
+"""
+
+import re
+import shlex
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.errors import ConfigError
+from torchyard.model.values import Value
+from torchyard.toolchain.variables import LISTS
+
+UNDO = "torchyard_deactivate"
+"""The function that restores the variables of the shell."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OWN = "_torchyard_"
+"""How the script's own variables begin, which have the values from before."""
+
+
+class Shell(StrEnum):
+    """A shell that a script can be written for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+class EnvironmentPart(Value, kw_only=True):
+    """What compiles or is linked, and where that is; empty if compilers find it by themselves."""
+
+    part: str
+    identity: str
+    place: str
+
+
+class CellEnvironment(Value, kw_only=True):
+    """An environment that was laid out."""
+
+    cell: str
+    folder: str
+    parts: tuple[EnvironmentPart, ...]
+    variables: dict[str, str]
+
+    def script(self, shell: Shell) -> Path:
+        """Return the script to source in a shell."""
+        return Path(self.folder, f"activate.{shell}")
+
+
+class _Dialect(NamedTuple):
+    """How a shell does it; `change` and `restore` are lines for one variable."""
+
+    change: Callable[[str, str], str]
+    restore: Callable[[str], str]
+    frame: str
+
+
+def activation_script(shell: Shell, made: CellEnvironment) -> str:
+    """Return the script of an environment; lists of folders come before those that are there.
+
+    It can be sourced again, also over that of another environment: each restores first what the
+    last one changed. So `torchyard_deactivate` always restores what was before the first one:
+    values, also empty ones, and whether a variable was set and exported.
+    """
+    dialect, changes, restored = _DIALECTS[shell], [], []
+    for name, value in sorted(made.variables.items()):
+        if not _NAME.fullmatch(name) or name.startswith(_OWN):
+            msg = f"`{name}` is no name of a variable that a shell can set"
+            raise ConfigError(msg, hint="rename it in `env` of the file")
+        if "\0" in value:
+            msg = f"the value of `{name}` has a NUL character, which no variable can have"
+            raise ConfigError(msg, hint="remove it in `env` of the file")
+        changes.append(dialect.change(name, value))
+        restored.append(dialect.restore(name))
+    cell = re.sub(r"[^ -~]", "?", made.cell)  # it is in a comment, of one line
+    return dialect.frame.format(
+        cell=cell, undo=UNDO, changes="".join(changes), restored="".join(restored)
+    )
+
+
+def _bash_change(name: str, value: str) -> str:
+    rest = f'"${{{name}:+:${name}}}"' if name in LISTS else ""
+    return (
+        f"{_OWN}{name}=$(declare -p {name} 2>/dev/null) || :\n"
+        f"export {name}={shlex.quote(value)}{rest}\n"
+    )
+
+
+def _bash_restore(name: str) -> str:
+    saved = f"{_OWN}{name}"
+    return (
+        f"    unset -v {name}\n"
+        f'    eval "${{{saved}/#declare /declare -g }}"\n'
+        f"    unset -v {saved}\n"
+    )
+
+
+_BASH = """\
+# The environment of {cell}.
+# `{undo}` restores what was before.
+if declare -F {undo} >/dev/null; then {undo}; fi
+{changes}{undo}() {{
+{restored}    unset -f {undo}
+    hash -r 2>/dev/null || :
+}}
+hash -r 2>/dev/null || :
+"""
+
+
+def _zsh_change(name: str, value: str) -> str:
+    rest = f'"${{{name}:+:${name}}}"' if name in LISTS else ""
+    return (
+        f"    typeset -g {_OWN}{name}=${{{name}-}} {_OWN}type_{name}=${{(t){name}-}}\n"
+        f"    export {name}={shlex.quote(value)}{rest}\n"
+    )
+
+
+def _zsh_restore(name: str) -> str:
+    saved, kind = f"{_OWN}{name}", f"{_OWN}type_{name}"
+    return (
+        f"    if [[ -n ${kind} ]]; then\n"
+        f"        typeset -g {name}=${saved}\n"
+        f"        [[ ${kind} == *export* ]] || typeset -g +x {name}\n"
+        f"    else\n"
+        f"        unset {name}\n"
+        f"    fi\n"
+        f"    unset {saved} {kind}\n"
+    )
+
+
+_ZSH = """\
+# The environment of {cell}.
+# `{undo}` restores what was before.
+if (( ${{+functions[{undo}]}} )); then {undo}; fi
+() {{
+    emulate -L zsh
+{changes}    rehash
+}}
+{undo}() {{
+    emulate -L zsh
+{restored}    unfunction {undo}
+    rehash
+}}
+"""
+
+
+def _fish_change(name: str, value: str) -> str:
+    saved = f"{_OWN}{name}"
+    lines = [
+        f"if set -qg {name}",
+        f"    set -g {saved} ${name}",
+        f"    set -qgx {name}; and set -g {_OWN}exported_{name}",
+        "end",
+    ]
+    if name in LISTS:
+        folders = " ".join(map(_fish_quote, value.split(":")))
+        lines += [
+            f'if test -n "${name}"',
+            f"    set -gx {name} {folders} ${name}",
+            "else",
+            f"    set -gx {name} {folders}",
+            "end",
+        ]
+    else:
+        lines.append(f"set -gx {name} {_fish_quote(value)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _fish_restore(name: str) -> str:
+    saved, exported = f"{_OWN}{name}", f"{_OWN}exported_{name}"
+    return (
+        f"    set -eg {name}\n"
+        f"    if set -qg {exported}\n"
+        f"        set -gx {name} ${saved}\n"
+        f"    else if set -qg {saved}\n"
+        f"        set -g {name} ${saved}\n"
+        f"    end\n"
+        f"    set -eg {saved} {exported}\n"
+    )
+
+
+def _fish_quote(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+_FISH = """\
+# The environment of {cell}.
+# `{undo}` restores what was before.
+functions -q {undo}; and {undo}
+{changes}function {undo}
+{restored}    functions -e {undo}
+end
+"""
+
+_DIALECTS = {
+    Shell.BASH: _Dialect(_bash_change, _bash_restore, _BASH),
+    Shell.ZSH: _Dialect(_zsh_change, _zsh_restore, _ZSH),
+    Shell.FISH: _Dialect(_fish_change, _fish_restore, _FISH),
+}

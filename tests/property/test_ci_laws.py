@@ -1,0 +1,119 @@
+"""What holds for the files of every plan: limits, and that each job runs once, after its inputs."""
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from tests.examples import examples
+from tests.helpers import config_of, toml_text
+from tests.property.strategies import TABLES, Toml, configs
+
+from torchyard.ci.explain import JobPlaces
+from torchyard.ci.fold import LEVELS
+from torchyard.ci.generate import beyond_limits, ci_pipelines, fold_all, fold_pipeline
+from torchyard.ci.pipeline import CiJob, Pipeline, Wave
+from torchyard.ci.provider import load_provider_table
+from torchyard.ci.registry import find_provider, provider_names
+from torchyard.ci.yaml import render
+from torchyard.errors import PlanError, SelectionError
+from torchyard.model.config import Config
+from torchyard.model.matrix import matches
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Job, Plan
+from torchyard.plan.select import PlanSelection
+
+
+def plan_subset(config: Config, subset: str | None) -> Plan | None:
+    try:
+        return make_plan(config, PlanSelection(subset))
+    except (PlanError, SelectionError):
+        return None
+
+
+def selects(job: CiJob, part: str, planned: Job) -> bool:
+    """Whether the command of a part runs a job of the plan, or makes it on the way."""
+    globs = [glob.replace("$PART", part) for glob in job.select]
+    skipped = any(matches(planned.identifier, glob) for glob in job.skip)
+    if planned.stage in ("core", "bindings") and job.wave is Wave.PACKAGES:
+        return planned.path.startswith(job.scope(part)) or job.scope(part).startswith(planned.path)
+    return not skipped and any(matches(planned.identifier, glob) for glob in globs)
+
+
+def check_jobs(pipeline: Pipeline, plan: Plan) -> None:
+    """Each job of the plan runs in one part, and its inputs before it or in the same part."""
+    named = {job.name: job for job in pipeline.jobs}
+    runs: dict[int, tuple[str, str]] = {}
+    order = {job.name: number for number, job in enumerate(pipeline.jobs)}
+    places = JobPlaces(pipeline)
+    for planned in plan.jobs:
+        rounds = places.find(planned)
+        assert bool(rounds) == (planned.stage != "publish")
+        if not rounds:
+            continue
+        job, part = rounds[-1]
+        assert len(rounds) == job.rounds
+        assert selects(job, part, planned)
+        runs[planned.number] = (job.name, part)
+        for number in planned.inputs:
+            if runs[number] != runs[planned.number]:
+                assert runs[number][0] in named[job.name].needs
+    for job in pipeline.jobs:
+        assert all(order[name] < order[job.name] for name in job.needs)
+
+
+@given(configs(), st.sampled_from(LEVELS), st.sampled_from(provider_names()))
+@settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
+def test_each_job_of_a_plan_runs_once_and_after_its_inputs(
+    toml: Toml, level: int, provider: str
+) -> None:
+    config = config_of(toml_text({**toml, "store": STORE}))
+    table = load_provider_table(provider)
+    for pipeline in ci_pipelines(config):
+        plan = plan_subset(config, pipeline.subset)
+        if plan is not None:
+            folded = fold_pipeline(pipeline, plan, table, file="torchyard.toml", level=level)
+            check_jobs(folded, plan)
+
+
+STORE = {"url": "s3://bucket/store"}
+LARGE = {
+    "platform": list(TABLES.platforms),
+    "compute": list(TABLES.compute),
+    "blas": list(TABLES.blas),
+    "python": list(TABLES.pythons),
+    "package": ["wheel", "libtorch", "conda", "conda-libtorch", "conda-meta"],
+}
+"""A matrix far beyond 2,000 cells, of which parts are drawn."""
+
+
+@st.composite
+def large(draw: st.DrawFn) -> Toml:
+    """A matrix of hundreds of cells, up to 2,000."""
+    matrix: Toml = {
+        key: draw(st.lists(st.sampled_from(values), min_size=len(values) // 2, unique=True))
+        for key, values in LARGE.items()
+    }
+    return {
+        "project": {"name": "torch", "version": "2.14.0", "release": "none"},
+        "source": {"git": "https://example.org/pytorch", "rev": "v2.14.0"},
+        "requirements": {"core": {"time": draw(st.sampled_from(["10 min", "7 h", "30 h"]))}},
+        "matrix": matrix,
+        "store": STORE,
+        "channel": {"all": {"url": draw(st.sampled_from(["./all", "s3://bucket/all"]))}},
+    }
+
+
+@given(large())
+@settings(max_examples=examples(2), suppress_health_check=list(HealthCheck))
+def test_no_file_is_beyond_a_limit_of_its_provider(toml: Toml) -> None:
+    config = config_of(toml_text(toml))
+    plan = plan_subset(config, None)
+    assume(plan is not None and len(list(plan.cells())) <= 2000)
+    assert plan is not None
+    for name in provider_names():
+        provider, table = find_provider(name), load_provider_table(name)
+        folded = list(fold_all(name, config, lambda _: plan, file="torchyard.toml"))
+        made = provider.files([pipeline for pipeline, _ in folded], table)
+        texts = {one.path: render(one, source="torchyard.toml", command="x") for one in made}
+        assert not list(beyond_limits(provider, table, made, texts))
+        for pipeline, _ in folded:
+            rows = [max(1, len(job.parts)) for job in pipeline.jobs]
+            assert max(rows) <= table.limits.get("matrix_jobs", max(rows))

@@ -1,0 +1,585 @@
+"""Generated CI: files, drift, and which job runs what."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from tests.helpers import EXAMPLE, EXTENSION, SMALL, Command, config_of, make_project
+
+from torchyard.ci.explain import JobPlaces
+from torchyard.ci.generate import fold_all, generate_files
+from torchyard.ci.provider import load_provider_table, parse_provider_table
+from torchyard.ci.registry import provider_names
+from torchyard.ci.yaml import CiFile, body_of, read_header, render
+from torchyard.errors import ConfigError, DataError, PlanError
+from torchyard.model.config import Config
+from torchyard.plan.build import make_plan
+from torchyard.plan.select import PlanSelection
+from torchyard.toolchain.index_wheels import IndexWheel
+
+Node = dict[str, Any]  # type: ignore[explicit-any] # what a YAML file holds
+
+
+def texts(provider: str, config: Config) -> dict[str, str]:
+    return generate_files(
+        provider, config, lambda name: make_plan(config, PlanSelection(name)), file="torchyard.toml"
+    )
+
+
+def workflow(text: str, name: str = "nightly") -> Node:
+    made = texts("github", config_of(text))
+    document: Node = yaml.safe_load(made[f".github/workflows/torchyard-{name}.yml"])
+    return document
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a repository with a file in it, and go there."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "torchyard.toml").write_text(SMALL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_same_file_gives_the_same_bytes_and_the_header_says_what_to_edit() -> None:
+    first, second = (texts("github", config_of(SMALL)) for _ in range(2))
+    assert first == second
+    text = first[".github/workflows/torchyard-nightly.yml"]
+    assert text.startswith("# Written by torchyard ")
+    assert "then run: torchyard ci generate" in text
+    header = read_header(text)
+    assert header
+    assert not header.is_edited
+    assert read_header(text.replace("nightly", "daily")) == header._replace(is_edited=True)
+    assert read_header("on: push\n") is None
+
+
+def test_each_command_of_a_workflow_is_a_torchyard_command() -> None:
+    jobs = workflow(SMALL)["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    others = {command for command in commands if not command.startswith("torchyard ")}
+    assert [command.rsplit("==")[0] for command in others] == ["python -m pip install torchyard"]
+    assert not [step for job in jobs.values() for step in job["steps"] if "if" in step]
+
+
+def test_only_the_publisher_can_prove_who_it_is_and_it_waits_for_all() -> None:
+    document = workflow(SMALL)
+    assert document["permissions"] == {}
+    jobs = document["jobs"]
+    publish = jobs.pop("publish")
+    assert publish["permissions"] == {"contents": "read", "id-token": "write"}
+    assert publish["environment"] == "nightly"
+    assert {str(job["permissions"]) for job in jobs.values()} == {"{'contents': 'read'}"}
+    needed = {name for job in jobs.values() for name in job.get("needs", ())}
+    assert set(publish["needs"]) == set(jobs) - needed
+    assert publish["steps"][-2]["run"] != ""
+    assert "secrets" not in str(document)
+
+
+def test_only_a_pull_request_is_cancelled_by_its_next_commit() -> None:
+    published, asked = (workflow(SMALL, name) for name in ("nightly", "pull-request"))
+    assert published["concurrency"] == {
+        "group": "${{ github.workflow }}",
+        "cancel-in-progress": False,
+    }
+    assert asked["concurrency"]["cancel-in-progress"] is True
+    assert "pull_request.number || github.run_id" in asked["concurrency"]["group"]
+
+
+def test_actions_are_pinned_by_hash_and_commented_by_tag() -> None:
+    text = texts("github", config_of(SMALL))[".github/workflows/torchyard-nightly.yml"]
+    used = [line for line in text.splitlines() if "uses:" in line]
+    pins = load_provider_table("github").actions
+    assert used
+    for line in used:
+        action, _, rest = line.rpartition("uses: ")[2].partition("@")
+        assert rest == f"{pins[action].commit} # {pins[action].tag}"
+
+
+def test_results_pass_through_a_store_with_an_address_and_as_artifacts_through_a_directory() -> (
+    None
+):
+    carried = str(workflow(SMALL))
+    assert "store pull .torchyard/carried/core" in carried
+    stored = str(workflow(SMALL + '\n[store]\nurl = "s3://bucket/store"\n'))
+    assert "store" not in stored.replace("s3://bucket/store", "")
+    assert "artifact" not in stored
+
+
+def test_a_job_beyond_the_time_limit_goes_on_in_another() -> None:
+    text = SMALL.replace('time = "2 h"', 'time = "9 h"')
+    jobs = workflow(text)["jobs"]
+    first, second = (jobs[f"core-linux-x86_64-cu130-mkl{end}"] for end in ("", "-r2"))
+    assert '--time-limit "324 min"' in str(first["steps"])
+    assert "--time-limit" not in str(second["steps"])
+    assert second["needs"][0] == "core-linux-x86_64-cu130-mkl"
+    assert jobs["packages-linux-x86_64-cu130-mkl"]["needs"] == [
+        "source",
+        "core-linux-x86_64-cu130-mkl-r2",
+    ]
+
+
+def test_an_extension_has_no_cores() -> None:
+    jobs = workflow(EXTENSION, "pull-request")["jobs"]
+    assert {name.split("-")[0] for name in jobs} == {"source", "packages"}
+
+
+def test_the_example_has_the_packages_of_its_plan_and_fits_in_a_file() -> None:
+    config = config_of(EXAMPLE.read_text(encoding="utf-8"))
+    folded = fold_all(
+        "github",
+        config,
+        lambda name: make_plan(config, PlanSelection(name)),
+        file="torchyard.toml",
+    )
+    for pipeline, plan in folded:
+        places = JobPlaces(pipeline)
+        for job in plan.jobs:
+            assert len(places.find(job)) == (job.stage != "publish"), job.identifier
+
+
+def test_what_no_folding_can_keep_within_the_limits_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = load_provider_table("github")
+    tight = msgspec.structs.replace(table, limits={**table.limits, "file_bytes": 1000})
+    monkeypatch.setattr("torchyard.ci.generate.load_provider_table", lambda name: tight)
+    with pytest.raises(PlanError, match=r"GitHub Actions allows 1,000 file bytes, and \.github"):
+        texts("github", config_of(SMALL))
+
+
+def test_a_matrix_beyond_the_limit_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = load_provider_table("github")
+    tight = msgspec.structs.replace(table, limits={**table.limits, "matrix_jobs": 2})
+    monkeypatch.setattr("torchyard.ci.generate.load_provider_table", lambda name: tight)
+    jobs = workflow(SMALL)["jobs"]
+    cut = [name for name in jobs if name.startswith("packages-linux-x86_64-cpu-mkl")]
+    assert [jobs[name]["strategy"]["matrix"]["part"] for name in cut] == [
+        ["cp311", "cp312"],
+        ["any"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("08c6903cd8c0fde910a37f88322edcfb5dd907a8", "v5"),
+        ("job_minutes = 360", "job_minutes = 0"),
+        ('["ubuntu-24.04"]', "[]"),
+        ("[limits]", "[limit]"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused(old: str, new: str) -> None:
+    import torchyard.host.files as host_files  # noqa: PLC0415 - only here
+
+    text = host_files.read_data("ci/github.toml")
+    assert old in text
+    with pytest.raises(DataError):
+        parse_provider_table("github", text.replace(old, new, 1))
+
+
+def test_texts_of_several_lines_and_empty_values_are_readable() -> None:
+    text = render(
+        CiFile("a.yml", {"on": {"push": None}, "text": "a\nb", "no": "on"}, {}),
+        source="torchyard.toml",
+        command="x",
+    )
+    assert text.endswith("'on':\n  push:\ntext: |-\n  a\n  b\n'no': 'on'\n")
+
+
+# ------------------------------------------------------------------------------------- commands
+
+
+def test_generate_writes_and_check_agrees(torchyard: Command, repository: Path) -> None:
+    made = torchyard("ci", "generate", "github")
+    assert made.code == 0, made.err
+    assert "torchyard-nightly.yml" in made.out
+    assert torchyard("ci", "check").code == 0
+    assert not [line for line in torchyard("ci", "generate").out.splitlines() if "written" in line]
+
+
+def edit_a_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = repository / ".github/workflows/torchyard-nightly.yml"
+    file.write_text(file.read_text().replace("ubuntu-24.04", "my-runner", 1))
+
+
+def edit_the_matrix(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = repository / "torchyard.toml"
+    file.write_text(file.read_text().replace('"cpu", ', ""))
+
+
+def update_the_tool(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("ci.generate", "ci.yaml", "ci.drift"):
+        monkeypatch.setattr(f"torchyard.{module}.__version__", "99.0")
+
+
+def remove_a_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / ".github/workflows/torchyard-nightly.yml").unlink()
+
+
+def remove_a_pipeline(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = repository / "torchyard.toml"
+    file.write_text(file.read_text().partition("[channel.")[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "mended"),
+    [
+        (edit_a_file, "was edited by hand", "ci generate github --force"),
+        (edit_the_matrix, "is older than the matrix or [ci]", "ci generate github"),
+        (update_the_tool, "was written by another version of torchyard", "ci generate github"),
+        (remove_a_file, "is missing", "ci generate github"),
+        (remove_a_pipeline, "belongs to a pipeline that is no more", "ci generate github"),
+    ],
+)
+def test_drift_is_caught_with_the_command_that_mends_it(
+    change: Callable[[Path, pytest.MonkeyPatch], None],
+    said: str,
+    mended: str,
+    *,
+    torchyard: Command,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert torchyard("ci", "generate", "github").code == 0
+    change(repository, monkeypatch)
+    found = torchyard("ci", "check")
+    assert found.code == 17
+    assert said in found.err
+    assert f"`torchyard {mended}`" in found.err
+    assert torchyard(*mended.split()).code == 0
+    assert torchyard("ci", "check").code == 0
+
+
+def test_edits_are_not_overwritten_by_chance(torchyard: Command, repository: Path) -> None:
+    assert torchyard("ci", "generate", "github").code == 0
+    file = repository / ".github/workflows/torchyard-nightly.yml"
+    file.write_text("name: mine\n", encoding="utf-8")
+    refused = torchyard("ci", "generate")
+    assert refused.code == 7
+    assert "is not torchyard's" in refused.err
+    assert file.read_text(encoding="utf-8") == "name: mine\n"
+
+
+def test_a_file_below_the_top_is_named_in_the_commands(
+    torchyard: Command, repository: Path
+) -> None:
+    (repository / "build").mkdir()
+    (repository / "torchyard.toml").rename(repository / "build/torchyard.toml")
+    assert torchyard("ci", "generate", "github", "-f", "build/torchyard.toml").code == 0
+    text = (repository / ".github/workflows/torchyard-nightly.yml").read_text(encoding="utf-8")
+    assert "torchyard build -f build/torchyard.toml " in text
+
+
+def test_explain_names_machine_and_command(torchyard: Command, repository: Path) -> None:
+    job = "smoke:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
+    said = torchyard("ci", "explain", job, "github", "--json")
+    assert said.code == 0, said.err
+    rows = msgspec.json.decode(said.out)["jobs"]
+    (row,) = [row for row in rows if row["pipeline"] == "nightly"]
+    assert row["labels"] == ["ubuntu-24.04"]
+    assert row["planned"] == [job]
+    assert 'torchyard build "*:*/linux-x86_64/cu130-mkl/cp312/*"' in row["commands"]
+    text = torchyard("ci", "explain", "core-linux-x86_64-cpu-mkl", "github").out
+    assert "core:torch-2.14.0/linux-x86_64/cpu-mkl" in text
+    assert torchyard("ci", "explain", "core:nothing", "github").code == 5
+
+
+def test_a_provider_has_to_be_named_once(torchyard: Command, repository: Path) -> None:
+    asked = torchyard("ci", "generate")
+    assert asked.code == 2
+    assert "`github`" in asked.err
+    assert torchyard("ci", "generate", "githib").code == 2
+
+
+def test_a_provider_is_a_module_and_a_table() -> None:
+    for name in provider_names():
+        assert load_provider_table(name).title
+
+
+def test_a_build_stops_at_its_time_limit_and_goes_on(torchyard: Command, tmp_path: Path) -> None:
+    file = make_project(tmp_path)
+    early = torchyard("build", "-f", file, "--time-limit", "0 s")
+    assert early.code == 0, early.err
+    assert "out of time" in early.err
+    assert "jobs left" in early.err
+    assert torchyard("build", "-f", file, "--time-limit", "soon").code == 2
+
+
+# ---------------------------------------------------------------------------------------- impact
+
+
+def commit_all(folder: Path, message: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, "add", "--all"], cwd=folder, check=True)
+    subprocess.run(["git", *who, "commit", "-q", "-m", message], cwd=folder, check=True)
+
+
+def test_impact_is_what_fingerprints_say(torchyard: Command, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
+    file = make_project(tmp_path)
+    commit_all(tmp_path, "first")
+    (tmp_path / "README.md").write_text("new\n", encoding="utf-8")
+    commit_all(tmp_path, "docs")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("echo {python}", "echo -n {python}"), encoding="utf-8")
+    commit_all(tmp_path, "bindings")
+    (tmp_path / "code/a.txt").write_text("other code\n", encoding="utf-8")
+
+    def stages(span: str) -> dict[str, int]:
+        said = torchyard("ci", "impact", span, "-f", file, "--json")
+        assert said.code == 0, said.err
+        found = msgspec.json.decode(said.out)["stages"]
+        return {stage: counts["affected"] for stage, counts in found.items()}
+
+    assert set(stages("HEAD~2..HEAD~1").values()) == {0}
+    changed = {"source": 0, "core": 0, "bindings": 2, "package": 2, "check": 2, "smoke": 2}
+    assert stages("HEAD~1..HEAD") == changed
+    assert stages("HEAD..") == {**changed, "source": 1, "core": 1}
+    shown = torchyard("ci", "impact", "HEAD~1..HEAD", "-f", file).out
+    assert "package:demo-1.0/linux-x86_64/cpu-openblas/cp312/wheel" in shown
+    assert torchyard("ci", "impact", "HEAD", "-f", file).code == 2
+    assert torchyard("ci", "impact", "nothing..HEAD", "-f", file).code == 7
+    assert torchyard("ci", "impact", "--output=x..HEAD", "-f", file).code != 0
+    status = subprocess.run(["git", "status", "--short"], cwd=tmp_path, stdout=-1, check=True)
+    assert status.stdout == b" M code/a.txt\n"
+
+
+def test_pins_are_the_newest_releases(torchyard: Command, tmp_path: Path) -> None:
+    commits = {}
+    for action in load_provider_table("github").actions:
+        folder = tmp_path / action
+        folder.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        for tag in ("v9.0.0", "v10.2.0", "v2"):
+            (folder / "a").write_text(tag, encoding="utf-8")
+            commit_all(folder, tag)
+            kind = ["-a", "-m", tag] if tag == "v10.2.0" else []
+            who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "tag.gpgsign=false")
+            subprocess.run(["git", *who, "tag", *kind, tag], cwd=folder, check=True)
+        asked = ["git", "rev-parse", "v10.2.0^{commit}"]
+        commits[action] = subprocess.run(asked, cwd=folder, check=True, stdout=-1, text=True).stdout
+    said = torchyard("ci", "pins", "--host", tmp_path.as_uri())
+    assert said.code == 0, said.err
+    wanted = [f'"{action}" = "{commit.strip()} # v10.2.0"' for action, commit in commits.items()]
+    assert said.out.splitlines() == ["[ci.actions]", *wanted]
+    assert config_of(SMALL + said.out).ci.actions
+
+
+# --------------------------------------------------------------------------------------- refresh
+
+
+REFRESHED = EXTENSION.replace('"torch2.13", "torch2.14"', '"torch2.12", "torch2.13"')
+REFRESHED += "[ci.refresh]\ntorch = 2\npython = 3\n"
+
+
+def offer(version: str, python: str = "cp312") -> IndexWheel:
+    file = f"torch-{version}-{python}-{python}-manylinux_2_28_x86_64.whl"
+    return IndexWheel(name="torch", file=file, version=version, url=f"https://example.org/{file}")
+
+
+def test_refresh_plans_the_missing_cells_and_nothing_else(
+    torchyard: Command, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = repository / "torchyard.toml"
+    text = REFRESHED.replace("torch = [", "torch = [ # kept up to date\n ")
+    file.write_text(text, encoding="utf-8")
+    found = [offer("2.14.1"), offer("2.13.0"), offer("2.12.1")]
+    pythons = [offer("2.14.1", python) for python in ("cp311", "cp312", "cp313", "cp313t")]
+    monkeypatch.setattr("torchyard.app.ci_refresh.find_releases", lambda *_: found)
+    monkeypatch.setattr("torchyard.toolchain.index_wheels.release_wheels", lambda *_: pythons)
+    shown = torchyard("ci", "refresh", "--json")
+    assert shown.code == 0, shown.err
+    assert file.read_text(encoding="utf-8") == text
+    assert "torch = ['torch2.13', 'torch2.14']" in shown.err
+    diff = msgspec.json.decode(shown.out)
+    news = {(cell.split("-torch")[1][:4], cell.split("/")[3]) for cell in appeared(diff)}
+    assert news == {(t, p) for t in ("2.13", "2.14") for p in ("cp311", "cp312", "cp313")} - {
+        ("2.13", "cp311"),
+        ("2.13", "cp312"),
+    }
+    assert diff["rebuilt"] == []
+    assert torchyard("ci", "refresh", "--write").code == 0
+    assert 'torch = ["torch2.13", "torch2.14"]' in file.read_text(encoding="utf-8")
+    again = torchyard("ci", "refresh")
+    assert "up to date" in again.err
+
+
+def appeared(diff: Node) -> list[str]:
+    return [change["cell"] for change in diff["appeared"]]
+
+
+def test_refresh_needs_a_rule(torchyard: Command, repository: Path) -> None:
+    said = torchyard("ci", "refresh")
+    assert said.code == 3
+    assert "[ci.refresh]" in said.err
+
+
+# -------------------------------------------------------------------------------------- settings
+
+
+CI = """
+[ci]
+install = "pip install ./tool"
+python = "3.12"
+time_limit = "100 min"
+[ci.actions]
+"actions/checkout" = "1111111111111111111111111111111111111111"
+[[ci.runner]]
+labels = ["self-hosted", "gpu"]
+stage = "smoke"
+compute = "cu*"
+[[ci.runner]]
+labels = "large"
+stage = "core"
+prepare = ["sudo swapon /swap"]
+image = "builder:1"
+[ci.pipeline.nightly]
+title = "Binaries"
+on = ["schedule", "tag", "push", "manual"]
+cron = "7 3 * * *"
+tags = ["v*"]
+branches = ["main"]
+channel = "nightly"
+environment = "guarded"
+role = "arn:aws:iam::1:role/publish"
+region = "eu-west-1"
+[[ci.pipeline.nightly.hook]]
+at = "after-build"
+uses = "./.github/workflows/sign.yml"
+permissions = { id-token = "write" }
+"""
+
+
+def test_settings_are_in_the_workflow() -> None:
+    document = workflow(SMALL + CI)
+    jobs = document["jobs"]
+    assert document["name"] == "Binaries"
+    assert document["on"] == {
+        "schedule": [{"cron": "7 3 * * *"}],
+        "push": {"tags": ["v*"], "branches": ["main"]},
+        "workflow_dispatch": None,
+    }
+    core = jobs["core-linux-x86_64-cu130-mkl"]
+    assert (core["runs-on"], core["container"], core["timeout-minutes"]) == (
+        "large",
+        "builder:1",
+        100,
+    )
+    assert core["steps"][0]["uses"] == f"actions/checkout@{'1' * 40}"
+    assert [step["run"] for step in core["steps"] if "run" in step][:2] == [
+        "sudo swapon /swap",
+        "pip install ./tool",
+    ]
+    assert core["steps"][2]["with"]["python-version"] == "3.11\n3.12"
+    smoke = jobs["smoke-linux-x86_64-cu130-mkl"]
+    assert smoke["runs-on"] == ["self-hosted", "gpu"]
+    assert smoke["needs"][-1] == "packages-linux-x86_64-cu130-mkl"
+    assert '--skip "smoke:*"' in str(jobs["packages-linux-x86_64-cu130-mkl"])
+    assert '--skip "smoke:*"' not in str(jobs["packages-linux-x86_64-cpu-mkl"])
+    publish = jobs["publish"]
+    assert (publish["environment"], publish["needs"]) == ("guarded", ["after-build-1"])
+    assert jobs["after-build-1"]["permissions"] == {"id-token": "write"}
+    given = [step.get("with", {}).get("role-to-assume") for step in publish["steps"]]
+    assert "arn:aws:iam::1:role/publish" in given
+
+
+def test_settings_change_no_fingerprint() -> None:
+    plain, changed = (make_plan(config_of(text)) for text in (SMALL, SMALL + CI))
+    assert plain.fingerprints == changed.fingerprints
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"1111111111111111111111111111111111111111"', '"v5"', "`v5` pins nothing"),
+        ('time_limit = "100 min"', 'time_limit = "soon"', "is not a number with one of the units"),
+        ('stage = "core"', 'stage = "check"', "no machine is chosen for stage `check`"),
+        ('compute = "cu*"', 'python = "cp312"', "machines are not chosen by `python`"),
+        ('cron = "7 3 * * *"', 'cron = "daily"', "`daily` is no schedule"),
+        ('cron = "7 3 * * *"\n', "", "`schedule` in `on` and `cron` go together"),
+        ('channel = "nightly"', 'channel = "nightli"', "there is no [channel.nightli]"),
+        ('"manual"]', '"pull-request"]', "a pull request can't publish"),
+        ('region = "eu-west-1"\n', "", "a `role` has a `region`"),
+        ('channel = "nightly"', 'channel = "nightly"\nsubset = "pr"', "publishes everything"),
+        ("[ci.pipeline.nightly]", "[ci.pipeline.Nightly]", "can't be the name of a pipeline"),
+        ('environment = "guarded"', 'label = "it\'s"', "can't be used as a label"),
+    ],
+)
+def test_settings_that_contradict_themselves_are_refused(old: str, new: str, said: str) -> None:
+    assert old in CI
+    text = SMALL + CI.partition("[[ci.pipeline")[0].replace(old, new, 1)
+    with pytest.raises(ConfigError) as refused:
+        config_of(text)
+    assert any(said in one.what for one in refused.value.diagnostics), refused.value.diagnostics
+
+
+def test_other_providers_say_what_they_cannot_express() -> None:
+    stored = f'{SMALL}[store]\nurl = "s3://bucket/store"\n'
+    with pytest.raises(PlanError, match="CircleCI can't carry results"):
+        texts("circleci", config_of(SMALL))
+    for provider in ("gitlab", "circleci", "azure"):
+        assert texts(provider, config_of(stored))
+        with pytest.raises(PlanError, match="can't express `role`"):
+            texts(provider, config_of(stored + CI))
+
+
+EDITS = {
+    "a name": ("name: 'torchyard: nightly'", "name: Nightly"),
+    "an environment": ("environment: nightly", "environment: pypi"),
+    "pins": ("@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", f"@{'2' * 40} # v9.0.0"),
+    "a command that installs": ("python -m pip install torchyard==0.1.0", "pipx install torchyard"),
+    "machines": ("runs-on: macos-15", "runs-on: mac-mini"),
+    "a time limit": ("timeout-minutes: 360", "timeout-minutes: 240"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in EDITS),
+        *("a signing job", "one machine", "all at once"),
+    ],
+)
+def test_edits_become_settings_that_reproduce_them(
+    kind: str, torchyard: Command, repository: Path
+) -> None:
+    assert torchyard("ci", "generate", "github").code == 0
+    file = repository / ".github/workflows/torchyard-nightly.yml"
+    text = file.read_text(encoding="utf-8")
+    for old, new in EDITS.values() if kind == "all at once" else [EDITS.get(kind, ("", ""))]:
+        assert old in text
+        text = text.replace(old, new) if old else text
+    if kind in ("a signing job", "all at once"):
+        head, _, tail = text.partition("  publish:\n")
+        needs = tail[tail.index("    needs:\n") : tail.index("    runs-on")]
+        job = f"  sign:\n{needs}    permissions: {{}}\n    uses: ./.github/workflows/sign.yml\n"
+        tail = tail.replace(needs, "    needs:\n      - sign\n")
+        text = f"{head}{job}  publish:\n{tail}"
+    if kind == "one machine":
+        core = "name: core linux-x86_64-cu130-mkl"
+        head, _, tail = text.partition(core)
+        text = f"{head}{core}{tail.replace('ubuntu-24.04', 'large', 1)}"
+    file.write_text(text, encoding="utf-8")
+    adopted = torchyard("ci", "adopt", file)
+    assert adopted.code == 0, adopted.err + adopted.out
+    config = repository / "torchyard.toml"
+    config.write_text(f"{config.read_text(encoding='utf-8')}\n{adopted.out}", encoding="utf-8")
+    assert torchyard("ci", "generate", "--force").code == 0
+    assert body_of(file.read_text(encoding="utf-8")) == body_of(text)
+    assert torchyard("ci", "check").code == 0
+
+
+def test_an_edit_that_no_setting_can_express_is_named(torchyard: Command, repository: Path) -> None:
+    assert torchyard("ci", "generate", "github").code == 0
+    file = repository / ".github/workflows/torchyard-nightly.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("fail-fast: false", "fail-fast: true", 1), encoding="utf-8")
+    adopted = torchyard("ci", "adopt", file)
+    assert adopted.code == 17
+    assert "strategy.fail-fast: False → True" in adopted.err
+    assert torchyard("ci", "adopt", "README.md").code == 5

@@ -1,0 +1,107 @@
+"""Runs a workflow of GitHub Actions on this machine: its jobs, matrices, artifacts and commands.
+
+Each job gets a new copy of the repository, as on a hosted runner; nothing but artifacts passes from
+one to another. Actions are imitated, and any other than those that are known fails.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+Node = dict[str, Any]  # type: ignore[explicit-any] # what a YAML file holds
+
+_EXPRESSION = re.compile(r"\$\{\{ (matrix\.part|strategy\.job-index) \}\}")
+
+
+class Row(NamedTuple):
+    """One job of a matrix."""
+
+    number: int
+    part: str
+
+    def fill(self, text: str) -> str:
+        values = {"matrix.part": self.part, "strategy.job-index": str(self.number)}
+        return _EXPRESSION.sub(lambda found: values[found[1]], text)
+
+
+class WorkflowRun:
+    """One run of a workflow: where its jobs work, and the artifacts that they leave."""
+
+    def __init__(self, repository: Path, folder: Path, env: Mapping[str, str]) -> None:
+        self.repository = repository
+        self.folder = folder
+        self.env = env
+        self.artifacts = folder / "artifacts"
+        self.artifacts.mkdir(parents=True)
+        self.commands: list[str] = []
+
+    def run(self, workflow: Path) -> list[str]:
+        """Run all jobs, each after those that it needs, and return their names."""
+        jobs: dict[str, Node] = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]
+        done: list[str] = []
+        while len(done) < len(jobs):
+            ready = [
+                n for n, j in jobs.items() if n not in done and {*j.get("needs", ())} <= {*done}
+            ]
+            assert ready, f"{jobs.keys() - {*done}} wait for each other"
+            for name in ready:
+                for row in _rows(jobs[name]):
+                    self._job(name, jobs[name], row)
+                done.append(name)
+        return done
+
+    def _job(self, name: str, job: Node, row: Row) -> None:
+        place = self.folder / "jobs" / f"{name}-{row.number}"
+        env = {**self.env, **{key: row.fill(text) for key, text in job.get("env", {}).items()}}
+        for step in job["steps"]:
+            if "uses" in step:
+                self._use(step["uses"], step.get("with", {}), place, row)
+            else:
+                self.commands.append(step["run"])
+                words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+                done = subprocess.run(
+                    words, cwd=place, env=env, stdout=-1, stderr=-2, text=True, check=False
+                )
+                assert done.returncode == 0, f"{name} {row}: {step['run']}\n{done.stdout}"
+        shutil.rmtree(place / ".torchyard/work", ignore_errors=True)
+
+    def _use(self, action: str, given: Node, place: Path, row: Row) -> None:
+        name, _, commit = action.partition("@")
+        assert re.fullmatch("[0-9a-f]{40}", commit), f"{action} is not pinned"
+        match name:
+            case "actions/checkout":
+                assert given["persist-credentials"] is False
+                shutil.copytree(self.repository, place)
+            case "actions/setup-python":
+                pass
+            case "actions/upload-artifact":
+                kept = self.artifacts / row.fill(given["name"])
+                assert not kept.exists(), f"{kept.name} is taken"
+                source = place / given["path"]
+                assert any(path.is_file() for path in source.rglob("*")), f"{source} is empty"
+                shutil.copytree(source, kept)
+            case "actions/download-artifact":
+                for kept in self.artifacts.iterdir():
+                    if fnmatchcase(kept.name, given["pattern"]):
+                        shutil.copytree(kept, place / given["path"], dirs_exist_ok=True)
+            case _:
+                msg = f"what does {action} do?"
+                raise AssertionError(msg)
+
+
+def _rows(job: Node) -> Iterator[Row]:
+    parts = job.get("strategy", {}).get("matrix", {}).get("part", [""])
+    yield from (Row(index, part) for index, part in enumerate(parts))
+
+
+def runner_environment(bin_folder: Path) -> dict[str, str]:
+    """Return the variables of a runner: those of this process, without any of CI."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
+    return {**env, "PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", "NO_COLOR": "1"}
