@@ -17,15 +17,45 @@ import pytest
 _LOOPBACK = "127.0.0.1"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _START_SECONDS = 600
+_STARTS = 10
 
 
-def _port(log: Path) -> int:
-    """Return the port of a driver, once it listens there."""
+def _start_driver(log: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Return a driver and the port on which it listens.
+
+    With port 0 chromedriver lets the kernel choose one for IPv6 and ends if another process has the
+    same one for IPv4: it is started again then.
+    """
+    for _ in range(_STARTS):
+        with log.open("wb") as output:
+            driver = subprocess.Popen(
+                ["chromedriver", "--port=0"], stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            if port := _port(driver, log):
+                return driver, port
+        except BaseException:
+            _stop(driver)
+            raise
+    raise AssertionError(log.read_text("utf-8"))
+
+
+def _port(driver: subprocess.Popen[bytes], log: Path) -> int | None:
+    """Return the port of a driver once it listens there, or None if it has ended."""
     began = time.monotonic()
-    while not (told := re.search(r"started successfully on port (\d+)", log.read_text("utf-8"))):
+    while True:
+        ended = driver.poll() is not None
+        if told := re.search(r"started successfully on port (\d+)", log.read_text("utf-8")):
+            return int(told[1])
+        if ended:
+            return None
         assert time.monotonic() - began < _START_SECONDS, log.read_text("utf-8")
         time.sleep(0.05)
-    return int(told[1])
+
+
+def _stop(driver: subprocess.Popen[bytes]) -> None:
+    driver.kill()
+    driver.wait()
 
 
 class Browser:
@@ -34,16 +64,12 @@ class Browser:
     def __init__(self, log: Path, *, width: int = 1280, height: int = 900) -> None:
         if not (shutil.which("chromedriver") and shutil.which("chromium")):
             pytest.skip("chromedriver and chromium are not installed")
-        with log.open("wb") as output:
-            self._driver = subprocess.Popen(
-                ["chromedriver", "--port=0"], stdout=output, stderr=subprocess.STDOUT
-            )
+        self._driver, port = _start_driver(log)
+        self._url = f"http://{_LOOPBACK}:{port}"
         try:
-            self._url = f"http://{_LOOPBACK}:{_port(log)}"
             self._session = self._begin(width, height)
         except BaseException:
-            self._driver.kill()
-            self._driver.wait()
+            _stop(self._driver)
             raise
 
     def _begin(self, width: int, height: int) -> str:
@@ -75,8 +101,7 @@ class Browser:
         try:
             self._call("DELETE", self._session)
         finally:
-            self._driver.kill()
-            self._driver.wait()
+            _stop(self._driver)
 
     def _call(self, method: str, path: str, body: object = None) -> object:
         data = None if method == "GET" else json.dumps(body or {}).encode()
