@@ -82,7 +82,7 @@ def _answer(check: MachineCheck, bench: Bench) -> list[Seen | Trouble]:
     try:
         return list(check.inspect(bench))
     except (HostError, OSError) as error:
-        why = "what it looks at is in a state that nobody thought of"
+        why = "what it looks at is in a state that it does not expect"
         return [Trouble(f"this can't be inspected: {error}", why, "", Severity.WARNING)]
 
 

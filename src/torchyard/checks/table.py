@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import parse_size
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 
 class PlatformPrograms(Value, kw_only=True):

@@ -7,15 +7,15 @@ from typing import NamedTuple, Protocol
 from torchyard.ci.pipeline import Pipeline
 from torchyard.ci.yaml import CiFile, Yaml
 from torchyard.errors import PlanError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 _COMMIT = 40
 
 
 class ActionPin(Value, kw_only=True):
-    """A program of somebody else that a provider runs, by the full hash of its commit."""
+    """A third party's program that a provider runs, by the full hash of its commit."""
 
     tag: str
     commit: str

@@ -1,13 +1,12 @@
 """The table `data/machine.toml`: what builds need of a machine."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from torchyard.errors import DataError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import parse_size
@@ -129,15 +128,7 @@ def machine_table() -> MachineTable:
 
 def parse_machine_table(text: str) -> MachineTable:
     """Parse the table, and fail with the first of its problems."""
-    try:
-        table = msgspec.convert(tomllib.loads(text), MachineTable)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table data/{_NAME} is malformed: {error}"
-        raise DataError(msg) from error
-    for problem in _problems(table):
-        msg = f"the table data/{_NAME} {problem}"
-        raise DataError(msg)
-    return table
+    return parse_table(_NAME, text, MachineTable, _problems)
 
 
 def _problems(table: MachineTable) -> Iterator[str]:

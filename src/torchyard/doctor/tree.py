@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.model.config import own_release
+from torchyard.toolchain.checkout import read_beginning
 
-_LONGEST = 1 << 20
 _MINIMUM = re.compile(
     r"^[ \t]*cmake_minimum_required[ \t]*\([ \t]*VERSION[ \t]+(\d+(?:\.\d+)*)",
     re.MULTILINE | re.IGNORECASE,
@@ -33,23 +33,23 @@ class TreeFacts(NamedTuple):
 
 def read_tree(folder: Path) -> TreeFacts:
     """Return what a tree says; everything is empty in a directory that is none."""
-    cmake = read_part(folder / "CMakeLists.txt")
+    cmake = read_beginning(folder / "CMakeLists.txt")
     oldest = {"cmake": _MINIMUM.search(cmake)}
     oldest |= {kind: pattern.search(cmake) for kind, pattern in _COMPILERS.items()}
     is_torch = (folder / "torch/csrc").is_dir()
-    version = read_part(folder / "version.txt").strip()
+    version = read_beginning(folder / "version.txt").strip()
     return TreeFacts(
         release=own_release(version) if is_torch else "",
         is_torch=is_torch,
         oldest={name: found[1] for name, found in oldest.items() if found},
-        submodules=tuple(_SUBMODULE.findall(read_part(folder / ".gitmodules"))),
+        submodules=tuple(_SUBMODULE.findall(read_beginning(folder / ".gitmodules"))),
     )
 
 
 def python_range(folder: Path) -> str:
     """Return the Pythons that a tree takes, as its pyproject.toml says, or an empty string."""
     with suppress(tomllib.TOMLDecodeError):
-        project = tomllib.loads(read_part(folder / "pyproject.toml")).get("project")
+        project = tomllib.loads(read_beginning(folder / "pyproject.toml")).get("project")
         if isinstance(project, dict):
             return str(project.get("requires-python", ""))
     return ""
@@ -57,16 +57,7 @@ def python_range(folder: Path) -> str:
 
 def cache_entries(build: Path) -> dict[str, str]:
     """Return the entries of a build directory's CMakeCache.txt."""
-    return dict(_ENTRY.findall(read_part(build / "CMakeCache.txt")))
-
-
-def read_part(path: Path) -> str:
-    """Return the beginning of a text file; empty if it can't be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST).decode(errors="replace")
-    except OSError:
-        return ""
+    return dict(_ENTRY.findall(read_beginning(build / "CMakeCache.txt")))
 
 
 def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:

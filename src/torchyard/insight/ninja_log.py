@@ -1,13 +1,12 @@
 """Reads ninja's log: when each command of a build began and ended."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import BuildError
+from torchyard.toolchain.ninja import log_rows
 
-_HEADER = "# ninja log v"
-_FIELDS = 5
+_HEADER = b"# ninja log v"
 
 
 class LogEntry(NamedTuple):
@@ -28,13 +27,15 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
 
     A build that was interrupted has several runs of ninja, each with its own clock.
     """
+    _refuse_other_files(path)
     latest: dict[str, tuple[int, int, int, str]] = {}
     run = before = 0
-    for begin, end, output, command in _rows(path):
+    for row in log_rows(path):
+        begin, end = int(row.begin), int(row.end)
         run += end < before
         before = end
-        latest.pop(output, None)
-        latest[output] = run, begin, end, command
+        latest.pop(row.output, None)
+        latest[row.output] = run, begin, end, row.command
     commands: dict[tuple[int, int, int, str], list[str]] = {}
     for output, key in latest.items():
         commands.setdefault(key, []).append(output)
@@ -44,12 +45,8 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
     ]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, int, str, str]]:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    if not lines or not lines[0].startswith(_HEADER):
-        msg = f"`{path}` is no log of ninja"
-        raise BuildError(msg, hint="name the directory in which ninja built")
-    for line in lines:
-        fields = line.split("\t")
-        if len(fields) == _FIELDS:  # else it was cut off, as ninja was killed
-            yield int(fields[0]), int(fields[1]), fields[3], fields[4]
+def _refuse_other_files(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(_HEADER)) != _HEADER:
+            msg = f"`{path}` is no log of ninja"
+            raise BuildError(msg, hint="name the directory in which ninja built")

@@ -14,10 +14,10 @@ from torchyard.compute.registry import PLAIN, library_rules, platform_for
 from torchyard.compute.table import LibraryRules, WheelRow
 from torchyard.config.tables import load_tables
 from torchyard.errors import DataError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match, matches
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 _ROOT = PurePosixPath("/prefix/lib/python/site-packages")
 """Stands for the install root, whose depth counts only for folders above it."""

@@ -40,7 +40,7 @@ def publish(
     """Publish packages that have passed all gates.
 
     The head is the channel's, just read; or the one that a new channel is to begin with. Files are
-    sent while the channel may change. What somebody may have deleted meanwhile is sent again: then
+    sent while the channel may change. What may have been deleted meanwhile is sent again: then
     the parts in question have changed since. So is what a state names, but is not whole.
     """
     fresh = [
@@ -203,7 +203,7 @@ def _naming(part: PartName) -> _Naming:
 
 
 def _changed_since(head: Head, generation: int) -> Mapping[str, object] | None:
-    """The parts that have changed since a generation; None if nobody remembers."""
+    """The parts that have changed since a generation; None if that is not recorded."""
     since = [change for change in head.log if change.generation > generation]
     if len(since) < head.generation - generation:
         return None

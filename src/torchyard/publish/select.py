@@ -100,7 +100,7 @@ def _versions(text: str, rest: str) -> Callable[[str], bool]:
         wanted = SpecifierSet(rest)
     except InvalidSpecifier as error:
         if glob is None:
-            msg = f"`{text}` asks for versions in a way that nobody knows"
+            msg = f"`{text}` is no range of versions that is known"
             hint = "write torch==2.14.0, torch>=2.13,<2.14 or torch==2.14.0.dev2026*"
             raise UsageError(msg, hint=hint) from error
         pattern = glob[1]

@@ -6,9 +6,9 @@ from functools import cache
 from msgspec import field
 from packaging.utils import canonicalize_name
 
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 
 class Variables(Value, kw_only=True):

@@ -41,7 +41,7 @@ class Checkout(NamedTuple):
 
 def read_checkout(folder: Path) -> Checkout | None:
     """Return what a directory says; None if it is torch, or not compiled against it."""
-    texts = {name: _text(folder / name) for name in (PYPROJECT, _SETUP, _CMAKE)}
+    texts = {name: read_beginning(folder / name) for name in (PYPROJECT, _SETUP, _CMAKE)}
     table: Mapping[str, object] = {}
     with suppress(tomllib.TOMLDecodeError):
         table = tomllib.loads(texts[PYPROJECT])
@@ -62,7 +62,8 @@ def read_checkout(folder: Path) -> Checkout | None:
     )
 
 
-def _text(path: Path) -> str:
+def read_beginning(path: Path) -> str:
+    """Return the first megabyte of a text file; empty if it can't be read."""
     try:
         with path.open("rb") as file:
             return file.read(_LONGEST).decode(errors="replace")

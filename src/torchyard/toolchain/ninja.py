@@ -1,14 +1,14 @@
 """Reads ninja's log and the output of `-d explain`: what was built, and why."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import BuildError
 from torchyard.host.process import stream
 
 _EXPLAIN = "ninja explain: "
-_FIELDS = 5
 _COMPILED = re.compile(r"\.(?:o|obj|a|lib|so|dylib|dll|pyd)(?:\.\d+)*$")
 _CAUSE = re.compile(
     r"(?:restat of )?output (?P<older>.+?) older than most recent input "
@@ -33,10 +33,27 @@ _REASONS = {
 """What ninja's other explanations mean, by the group of `_CAUSE`."""
 
 
-def read_log(path: Path) -> dict[str, tuple[str, ...]]:
+class LogRow(NamedTuple):
+    """A line of ninja's log: begin and end in milliseconds, and the rest as it stands there."""
+
+    begin: str
+    end: str
+    mtime: str
+    output: str
+    command: str
+
+
+def log_rows(path: Path) -> Iterator[LogRow]:
+    """Yield the lines of ninja's log; one that was cut off, as ninja was killed, is left out."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        fields = line.split("\t")
+        if len(fields) == len(LogRow._fields):
+            yield LogRow(*fields)
+
+
+def read_log(path: Path) -> dict[str, LogRow]:
     """Return the outputs in ninja's log, each with its last entry."""
-    rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
-    return {row[3]: tuple(row) for row in rows if len(row) == _FIELDS}
+    return {row.output: row for row in log_rows(path)}
 
 
 def is_compiled(output: str) -> bool:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 
 from torchyard.checks.compat.stable_names import Release, parse_release
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.package.policy import ImportedRow, load_layouts
-from torchyard.package.tables import parse_table
 
 TORCH = "torch"
 

@@ -54,7 +54,7 @@ def archs(subject: Subject) -> Iterator[Hit]:
         missing = sorted(wanted - present)
         more = sorted(a for a in present - wanted if _plain(a) not in wanted)
         parts = [f"lacks code for {', '.join(missing)}"] if missing else []
-        parts += [f"has code for {', '.join(more)}, which nobody asked for"] if more else []
+        parts += [f"has code for {', '.join(more)}, which is not asked for"] if more else []
         if parts:
             what = f"{' and '.join(parts)}; asked for: {', '.join(subject.expected.archs)}"
             yield Hit(what, resolver.names[path], "compile with that list of architectures")

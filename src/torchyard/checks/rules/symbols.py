@@ -15,11 +15,11 @@ from torchyard.checks.loader.resolve import is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
 from torchyard.checks.subject import Subject
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.package.contents import Binary
-from torchyard.package.tables import parse_table
 from torchyard.package.wheel.manylinux import above_ceiling
 
 _OLD = re.compile(rb"Ss|St4listI")

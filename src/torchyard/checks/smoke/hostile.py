@@ -25,10 +25,10 @@ from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import HostError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 
 class Condition(StrEnum):

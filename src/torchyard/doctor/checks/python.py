@@ -7,8 +7,8 @@ from packaging.requirements import Requirement
 from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.ranges import is_in_range, range_of
-from torchyard.doctor.tree import read_part
 from torchyard.errors import HostError, TorchyardError
+from torchyard.toolchain.checkout import read_beginning
 from torchyard.toolchain.interpreters import (
     best_of,
     find_interpreters,
@@ -79,7 +79,7 @@ def build_requirements(bench: Bench) -> Iterator[Seen | Trouble]:
     if bench.source is None:
         return
     try:
-        system = read_build_system(read_part(bench.source / PYPROJECT))
+        system = read_build_system(read_beginning(bench.source / PYPROJECT))
         wanted = [one for one in map(Requirement, system.requires) if _counts(one)]
         environment = bench.ask_environment(*(one.name for one in wanted))
     except TorchyardError:
@@ -93,7 +93,7 @@ def build_requirements(bench: Bench) -> Iterator[Seen | Trouble]:
         what = f"{environment.program} lacks {', '.join(missing)}"
         why = "builds without isolation import them; without numpy, torch is built without it"
         cure = bench.pip_install(*missing)
-        listed = not any(one.url for one in wanted)  # what an address has, nobody vouches for
+        listed = not any(one.url for one in wanted)  # the version behind an address is not known
         yield Trouble(what, why, cure, fixable=environment.is_own and listed)
     else:
         yield Seen(f"what {PYPROJECT} requires to build is installed")

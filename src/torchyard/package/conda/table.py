@@ -6,10 +6,10 @@ from functools import cache
 import msgspec
 
 from torchyard.config.tables import load_tables
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 
 class Names(Value, kw_only=True):

@@ -8,9 +8,9 @@ from itertools import pairwise
 import msgspec
 
 from torchyard.errors import BuildError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 _TAG = re.compile(r"manylinux_(\d{1,9})_(\d{1,9})_(\w+)")
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})*")

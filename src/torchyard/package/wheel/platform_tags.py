@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from torchyard.errors import UsageError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
-from torchyard.package.tables import parse_table
 
 
 class PlatformRow(Value, kw_only=True):

@@ -87,7 +87,7 @@ class Channel(ChannelReader):
     ) -> Head:
         """Change some parts at once, in the order in which readers may see it.
 
-        If nothing changes, somebody may have died before all pages were written: they are mended.
+        If nothing changes, a publisher may have died before it wrote all pages: they are mended.
         """
         began = time.monotonic()
         draft: Draft | None = None
@@ -95,7 +95,7 @@ class Channel(ChannelReader):
             head, tag = self._seen or self._read_head()
             self._seen = None
             if draft and draft.head.log[-1] in head.log:
-                break  # our swap worked: its answer got lost, and somebody else was quick
+                break  # our swap worked: its answer got lost, and another publisher was quick
             draft = draft_change(head, edits, order, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])

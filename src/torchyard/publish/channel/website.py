@@ -9,7 +9,7 @@ from torchyard.publish.channel.head import HEAD
 from torchyard.publish.channel.reader import ChannelReader
 
 _NOT_THERE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.FORBIDDEN)
-"""Buckets that nobody may list answer 403."""
+"""Buckets that may not be listed answer 403."""
 
 
 def read_website(url: str) -> ChannelReader:

@@ -1,4 +1,4 @@
-"""Reading the tables that are needed only for making packages."""
+"""Reads the tables in `data/`: their structure first, then what is wrong with their values."""
 
 import tomllib
 from collections.abc import Callable, Iterator
