@@ -27,6 +27,7 @@ from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
 from tests.forked import run_torchyard
 from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_project
 from tests.services import Place, S3Server, reserved_port
+from tests.smoke import make_wheel
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
 from torchyard.app import clock
@@ -118,6 +119,14 @@ def resize(folder: Path, size: str) -> None:
 
 def make_room(folder: Path) -> None:
     resize(folder, "200m")
+
+
+def test_a_full_disk_is_not_blamed_on_a_package(small: Path) -> None:
+    wheel = make_wheel(small.parent, {"demo_thing/data": "0" * 6_000_000})
+    env = {**os.environ, "TMPDIR": str(small)}
+    done = run_torchyard(["smoke", wheel, "--installer", "uv"], env)
+    assert done.returncode == ElsewhereError.exit_code, done.stderr
+    assert "set TMPDIR" in done.stderr
 
 
 BYTES = {6: bytes(6_000_000), 12: bytes(12_000_000)}

@@ -34,14 +34,20 @@ _DATA = join(dirname(dirname(__file__)), "data")
 _FOLDER = 1 << 20
 _NOT_TEXT = frozenset(("__pycache__", ".git"))
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP))
 """Errors of `link` that mean: copy instead (another disk, or no hard links there)."""
 
 
 def is_full(error: OSError) -> bool:
     """Return whether a disk or quota is full; shutil's collected errors keep only the text."""
-    numbers = (errno.ENOSPC, errno.EDQUOT)
-    return error.errno in numbers or any(f"[Errno {number}]" in str(error) for number in numbers)
+    return error.errno in _FULL or says_full(str(error))
+
+
+def says_full(text: str) -> bool:
+    """Return whether an error of a Python or Rust program says that a disk or quota is full."""
+    return any(f"[Errno {number}]" in text or f"(os error {number})" in text for number in _FULL)
 
 
 def read_text(path: str) -> str:

@@ -1,10 +1,9 @@
 """Readable messages for a store's errors."""
 
-import errno
 import re
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.files import is_full
+from torchyard.host.files import says_full
 
 _S3_ERROR = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 """Code and message in the XML of an S3 error."""
@@ -12,15 +11,12 @@ _S3_ERROR = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTA
 _METADATA = "169.254.169.254"
 """The metadata service that obstore asks if there are no credentials."""
 
-_FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
-
 
 def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
     """Return the error for an operation that a store could not do."""
     reason = plain_message(error)
     msg = f"the store `{url}` could not {what}: {reason}"
-    full = isinstance(error, OSError) and is_full(error)
-    if full or any(words in reason for words in _FULL):
+    if says_full(reason):
         return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
     hint = "is it reachable, and do the credentials allow that?"
     if _METADATA in reason:

@@ -14,8 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchyard.errors import CheckError, HostError
+from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
+from torchyard.host.files import says_full
 from torchyard.host.installer_settings import (
     installer_cache,
     installer_files,
@@ -105,6 +106,9 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
         except HostError as error:
             shown = " ".join(argv).replace(f"-c {_PIP}", "-m pip")
             msg = str(error).replace(" ".join(words), shown)
+            if says_full(msg):
+                hint = "make room, or set TMPDIR to a directory on another disk"
+                raise ElsewhereError(msg, hint=hint, reason="disk") from error
             raise HostError(msg) from error
 
 
