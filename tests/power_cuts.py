@@ -52,7 +52,7 @@ class Loss(StrEnum):
     SOME = "each name and each file is kept, lost or half lost at random"
 
 
-class _Node:
+class Node:
     """A file, a link or a directory: as programs see it, and as it is on the disk."""
 
     def __init__(self, *, is_folder: bool = False, link: str = "") -> None:
@@ -61,8 +61,8 @@ class _Node:
         self.mode = 0o644
         self.data = b""
         self.synced_data: bytes | None = None
-        self.names: dict[str, _Node] = {}
-        self.synced_names: dict[str, _Node] = {}
+        self.names: dict[str, Node] = {}
+        self.synced_names: dict[str, Node] = {}
 
 
 class Operation(NamedTuple):
@@ -77,7 +77,7 @@ class Operation(NamedTuple):
 class Recording:
     """The operations of a program below a directory, and the files that were there before."""
 
-    def __init__(self, root: Path, before: _Node, operations: Sequence[Operation]) -> None:
+    def __init__(self, root: Path, before: Node, operations: Sequence[Operation]) -> None:
         self.root = root
         self._before = before
         self._operations = operations
@@ -112,10 +112,10 @@ class Recording:
         disk = next(islice(self._disks(), number, None))
         _lay_out(self._remains(disk, loss, _dice(seed + number)), self.root)
 
-    def _disks(self) -> Iterator[_Node]:
+    def _disks(self) -> Iterator[Node]:
         """Yield the files before each operation, and after the last; the next one changes them."""
         disk = _copy(self._before, {})
-        pending: dict[int, tuple[_Node, bytes, dict[str, _Node]]] = {}
+        pending: dict[int, tuple[Node, bytes, dict[str, Node]]] = {}
         yield disk
         for operation in self._operations:
             if operation.call == "began":
@@ -134,7 +134,7 @@ class Recording:
         path = Path(name.decode())
         return path.relative_to(self.root).parts if path.is_relative_to(self.root) else None
 
-    def _apply(self, disk: _Node, operation: Operation) -> None:
+    def _apply(self, disk: Node, operation: Operation) -> None:
         """Change names, or a file."""
         path = self._path(operation.words[0])
         match operation.call:
@@ -143,28 +143,29 @@ class Recording:
             case "rename":
                 _put(disk, self._path(operation.words[1]), _take(disk, path))
             case "symlink":
-                link = _Node(link=operation.words[0].decode())
+                link = Node(link=operation.words[0].decode())
                 _put(disk, self._path(operation.words[1]), link)
             case "unlink" | "rmdir":
                 _take(disk, path)
             case "mkdir":
-                _put(disk, path, _Node(is_folder=True))
+                if _find(disk, path) is None:
+                    _put(disk, path, Node(is_folder=True))
             case _:
                 node = _find(disk, path)
                 if node is not None:
                     _change(node, operation)
                 elif operation.call == "open" and "O_CREAT" in operation.text:
-                    _put(disk, path, _Node())
+                    _put(disk, path, Node())
 
     @staticmethod
-    def _remains(disk: _Node, loss: Loss, random: Random) -> "_Node":
+    def _remains(disk: Node, loss: Loss, random: Random) -> "Node":
         """Return what may be left of all files."""
         if not disk.is_folder:
-            left = _Node(link=disk.link)
+            left = Node(link=disk.link)
             left.mode = disk.mode
             left.data = _left(disk, loss, random)
             return left
-        folder = _Node(is_folder=True)
+        folder = Node(is_folder=True)
         names = disk.synced_names if loss is Loss.ALL else disk.names
         if loss is Loss.SOME:
             names = {}
@@ -177,7 +178,7 @@ class Recording:
         return folder
 
 
-def _change(file: _Node, operation: Operation) -> None:
+def _change(file: Node, operation: Operation) -> None:
     call, words, text, _ = operation
     if call == "open":
         file.data = b"" if "O_TRUNC" in text else file.data
@@ -197,7 +198,7 @@ def _earlier(data: bytes) -> bytes:
     return data.replace(boot_id().encode(), OTHER_BOOT.encode())
 
 
-def _left(file: _Node, loss: Loss, random: Random) -> bytes:
+def _left(file: Node, loss: Loss, random: Random) -> bytes:
     """Return what may be left of a file's bytes."""
     synced = file.synced_data or b""
     if file.synced_data == file.data:
@@ -209,39 +210,45 @@ def _left(file: _Node, loss: Loss, random: Random) -> bytes:
     return zeros if loss is Loss.ZEROS else synced
 
 
-def _find(disk: _Node, path: tuple[str, ...] | None) -> _Node | None:
-    node: _Node | None = disk
+def _find(disk: Node, path: tuple[str, ...] | None) -> Node | None:
+    node: Node | None = disk
     for part in path if path is not None else ("", ""):
         node = None if node is None else node.names.get(part)
     return node
 
 
-def _put(disk: _Node, path: tuple[str, ...] | None, node: _Node | None) -> None:
-    folder = _find(disk, path[:-1]) if path else None
-    if path and folder is not None and node is not None:
+def _put(disk: Node, path: tuple[str, ...] | None, node: Node | None) -> None:
+    """Give a file a name.
+
+    Its directory is there, as the call succeeded: strace may write another thread's `mkdir` later.
+    """
+    if path and node is not None:
+        folder = disk
+        for part in path[:-1]:
+            folder = folder.names.setdefault(part, Node(is_folder=True))
         folder.names[path[-1]] = node
 
 
-def _take(disk: _Node, path: tuple[str, ...] | None) -> _Node | None:
+def _take(disk: Node, path: tuple[str, ...] | None) -> Node | None:
     folder = _find(disk, path[:-1]) if path else None
     return folder.names.pop(path[-1], None) if path and folder is not None else None
 
 
-def _copy(node: _Node, known: dict[int, _Node]) -> _Node:
+def _copy(node: Node, known: dict[int, Node]) -> Node:
     """Copy files with everything that is synced; hard links stay the same file."""
     if id(node) not in known:
-        new = known[id(node)] = _Node(is_folder=node.is_folder, link=node.link)
+        new = known[id(node)] = Node(is_folder=node.is_folder, link=node.link)
         new.mode, new.data, new.synced_data = node.mode, node.data, node.synced_data
         new.names = {name: _copy(one, known) for name, one in node.names.items()}
         new.synced_names = {name: _copy(one, known) for name, one in node.synced_names.items()}
     return known[id(node)]
 
 
-def _read(path: Path) -> _Node:
+def _read(path: Path) -> Node:
     """Return the files below a directory, all of them synced."""
     if path.is_symlink():
-        return _Node(link=str(path.readlink()))
-    node = _Node(is_folder=path.is_dir())
+        return Node(link=str(path.readlink()))
+    node = Node(is_folder=path.is_dir())
     node.mode = path.stat().st_mode & 0o777
     if path.is_dir():
         node.names = {one.name: _read(one) for one in path.iterdir()}
@@ -251,7 +258,7 @@ def _read(path: Path) -> _Node:
     return node
 
 
-def _lay_out(node: _Node, path: Path) -> None:
+def _lay_out(node: Node, path: Path) -> None:
     if node.link:
         path.symlink_to(node.link)
     elif node.is_folder:
@@ -263,7 +270,7 @@ def _lay_out(node: _Node, path: Path) -> None:
         path.chmod(node.mode)
 
 
-def _digest(node: _Node) -> str:
+def _digest(node: Node) -> str:
     parts = [f"{name}/{_digest(one)}" for name, one in sorted(node.names.items())]
     whole = "\n".join((node.link, str(node.is_folder), *parts)).encode() + node.data
     return sha256(whole).hexdigest()
@@ -273,9 +280,15 @@ def record(command: Sequence[str], root: Path, log: Path, cwd: Path) -> Recordin
     """Run a program; return what it and its children do below a directory."""
     before = _read(root)
     subprocess.run([*_TRACER, "-o", str(log), *command], check=True, cwd=cwd)
+    recording = read_recording(log, root, before)
+    log.unlink()
+    return recording
+
+
+def read_recording(log: Path, root: Path, before: Node) -> Recording:
+    """Return what strace's log has about files below a directory."""
     inside = "".join(f"\\x{byte:02x}" for byte in str(root).encode())
     found = [one for one in _parse(log) if one.call == "began" or one.words]
-    log.unlink()
     return Recording(root, before, [one for one in found if inside in one.text])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import ROOT
-from tests.power_cuts import Loss, Recording, record
+from tests.power_cuts import Loss, Node, Recording, read_recording, record
 from tests.power_deeds import DEEDS
 
 from torchyard.errors import TorchyardError
@@ -72,6 +72,25 @@ def go_on(name: str, recording: Recording, number: int, loss: Loss) -> bool:
         error.add_note(f"{name}: cut after {number} of {len(recording)} operations, {loss}")
         raise
     return was_done
+
+
+def test_calls_that_strace_wrote_in_another_order(root: Path) -> None:
+    """Another thread used the directory before strace wrote that it was made."""
+
+    def path(name: str) -> str:
+        return "".join(f"\\x{byte:02x}" for byte in str(root / name).encode())
+
+    lines = [
+        f'2 openat(AT_FDCWD<{path("")}>, "{path("new/file")}", O_CREAT) = 3<{path("new/file")}>',
+        f'1 mkdir("{path("new")}", 0777) = 0',
+        f"2 fsync(3<{path('new')}>) = 0",
+        f"2 fsync(3<{path('')}>) = 0",
+    ]
+    log = root.with_suffix(".log")
+    log.write_text("\n".join(lines) + "\n", "ascii")
+    recording = read_recording(log, root, Node(is_folder=True))
+    recording.cut(len(recording), Loss.ALL, SEED)
+    assert (root / "new/file").is_file()
 
 
 @pytest.mark.parametrize("name", DEEDS)
