@@ -96,7 +96,7 @@ class Pipeline(NamedTuple):
         if self.settings.subset is not None:
             words += ["--subset", quote(self.settings.subset)]
         if job.round < job.rounds:
-            words += ["--time-limit", f'"{safe_seconds(self.minutes) // 60} min"']
+            words += ["--time-limit", f'"{_duration(safe_seconds(self.minutes))}"']
         for glob in job.skip:
             words += ["--skip", f'"{glob}"']
         return " ".join([*words, *(f'"{glob}"' for glob in job.select)])
@@ -136,6 +136,10 @@ def file_words(file: str) -> list[str]:
 def carried_folder(wave: Wave) -> str:
     """Return the directory that results of a wave are carried in."""
     return f".torchyard/carried/{wave}"
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds} s" if seconds % 60 else f"{seconds // 60} min"
 
 
 def safe_seconds(minutes: int) -> int:
