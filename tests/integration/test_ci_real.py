@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, EXTENSION, ROOT, Command
+from tests.helpers import EXAMPLE, EXTENSION, ROOT, WORKS, Command, make_project
 from tests.workflows import WorkflowRun, runner_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -87,6 +87,66 @@ def test_the_workflow_builds_checks_and_publishes_tinytorch(
     built = [command for command in run.commands if command.startswith("torchyard build")]
     assert len(built) == 4  # the source, the core, the wheel, the zip
     check_published(run.artifacts / "channel-nightly", tmp_path / "user")
+
+
+SLOW = """
+[[steps.core]]
+name = "quick"
+run = "echo >> {folder}/quick"
+
+[[steps.core]]
+name = "long"
+run = "echo >> {folder}/long; while ! test -e {folder}/go; do sleep 0.1; done"
+
+[requirements.core]
+time = "80 s"
+
+[ci]
+install = "test ! -e {folder}/long || touch {folder}/go"
+time_limit = "1 min"
+[ci.pipeline.pull-request]
+on = ["manual"]
+"""
+
+
+def test_a_follow_up_job_goes_on_after_the_last_finished_step(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    """The first job runs out of time in the second step; the next one, elsewhere, begins there."""
+    steps = SLOW.format(folder=tmp_path) + '[sandbox]\nkind = "none"\n'
+    repository = make_project(tmp_path / "repository", WORKS + steps).parent
+    (repository / ".git").mkdir()
+    (workflow,) = generate(torchyard, repository, "github")
+    env = runner_environment(Path(sys.executable).parent)
+    run = WorkflowRun(repository, tmp_path / "run", env, workspace=tmp_path / "workspace")
+    core = "core-linux-x86_64-cpu-openblas"
+    jobs = run.run(workflow)
+    assert jobs == ["source", core, f"{core}-r2", core.replace("core", "packages", 1)]
+    assert '--time-limit "54 s"' in "\n".join(run.commands)
+    counts = {name: len((tmp_path / name).read_text().splitlines()) for name in ("quick", "long")}
+    assert counts == {"quick": 1, "long": 2}
+
+
+def test_a_pull_request_builds_what_its_change_affects(torchyard: Command, tmp_path: Path) -> None:
+    ci = '[ci]\ninstall = "torchyard --version"\n'
+    repository = make_project(tmp_path / "repository", WORKS + ci).parent
+    (workflow,) = generate(torchyard, repository, "github")
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
+    (repository / ".gitignore").write_text(".torchyard/\n", encoding="utf-8")
+    file = repository / "torchyard.toml"
+    text = file.read_text(encoding="utf-8")
+    for more in ("", ', "cp313"'):
+        file.write_text(text.replace('"cp312"', f'"cp312"{more}'), encoding="utf-8")
+        subprocess.run([*git, "add", "--all"], cwd=repository, check=True)
+        subprocess.run([*git, "commit", "-q", "-m", "one"], cwd=repository, check=True)
+    env = runner_environment(Path(sys.executable).parent)
+    run = WorkflowRun(repository, tmp_path / "run", env, "pull_request")
+    packages = "packages-linux-x86_64-cpu-openblas"
+    assert run.run(workflow)[-1] == packages
+    assert run.parts[packages] == ["cp313"]
+    kept = [path.name for path in run.artifacts.iterdir() if packages in path.name]
+    assert kept == [f"carried-{packages}-0"]
 
 
 # --------------------------------------------------------------------------------------- linters

@@ -1,6 +1,7 @@
 """Generated CI: files, drift, and which job runs what."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.helpers import EXAMPLE, EXTENSION, SMALL, Command, config_of, make_project
+from tests.helpers import EXAMPLE, EXTENSION, SMALL, WORKS, Command, config_of, make_project
+from tests.workflows import WorkflowRun, runner_environment
 
 from torchyard.ci.explain import JobPlaces
 from torchyard.ci.generate import fold_all, generate_files
@@ -125,7 +127,7 @@ def test_a_job_beyond_the_time_limit_goes_on_in_another() -> None:
 
 def test_an_extension_has_no_cores() -> None:
     jobs = workflow(EXTENSION, "pull-request")["jobs"]
-    assert {name.split("-")[0] for name in jobs} == {"source", "packages"}
+    assert {name.split("-")[0] for name in jobs} == {"impact", "source", "packages"}
 
 
 def test_the_example_has_the_packages_of_its_plan_and_fits_in_a_file() -> None:
@@ -347,6 +349,112 @@ def test_impact_is_what_fingerprints_say(torchyard: Command, tmp_path: Path) -> 
     assert torchyard("ci", "impact", "--output=x..HEAD", "-f", file).code != 0
     status = subprocess.run(["git", "status", "--short"], cwd=tmp_path, stdout=-1, check=True)
     assert status.stdout == b" M code/a.txt\n"
+
+
+NARROWED = """
+[ci]
+install = "torchyard --version"
+[ci.pipeline.pull-request]
+on = ["pull-request", "manual"]
+"""
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> Path:
+    """Make a repository with one commit for each kind of change; return it."""
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", "-b", "main", project], check=True)
+    file = make_project(project, WORKS + NARROWED)
+    commit_all(project, "first")
+    (project / "README.md").write_text("new\n", encoding="utf-8")
+    commit_all(project, "docs")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"cp312"]', '"cp312", "cp313"]'), encoding="utf-8")
+    commit_all(project, "matrix")
+    (project / "code/a.txt").write_text("other code\n", encoding="utf-8")
+    commit_all(project, "code")
+    return project
+
+
+BLOCK = "linux-x86_64-cpu-openblas"
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("docs", {}),
+        ("matrix", {"source": True, f"core-{BLOCK}": True, f"packages-{BLOCK}": ["cp313"]}),
+        (
+            "code",
+            {
+                "source": True,
+                f"core-{BLOCK}": True,
+                f"packages-{BLOCK}": ["cp311", "cp312", "cp313"],
+            },
+        ),
+    ],
+)
+def test_a_pull_request_runs_what_its_change_affects(
+    message: str, wanted: Node, *, torchyard: Command, changes: Path
+) -> None:
+    subprocess.run(["git", "checkout", "-q", f":/{message}"], cwd=changes, check=True)
+    asked = ("ci", "impact", "HEAD^1..", "-f", changes / "torchyard.toml")
+    said = torchyard(*asked, "--provider", "github", "--pipeline", "pull-request")
+    assert said.code == 0, said.err
+    assert msgspec.json.decode(said.out.removeprefix("parts=")) == wanted
+    child = torchyard(*asked, "--provider", "gitlab", "--pipeline", "pull-request")
+    jobs = yaml.safe_load(child.out)
+    assert jobs.pop("stages")
+    named = {name.partition(":")[2] for name in jobs}
+    assert named == ({*wanted} or {"none"})
+    if wanted:
+        rows = jobs[f"pull-request:packages-{BLOCK}"]["parallel"]["matrix"]
+        assert rows == [{"PART": wanted[f"packages-{BLOCK}"]}]
+    words = ("--provider", "github", "--pipeline", "pull-request")
+    everything = torchyard("ci", "impact", "..", *asked[3:], *words)
+    assert len(msgspec.json.decode(everything.out.removeprefix("parts="))) == 3
+
+
+def test_all_jobs_run_where_nothing_can_be_compared(torchyard: Command, changes: Path) -> None:
+    words = ("-f", changes / "torchyard.toml", "--provider", "github", "--pipeline")
+    said = torchyard("ci", "impact", "nothing..", *words, "pull-request")
+    assert said.code == 0, said.err
+    assert "all jobs run" in said.err
+    assert len(msgspec.json.decode(said.out.removeprefix("parts="))) == 3
+    assert torchyard("ci", "impact", "HEAD..HEAD", *words, "pull-request").code == 2
+    assert torchyard("ci", "impact", "HEAD..", *words, "other").code == 5
+    assert torchyard("ci", "impact", "HEAD..", *words[:-1]).code == 2
+
+
+def test_files_run_only_what_is_affected_unless_told_otherwise() -> None:
+    text = SMALL + '[ci.pipeline.pull-request]\non = ["pull-request"]\n'
+    document = workflow(text, "pull-request")
+    jobs = document["jobs"]
+    impact = jobs.pop("impact")
+    assert impact["steps"][0]["with"]["fetch-depth"] == 2
+    for name, job in jobs.items():
+        assert job["needs"][0] == "impact"
+        assert f"['{name}'] != null" in job["if"]
+    gitlab = {path: yaml.safe_load(made) for path, made in texts("gitlab", config_of(text)).items()}
+    (include,) = gitlab[".gitlab-ci.yml"]["include"]
+    affected = gitlab[include["local"]]
+    assert affected["pull-request:affected"]["trigger"]["include"][0]["job"] in affected
+    assert "impact" not in str(workflow(text + "all_jobs = true\n", "pull-request"))
+    assert "impact" not in str(workflow(SMALL))
+
+
+def test_a_workflow_runs_what_a_change_affects(
+    torchyard: Command, changes: Path, tmp_path: Path
+) -> None:
+    assert torchyard("ci", "generate", "github", "-f", changes / "torchyard.toml").code == 0
+    (file,) = changes.glob(".github/workflows/*.yml")
+    env = runner_environment(Path(sys.executable).parent)
+
+    def run(name: str, event: str) -> list[str]:
+        return WorkflowRun(changes, tmp_path / name, env, event).run(file)
+
+    subprocess.run(["git", "checkout", "-q", ":/docs"], cwd=changes, check=True)
+    assert run("docs", "pull_request") == ["impact"]
 
 
 def test_pins_are_the_newest_releases(torchyard: Command, tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def beyond_limits(
     """Yield every number of some files that is beyond the provider's limit."""
     for one in made:
         size = Measure("file_bytes", len(texts[one.path].encode()), one.path)
-        for measure in (size, *provider.measures(one.document)):
+        hidden = (Measure(limit, value, one.path) for limit, value in one.measured.items())
+        for measure in (size, *hidden, *provider.measures(one.document)):
             if measure.value > table.limits.get(measure.limit, measure.value):
                 yield measure
 

@@ -1,6 +1,6 @@
 """Jobs of a provider, whatever the provider: what of a plan each runs, where, and after which."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from shlex import quote
 from typing import NamedTuple
@@ -89,6 +89,22 @@ class Pipeline(NamedTuple):
     def pythons_of(self, job: CiJob) -> tuple[str, ...]:
         """Return the versions that a job needs; the last one runs torchyard."""
         return self.pythons[-1:] if job.wave is Wave.SOURCE else self.pythons
+
+    def impact_command(self, provider: str, base: str) -> str:
+        """Return the command that finds the jobs that run, of all that a provider has."""
+        words = ["torchyard", "ci", "impact", f'"${base}.."', *file_words(self.file)]
+        return " ".join([*words, "--provider", provider, "--pipeline", self.name])
+
+    def narrowed(self, wanted: Mapping[str, tuple[str, ...]]) -> "Pipeline":
+        """Return a pipeline with only some of its jobs and parts."""
+        jobs = (
+            job._replace(
+                parts=wanted[job.name], needs=tuple(name for name in job.needs if name in wanted)
+            )
+            for job in self.jobs
+            if job.name in wanted
+        )
+        return self._replace(jobs=tuple(jobs))
 
     def build_command(self, job: CiJob) -> str:
         """Return the command that runs a job's part of the plan."""

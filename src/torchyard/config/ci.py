@@ -124,6 +124,7 @@ def _pipeline(
         label=spec.label,
         channel=spec.channel,
         environment=spec.environment,
+        all_jobs=spec.all_jobs,
         role=spec.role,
         region=spec.region,
         hooks=tuple(

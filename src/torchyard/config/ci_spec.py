@@ -76,6 +76,10 @@ class CiPipelineSpec(Value, kw_only=True):
     hook: Annotated[list[CiHookSpec], Meta(description="Your own jobs.")] = field(
         default_factory=list
     )
+    all_jobs: Annotated[
+        bool,
+        Meta(description="Run all jobs for a pull request, also those that it does not affect."),
+    ] = False
 
 
 class RefreshSpec(Value, kw_only=True):
