@@ -530,6 +530,7 @@ def test_refresh_needs_a_rule(torchyard: Command, repository: Path) -> None:
 # -------------------------------------------------------------------------------------- settings
 
 
+SIGN = "./.github/workflows/sign.yml"
 CI = """
 [ci]
 install = "pip install ./tool"
@@ -596,6 +597,32 @@ def test_settings_are_in_the_workflow() -> None:
     assert "arn:aws:iam::1:role/publish" in given
 
 
+def test_a_pipeline_has_its_own_store() -> None:
+    """Pull requests share nothing with releases, and need no credentials."""
+    stored = f'{SMALL}[store]\nurl = "s3://bucket/store"\n[ci.pipeline.pull-request]\n'
+    text = f'{stored}on = ["pull-request"]\nstore = "results"\n'
+    text += '[ci.pipeline.nightly]\non = ["manual"]\nchannel = "nightly"\n'
+    asked, published = (str(workflow(text, name)) for name in ("pull-request", "nightly"))
+    assert "torchyard build --store results " in asked
+    assert "torchyard store pull --store results .torchyard/carried/source" in asked
+    assert "--store" not in published
+    assert "carried" not in published
+
+
+@pytest.mark.parametrize("name", ["${{ github.head_ref }}", "<< pipeline.git.branch >>", "$(id)"])
+def test_what_a_provider_would_replace_is_in_no_command(name: str) -> None:
+    text = f'{SMALL}[subset."{name}"]\n[ci.pipeline.a]\non = ["manual"]\nsubset = "{name}"\n'
+    with pytest.raises(PlanError, match="as an expression"):
+        texts("github", config_of(text))
+
+
+def test_names_are_quoted_for_the_shell() -> None:
+    text = f'{SMALL}[subset."a; id"]\n[ci.pipeline.a]\non = ["manual"]\nsubset = "a; id"\n'
+    assert "torchyard build --subset 'a; id' " in str(
+        workflow(text, "a")["jobs"]["source"]
+    ).replace("\\", "")
+
+
 def test_settings_change_no_fingerprint() -> None:
     plain, changed = (make_plan(config_of(text)) for text in (SMALL, SMALL + CI))
     assert plain.fingerprints == changed.fingerprints
@@ -614,13 +641,20 @@ def test_settings_change_no_fingerprint() -> None:
         ('"manual"]', '"pull-request"]', "a pull request can't publish"),
         ('region = "eu-west-1"\n', "", "a `role` has a `region`"),
         ('channel = "nightly"', 'channel = "nightly"\nsubset = "pr"', "publishes everything"),
-        ("[ci.pipeline.nightly]", "[ci.pipeline.Nightly]", "can't be the name of a pipeline"),
+        (
+            "[ci.pipeline.nightly]",
+            "[ci.pipeline.A]\non = []\n[ci.pipeline.nightly]",
+            "`A` can't be the name",
+        ),
         ('environment = "guarded"', 'label = "it\'s"', "can't be used as a label"),
+        (SIGN, "a/b/.github/workflows/sign.yml@main", "pins nothing"),
+        (f'"{SIGN}"', f'"{SIGN}"\nname = "publish"', "`publish` can't be the name of a hook"),
+        (f'"{SIGN}"', f'"{SIGN}"\nname = "a b"', "`a b` can't be the name of a hook"),
     ],
 )
 def test_settings_that_contradict_themselves_are_refused(old: str, new: str, said: str) -> None:
     assert old in CI
-    text = SMALL + CI.partition("[[ci.pipeline")[0].replace(old, new, 1)
+    text = SMALL + CI.replace(old, new, 1)
     with pytest.raises(ConfigError) as refused:
         config_of(text)
     assert any(said in one.what for one in refused.value.diagnostics), refused.value.diagnostics

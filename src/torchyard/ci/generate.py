@@ -133,7 +133,7 @@ def fold_pipeline(
     longest = table.limits["job_minutes"]
     minutes = settings.time_limit // 60 if settings.time_limit else longest
     choose = machine_chooser(settings, table)
-    carried = "://" not in config.store
+    carried = "://" not in (pipeline.store or config.store)
     if carried and not table.carries:
         msg = f"{table.title} can't carry results from job to job, and the store is a directory"
         raise PlanError(msg, hint='name a store that all machines reach: [store] url = "s3://…"')

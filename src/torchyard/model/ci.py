@@ -62,6 +62,7 @@ class CiPipeline(Value, kw_only=True):
     region: str = ""
     hooks: tuple[CiHook, ...] = ()
     all_jobs: bool = False
+    store: str = ""
 
     @property
     def is_narrowed(self) -> bool:
