@@ -60,6 +60,32 @@ def generate(torchyard: Command, repository: Path, *providers: str) -> list[Path
     return [repository / file["path"] for file in json.loads(done.out)["files"]]
 
 
+GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
+
+
+def start_repository(folder: Path) -> None:
+    """Make a repository of a directory, with one commit."""
+    subprocess.run([*GIT, "init", "-q"], cwd=folder, check=True)
+    address = "git@example.org:group/project.git"
+    subprocess.run([*GIT, "remote", "add", "origin", address], cwd=folder, check=True)
+    (folder / ".gitignore").write_text(".torchyard/\n.gitlab-ci-local/\n", encoding="utf-8")
+    commit_all(folder)
+
+
+def commit_all(folder: Path) -> None:
+    subprocess.run([*GIT, "add", "--all"], cwd=folder, check=True)
+    subprocess.run([*GIT, "commit", "-q", "-m", "all"], cwd=folder, check=True)
+
+
+def add_python(repository: Path) -> None:
+    """Commit everything, then a change that adds a Python to the matrix."""
+    start_repository(repository)
+    file = repository / "torchyard.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"cp312"', '"cp312", "cp313"'), encoding="utf-8")
+    commit_all(repository)
+
+
 def check_published(channel: Path, environment: Path) -> None:
     """Install the wheel of a channel with pip, and use it."""
     (wheel,) = channel.rglob("tinytorch-*.whl")
@@ -131,15 +157,7 @@ def test_a_pull_request_builds_what_its_change_affects(torchyard: Command, tmp_p
     ci = '[ci]\ninstall = "torchyard --version"\n'
     repository = make_project(tmp_path / "repository", WORKS + ci).parent
     (workflow,) = generate(torchyard, repository, "github")
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
-    (repository / ".gitignore").write_text(".torchyard/\n", encoding="utf-8")
-    file = repository / "torchyard.toml"
-    text = file.read_text(encoding="utf-8")
-    for more in ("", ', "cp313"'):
-        file.write_text(text.replace('"cp312"', f'"cp312"{more}'), encoding="utf-8")
-        subprocess.run([*git, "add", "--all"], cwd=repository, check=True)
-        subprocess.run([*git, "commit", "-q", "-m", "one"], cwd=repository, check=True)
+    add_python(repository)
     env = runner_environment(Path(sys.executable).parent)
     run = WorkflowRun(repository, tmp_path / "run", env, "pull_request")
     packages = "packages-linux-x86_64-cpu-openblas"
@@ -198,7 +216,15 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_workflows_satisfy_the_linters(
     project: Path, linters: Path, actionlint: Path, torchyard: Command
 ) -> None:
-    files = generate(torchyard, project, "github")
+    check_workflows(generate(torchyard, project, "github"), linters, actionlint)
+
+
+def test_the_own_workflow_satisfies_the_linters(linters: Path, actionlint: Path) -> None:
+    check_workflows(sorted(ROOT.glob(".github/workflows/*.yml")), linters, actionlint)
+
+
+def check_workflows(files: list[Path], linters: Path, actionlint: Path) -> None:
+    assert files
     schema = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows"]
     subprocess.run([linters / schema[0], *schema[1:], *files], check=True)
     found = subprocess.run(
@@ -262,24 +288,43 @@ def test_gitlab_builds_checks_and_publishes_tinytorch(
 ) -> None:
     repository = make_tinytorch(tmp_path)
     (repository / ".git").rmdir()
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
-    address = "git@example.org:group/tinytorch.git"
-    subprocess.run([*git, "remote", "add", "origin", address], cwd=repository, check=True)
-    (repository / ".gitignore").write_text(".torchyard/\n", encoding="utf-8")
     generate(torchyard, repository, "gitlab")
-    subprocess.run([*git, "add", "--all"], cwd=repository, check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "all"], cwd=repository, check=True)
+    start_repository(repository)
     chosen = ("CI_PIPELINE_SOURCE=web", "TORCHYARD_PIPELINE=nightly")
-    variables = [word for variable in chosen for word in ("--variable", variable)]
+    run_gitlab(repository, gitlab, *chosen)
+    check_published(repository / "channel", tmp_path / "user")  # its artifacts are copied back
+
+
+def run_gitlab(repository: Path, env: dict[str, str], *words: str) -> str:
+    """Run a pipeline with gitlab-ci-local, with variables, or of a file; return what it printed."""
+    given = [w for word in words for w in (("--variable", word) if "=" in word else (word,))]
     done = subprocess.run(
-        ["gitlab-ci-local", "--force-shell-executor", "--shell-isolation", *variables],
+        ["gitlab-ci-local", "--force-shell-executor", "--shell-isolation", *given],
         cwd=repository,
-        env=gitlab,
+        env=env,
         stdout=-1,
         stderr=-2,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    check_published(repository / "channel", tmp_path / "user")  # its artifacts are copied back
+    return done.stdout
+
+
+def test_gitlab_runs_what_a_merge_request_affects(
+    torchyard: Command, tmp_path: Path, gitlab: dict[str, str]
+) -> None:
+    """Run the first pipeline, then the one that it writes: this runner does not start it."""
+    ci = '[ci]\ninstall = "torchyard --version"\n'
+    repository = make_project(tmp_path / "repository", WORKS + ci).parent
+    generate(torchyard, repository, "gitlab")
+    add_python(repository)
+    base = subprocess.run(
+        [*GIT, "rev-parse", "HEAD~1"], cwd=repository, stdout=-1, text=True, check=True
+    ).stdout.strip()
+    variables = ("CI_PIPELINE_SOURCE=merge_request_event", f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}")
+    run_gitlab(repository, gitlab, *variables)
+    said = run_gitlab(repository, gitlab, "--file", "torchyard-affected.yml")
+    passed = re.findall(r"(?m)^ PASS +pull-request:(\S+)(?: \[(\S+)\])?", said)
+    block = "linux-x86_64-cpu-openblas"
+    assert passed == [("source", ""), (f"core-{block}", ""), (f"packages-{block}:", "cp313")]
