@@ -1,6 +1,6 @@
 """What holds for the files of every plan: limits, and that each job runs once, after its inputs."""
 
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.helpers import config_of, toml_text
@@ -109,18 +109,6 @@ def check_refusal(config: Config, plan: Plan, table: ProviderTable) -> None:
     assert jobs > table.limits["pipeline_jobs"]
 
 
-LONG: Toml = {
-    "project": {"name": "torch", "version": "2.14.0", "release": "none"},
-    "source": {"git": "https://example.org/pytorch", "rev": "v2.14.0"},
-    "requirements": {"core": {"time": "30 h"}},
-    "matrix": {**LARGE, "python": LARGE["python"][:1], "package": ["wheel"]},
-    "store": STORE,
-    "channel": {"all": {"url": "./all"}},
-}
-"""Cores that take ten jobs of GitLab each: more than a pipeline of it may have."""
-
-
-@example(LONG)
 @given(large())
 @settings(max_examples=examples(2), suppress_health_check=list(HealthCheck))
 def test_no_file_is_beyond_a_limit_of_its_provider(toml: Toml) -> None:
