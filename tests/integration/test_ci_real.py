@@ -324,7 +324,7 @@ def test_gitlab_runs_what_a_merge_request_affects(
     ).stdout.strip()
     variables = ("CI_PIPELINE_SOURCE=merge_request_event", f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}")
     run_gitlab(repository, gitlab, *variables)
-    said = run_gitlab(repository, gitlab, "--file", "torchyard-affected.yml")
+    said = run_gitlab(repository, gitlab, "--file", ".torchyard/affected.yml")
     passed = re.findall(r"(?m)^ PASS +pull-request:(\S+)(?: \[(\S+)\])?", said)
     block = "linux-x86_64-cpu-openblas"
     assert passed == [("source", ""), (f"core-{block}", ""), (f"packages-{block}:", "cp313")]

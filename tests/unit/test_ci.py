@@ -415,6 +415,43 @@ def test_a_pull_request_runs_what_its_change_affects(
     assert len(msgspec.json.decode(everything.out.removeprefix("parts="))) == 3
 
 
+def test_a_source_is_what_is_not_left_out(torchyard: Command, tmp_path: Path) -> None:
+    """In a repository that is the source, documentation and generated files rebuild nothing."""
+    text = WORKS.replace('path = "code"', 'path = "."\nleave_out = ["docs/", ".gitlab-ci.yml"]')
+    file = make_project(tmp_path, text.replace("{source}/*.txt", "{source}/code/*.txt"))
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    commit_all(tmp_path, "first")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("new", encoding="utf-8")
+    (tmp_path / ".gitlab-ci.yml").write_text("x: y", encoding="utf-8")
+    child = tmp_path / ".torchyard/affected.yml"
+    words = ("--provider", "gitlab", "--pipeline", "pull-request", "-o", child)
+    assert torchyard("ci", "impact", "HEAD..", "-f", file, *words).code == 0
+    assert "pull-request:none" in yaml.safe_load(child.read_text(encoding="utf-8"))
+    built = torchyard("build", "-f", file, "source:*")
+    assert built.code == 0, built.err
+    listed = torchyard("store", "show", "source:*", "-f", file).out
+    assert "code/a.txt" in listed
+    assert "docs" not in listed
+    (tmp_path / "code/a.txt").write_text("new", encoding="utf-8")
+    assert torchyard("ci", "impact", "HEAD..", "-f", file, *words).code == 0
+    assert "pull-request:source" in yaml.safe_load(child.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('path = "."\nleave_out = ["../a"]', "is not in the source directory"),
+        ('path = "."\nleave_out = ["/a"]', "is not in the source directory"),
+        ('git = "https://example.org/a"\nrev = "v1"\nleave_out = ["a"]', "belongs to `path`"),
+    ],
+)
+def test_only_a_part_of_a_directory_is_left_out(source: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config_of(WORKS.replace('path = "code"', source))
+    assert any(said in one.what for one in refused.value.diagnostics), refused.value.diagnostics
+
+
 def test_all_jobs_run_where_nothing_can_be_compared(torchyard: Command, changes: Path) -> None:
     words = ("-f", changes / "torchyard.toml", "--provider", "github", "--pipeline")
     said = torchyard("ci", "impact", "nothing..", *words, "pull-request")

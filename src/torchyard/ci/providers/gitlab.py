@@ -15,7 +15,8 @@ _CHOICE = "TORCHYARD_PIPELINE"
 
 _PUBLISH = "publish"
 _AFFECTED = "affected"
-_CHILD = "torchyard-affected.yml"
+_CHILD = ".torchyard/affected.yml"
+"""It is in no source directory, where it would be a change."""
 _POINTS: Mapping[HookPoint, str] = {
     "before": ".pre",
     "after-build": "after-build",
@@ -67,7 +68,7 @@ def _affected(pipeline: Pipeline) -> dict[str, Yaml]:
             **_machine(pipeline, machine),
             "interruptible": pipeline.settings.is_superseded,
             "variables": {"GIT_DEPTH": "0"},
-            "script": [pipeline.install, f"{command} > {_CHILD}"],
+            "script": [pipeline.install, f"{command} -o {_CHILD}"],
             "artifacts": {"paths": [_CHILD], "expire_in": "1 week"},
         },
         _name(pipeline, _AFFECTED): {

@@ -1,9 +1,12 @@
 """`torchyard ci impact`: what a change affects."""
 
+from pathlib import Path
+
 import click
 
 from torchyard.cli.options import file_option, json_option, subset_option
 from torchyard.errors import UsageError
+from torchyard.host.files import write_text
 from torchyard.terminal.console import show, talk, write
 
 
@@ -13,6 +16,7 @@ from torchyard.terminal.console import show, talk, write
 @subset_option
 @click.option("--provider", help="Print what this provider reads, to run only those jobs.")
 @click.option("--pipeline", metavar="NAME", help="Pipeline whose jobs these are.")
+@click.option("-o", "--output", metavar="FILE", help="Write that to a file.")
 @json_option
 def command(
     *,
@@ -21,6 +25,7 @@ def command(
     subset: str | None,
     provider: str | None,
     pipeline: str | None,
+    output: str | None,
     as_json: bool,
 ) -> None:
     """Show which jobs of the plan a change of the repository affects, by their fingerprints.
@@ -39,7 +44,12 @@ def command(
         msg = "--provider and --pipeline go together"
         raise UsageError(msg)
     if provider is not None and pipeline is not None:
-        write(select_affected(file, span, provider=provider, pipeline=pipeline, say=talk))
+        text = select_affected(file, span, provider=provider, pipeline=pipeline, say=talk)
+        if output is None:
+            write(text)
+        else:
+            Path(output).parent.mkdir(parents=True, exist_ok=True)
+            write_text(output, text, replace=True)
         return
     document = find_impact(file, span, subset=subset)
     if as_json:
