@@ -4,6 +4,7 @@ Each job gets a new copy of the repository, as on a hosted runner; nothing but a
 one to another. Actions are imitated, and any other than those that are known fails.
 """
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,11 @@ import yaml
 
 Node = dict[str, Any]  # type: ignore[explicit-any] # what a YAML file holds
 
-_EXPRESSION = re.compile(r"\$\{\{ (matrix\.part|strategy\.job-index) \}\}")
+_EXPRESSION = re.compile(r"\$\{\{ (matrix\.part|strategy\.job-index|github\.event_name .*?) \}\}")
+_BASE = "github.event_name == 'pull_request' && 'HEAD^1' || ''"
+_PARTS = r"fromJSON\(needs\.impact\.outputs\.parts \|\| '\{\}'\)\['([\w-]+)'\]"
+_CONDITION = re.compile(rf"\$\{{\{{ !failure\(\) && !cancelled\(\) && {_PARTS} != null \}}\}}")
+_ROWS = re.compile(rf"\$\{{\{{ {_PARTS} \}}\}}")
 
 
 class Row(NamedTuple):
@@ -25,22 +30,36 @@ class Row(NamedTuple):
 
     number: int
     part: str
+    base: str = ""
 
     def fill(self, text: str) -> str:
         values = {"matrix.part": self.part, "strategy.job-index": str(self.number)}
+        values[_BASE] = self.base
         return _EXPRESSION.sub(lambda found: values[found[1]], text)
 
 
 class WorkflowRun:
     """One run of a workflow: where its jobs work, and the artifacts that they leave."""
 
-    def __init__(self, repository: Path, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        repository: Path,
+        folder: Path,
+        env: Mapping[str, str],
+        event: str = "push",
+        workspace: Path | None = None,
+    ) -> None:
+        """Each job works in a directory of its own; in `workspace`, it is emptied before."""
         self.repository = repository
         self.folder = folder
+        self.workspace = workspace
         self.env = env
         self.artifacts = folder / "artifacts"
         self.artifacts.mkdir(parents=True)
         self.commands: list[str] = []
+        self.base = "HEAD^1" if event == "pull_request" else ""
+        self.parts: dict[str, list[str] | bool] = {}
+        """What the job `impact` chose."""
 
     def run(self, workflow: Path) -> list[str]:
         """Run all jobs, each after those that it needs, and return their names."""
@@ -52,14 +71,36 @@ class WorkflowRun:
             ]
             assert ready, f"{jobs.keys() - {*done}} wait for each other"
             for name in ready:
-                for row in _rows(jobs[name]):
+                for row in self._rows(jobs[name]):
                     self._job(name, jobs[name], row)
                 done.append(name)
-        return done
+        return [name for name in done if self._is_wanted(jobs[name])]
+
+    def _is_wanted(self, job: Node) -> bool:
+        """Evaluate the condition of a job; any but those that are known fails."""
+        if "if" not in job:
+            return True
+        condition = _CONDITION.fullmatch(job["if"])
+        assert condition, job["if"]
+        return condition[1] in self.parts
+
+    def _rows(self, job: Node) -> Iterator[Row]:
+        parts = job.get("strategy", {}).get("matrix", {}).get("part", [""])
+        if isinstance(parts, str):
+            named = _ROWS.fullmatch(parts)
+            assert named, parts
+            chosen = self.parts.get(named[1])
+            parts = chosen if isinstance(chosen, list) else []
+        if self._is_wanted(job):
+            yield from (Row(index, part, self.base) for index, part in enumerate(parts))
 
     def _job(self, name: str, job: Node, row: Row) -> None:
-        place = self.folder / "jobs" / f"{name}-{row.number}"
+        place = self.workspace or self.folder / "jobs" / f"{name}-{row.number}"
+        shutil.rmtree(place, ignore_errors=True)
         env = {**self.env, **{key: row.fill(text) for key, text in job.get("env", {}).items()}}
+        place.parent.mkdir(parents=True, exist_ok=True)
+        output = self.folder / f"{name}-{row.number}.output"
+        env["GITHUB_OUTPUT"] = str(output)
         for step in job["steps"]:
             if "uses" in step:
                 self._use(step["uses"], step.get("with", {}), place, row)
@@ -70,6 +111,9 @@ class WorkflowRun:
                     words, cwd=place, env=env, stdout=-1, stderr=-2, text=True, check=False
                 )
                 assert done.returncode == 0, f"{name} {row}: {step['run']}\n{done.stdout}"
+        if "outputs" in job:
+            assert job["outputs"] == {"parts": "${{ steps.impact.outputs.parts }}"}
+            self.parts = json.loads(output.read_text(encoding="utf-8").removeprefix("parts="))
         shutil.rmtree(place / ".torchyard/work", ignore_errors=True)
 
     def _use(self, action: str, given: Node, place: Path, row: Row) -> None:
@@ -89,16 +133,11 @@ class WorkflowRun:
                 shutil.copytree(source, kept)
             case "actions/download-artifact":
                 for kept in self.artifacts.iterdir():
-                    if fnmatchcase(kept.name, given["pattern"]):
+                    if fnmatchcase(kept.name, row.fill(given["pattern"])):
                         shutil.copytree(kept, place / given["path"], dirs_exist_ok=True)
             case _:
                 msg = f"what does {action} do?"
                 raise AssertionError(msg)
-
-
-def _rows(job: Node) -> Iterator[Row]:
-    parts = job.get("strategy", {}).get("matrix", {}).get("part", [""])
-    yield from (Row(index, part) for index, part in enumerate(parts))
 
 
 def runner_environment(bin_folder: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, EXTENSION, ROOT, Command
+from tests.helpers import EXAMPLE, EXTENSION, ROOT, WORKS, Command, make_project
 from tests.workflows import WorkflowRun, runner_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -60,6 +60,32 @@ def generate(torchyard: Command, repository: Path, *providers: str) -> list[Path
     return [repository / file["path"] for file in json.loads(done.out)["files"]]
 
 
+GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
+
+
+def start_repository(folder: Path) -> None:
+    """Make a repository of a directory, with one commit."""
+    subprocess.run([*GIT, "init", "-q"], cwd=folder, check=True)
+    address = "git@example.org:group/project.git"
+    subprocess.run([*GIT, "remote", "add", "origin", address], cwd=folder, check=True)
+    (folder / ".gitignore").write_text(".torchyard/\n.gitlab-ci-local/\n", encoding="utf-8")
+    commit_all(folder)
+
+
+def commit_all(folder: Path) -> None:
+    subprocess.run([*GIT, "add", "--all"], cwd=folder, check=True)
+    subprocess.run([*GIT, "commit", "-q", "-m", "all"], cwd=folder, check=True)
+
+
+def add_python(repository: Path) -> None:
+    """Commit everything, then a change that adds a Python to the matrix."""
+    start_repository(repository)
+    file = repository / "torchyard.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"cp312"', '"cp312", "cp313"'), encoding="utf-8")
+    commit_all(repository)
+
+
 def check_published(channel: Path, environment: Path) -> None:
     """Install the wheel of a channel with pip, and use it."""
     (wheel,) = channel.rglob("tinytorch-*.whl")
@@ -87,6 +113,58 @@ def test_the_workflow_builds_checks_and_publishes_tinytorch(
     built = [command for command in run.commands if command.startswith("torchyard build")]
     assert len(built) == 4  # the source, the core, the wheel, the zip
     check_published(run.artifacts / "channel-nightly", tmp_path / "user")
+
+
+SLOW = """
+[[steps.core]]
+name = "quick"
+run = "echo >> {folder}/quick"
+
+[[steps.core]]
+name = "long"
+run = "echo >> {folder}/long; while ! test -e {folder}/go; do sleep 0.1; done"
+
+[requirements.core]
+time = "80 s"
+
+[ci]
+install = "test ! -e {folder}/long || touch {folder}/go"
+time_limit = "1 min"
+[ci.pipeline.pull-request]
+on = ["manual"]
+"""
+
+
+def test_a_follow_up_job_goes_on_after_the_last_finished_step(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    """The first job runs out of time in the second step; the next one, elsewhere, begins there."""
+    steps = SLOW.format(folder=tmp_path) + '[sandbox]\nkind = "none"\n'
+    repository = make_project(tmp_path / "repository", WORKS + steps).parent
+    (repository / ".git").mkdir()
+    (workflow,) = generate(torchyard, repository, "github")
+    env = runner_environment(Path(sys.executable).parent)
+    run = WorkflowRun(repository, tmp_path / "run", env, workspace=tmp_path / "workspace")
+    core = "core-linux-x86_64-cpu-openblas"
+    jobs = run.run(workflow)
+    assert jobs == ["source", core, f"{core}-r2", core.replace("core", "packages", 1)]
+    assert '--time-limit "54 s"' in "\n".join(run.commands)
+    counts = {name: len((tmp_path / name).read_text().splitlines()) for name in ("quick", "long")}
+    assert counts == {"quick": 1, "long": 2}
+
+
+def test_a_pull_request_builds_what_its_change_affects(torchyard: Command, tmp_path: Path) -> None:
+    ci = '[ci]\ninstall = "torchyard --version"\n'
+    repository = make_project(tmp_path / "repository", WORKS + ci).parent
+    (workflow,) = generate(torchyard, repository, "github")
+    add_python(repository)
+    env = runner_environment(Path(sys.executable).parent)
+    run = WorkflowRun(repository, tmp_path / "run", env, "pull_request")
+    packages = "packages-linux-x86_64-cpu-openblas"
+    assert run.run(workflow)[-1] == packages
+    assert run.parts[packages] == ["cp313"]
+    kept = [path.name for path in run.artifacts.iterdir() if packages in path.name]
+    assert kept == [f"carried-{packages}-0"]
 
 
 # --------------------------------------------------------------------------------------- linters
@@ -138,7 +216,15 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_workflows_satisfy_the_linters(
     project: Path, linters: Path, actionlint: Path, torchyard: Command
 ) -> None:
-    files = generate(torchyard, project, "github")
+    check_workflows(generate(torchyard, project, "github"), linters, actionlint)
+
+
+def test_the_own_workflow_satisfies_the_linters(linters: Path, actionlint: Path) -> None:
+    check_workflows(sorted(ROOT.glob(".github/workflows/*.yml")), linters, actionlint)
+
+
+def check_workflows(files: list[Path], linters: Path, actionlint: Path) -> None:
+    assert files
     schema = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows"]
     subprocess.run([linters / schema[0], *schema[1:], *files], check=True)
     found = subprocess.run(
@@ -202,24 +288,43 @@ def test_gitlab_builds_checks_and_publishes_tinytorch(
 ) -> None:
     repository = make_tinytorch(tmp_path)
     (repository / ".git").rmdir()
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
-    address = "git@example.org:group/tinytorch.git"
-    subprocess.run([*git, "remote", "add", "origin", address], cwd=repository, check=True)
-    (repository / ".gitignore").write_text(".torchyard/\n", encoding="utf-8")
     generate(torchyard, repository, "gitlab")
-    subprocess.run([*git, "add", "--all"], cwd=repository, check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "all"], cwd=repository, check=True)
+    start_repository(repository)
     chosen = ("CI_PIPELINE_SOURCE=web", "TORCHYARD_PIPELINE=nightly")
-    variables = [word for variable in chosen for word in ("--variable", variable)]
+    run_gitlab(repository, gitlab, *chosen)
+    check_published(repository / "channel", tmp_path / "user")  # its artifacts are copied back
+
+
+def run_gitlab(repository: Path, env: dict[str, str], *words: str) -> str:
+    """Run a pipeline with gitlab-ci-local, with variables, or of a file; return what it printed."""
+    given = [w for word in words for w in (("--variable", word) if "=" in word else (word,))]
     done = subprocess.run(
-        ["gitlab-ci-local", "--force-shell-executor", "--shell-isolation", *variables],
+        ["gitlab-ci-local", "--force-shell-executor", "--shell-isolation", *given],
         cwd=repository,
-        env=gitlab,
+        env=env,
         stdout=-1,
         stderr=-2,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    check_published(repository / "channel", tmp_path / "user")  # its artifacts are copied back
+    return done.stdout
+
+
+def test_gitlab_runs_what_a_merge_request_affects(
+    torchyard: Command, tmp_path: Path, gitlab: dict[str, str]
+) -> None:
+    """Run the first pipeline, then the one that it writes: this runner does not start it."""
+    ci = '[ci]\ninstall = "torchyard --version"\n'
+    repository = make_project(tmp_path / "repository", WORKS + ci).parent
+    generate(torchyard, repository, "gitlab")
+    add_python(repository)
+    base = subprocess.run(
+        [*GIT, "rev-parse", "HEAD~1"], cwd=repository, stdout=-1, text=True, check=True
+    ).stdout.strip()
+    variables = ("CI_PIPELINE_SOURCE=merge_request_event", f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}")
+    run_gitlab(repository, gitlab, *variables)
+    said = run_gitlab(repository, gitlab, "--file", ".torchyard/affected.yml")
+    passed = re.findall(r"(?m)^ PASS +pull-request:(\S+)(?: \[(\S+)\])?", said)
+    block = "linux-x86_64-cpu-openblas"
+    assert passed == [("source", ""), (f"core-{block}", ""), (f"packages-{block}:", "cp313")]

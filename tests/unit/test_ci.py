@@ -1,6 +1,7 @@
 """Generated CI: files, drift, and which job runs what."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.helpers import EXAMPLE, EXTENSION, SMALL, Command, config_of, make_project
+from tests.helpers import EXAMPLE, EXTENSION, SMALL, WORKS, Command, config_of, make_project
+from tests.workflows import WorkflowRun, runner_environment
 
 from torchyard.ci.explain import JobPlaces
 from torchyard.ci.generate import fold_all, generate_files
@@ -125,7 +127,7 @@ def test_a_job_beyond_the_time_limit_goes_on_in_another() -> None:
 
 def test_an_extension_has_no_cores() -> None:
     jobs = workflow(EXTENSION, "pull-request")["jobs"]
-    assert {name.split("-")[0] for name in jobs} == {"source", "packages"}
+    assert {name.split("-")[0] for name in jobs} == {"impact", "source", "packages"}
 
 
 def test_the_example_has_the_packages_of_its_plan_and_fits_in_a_file() -> None:
@@ -349,6 +351,149 @@ def test_impact_is_what_fingerprints_say(torchyard: Command, tmp_path: Path) -> 
     assert status.stdout == b" M code/a.txt\n"
 
 
+NARROWED = """
+[ci]
+install = "torchyard --version"
+[ci.pipeline.pull-request]
+on = ["pull-request", "manual"]
+"""
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> Path:
+    """Make a repository with one commit for each kind of change; return it."""
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", "-b", "main", project], check=True)
+    file = make_project(project, WORKS + NARROWED)
+    commit_all(project, "first")
+    (project / "README.md").write_text("new\n", encoding="utf-8")
+    commit_all(project, "docs")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"cp312"]', '"cp312", "cp313"]'), encoding="utf-8")
+    commit_all(project, "matrix")
+    (project / "code/a.txt").write_text("other code\n", encoding="utf-8")
+    commit_all(project, "code")
+    return project
+
+
+BLOCK = "linux-x86_64-cpu-openblas"
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("docs", {}),
+        ("matrix", {"source": True, f"core-{BLOCK}": True, f"packages-{BLOCK}": ["cp313"]}),
+        (
+            "code",
+            {
+                "source": True,
+                f"core-{BLOCK}": True,
+                f"packages-{BLOCK}": ["cp311", "cp312", "cp313"],
+            },
+        ),
+    ],
+)
+def test_a_pull_request_runs_what_its_change_affects(
+    message: str, wanted: Node, *, torchyard: Command, changes: Path
+) -> None:
+    subprocess.run(["git", "checkout", "-q", f":/{message}"], cwd=changes, check=True)
+    asked = ("ci", "impact", "HEAD^1..", "-f", changes / "torchyard.toml")
+    said = torchyard(*asked, "--provider", "github", "--pipeline", "pull-request")
+    assert said.code == 0, said.err
+    assert msgspec.json.decode(said.out.removeprefix("parts=")) == wanted
+    child = torchyard(*asked, "--provider", "gitlab", "--pipeline", "pull-request")
+    jobs = yaml.safe_load(child.out)
+    assert jobs.pop("stages")
+    named = {name.partition(":")[2] for name in jobs}
+    assert named == ({*wanted} or {"none"})
+    if wanted:
+        rows = jobs[f"pull-request:packages-{BLOCK}"]["parallel"]["matrix"]
+        assert rows == [{"PART": wanted[f"packages-{BLOCK}"]}]
+    words = ("--provider", "github", "--pipeline", "pull-request")
+    everything = torchyard("ci", "impact", "..", *asked[3:], *words)
+    assert len(msgspec.json.decode(everything.out.removeprefix("parts="))) == 3
+
+
+def test_a_source_is_what_is_not_left_out(torchyard: Command, tmp_path: Path) -> None:
+    """In a repository that is the source, documentation and generated files rebuild nothing."""
+    text = WORKS.replace('path = "code"', 'path = "."\nleave_out = ["docs/", ".gitlab-ci.yml"]')
+    file = make_project(tmp_path, text.replace("{source}/*.txt", "{source}/code/*.txt"))
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    commit_all(tmp_path, "first")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("new", encoding="utf-8")
+    (tmp_path / ".gitlab-ci.yml").write_text("x: y", encoding="utf-8")
+    child = tmp_path / ".torchyard/affected.yml"
+    words = ("--provider", "gitlab", "--pipeline", "pull-request", "-o", child)
+    assert torchyard("ci", "impact", "HEAD..", "-f", file, *words).code == 0
+    assert "pull-request:none" in yaml.safe_load(child.read_text(encoding="utf-8"))
+    built = torchyard("build", "-f", file, "source:*")
+    assert built.code == 0, built.err
+    listed = torchyard("store", "show", "source:*", "-f", file).out
+    assert "code/a.txt" in listed
+    assert "docs" not in listed
+    (tmp_path / "code/a.txt").write_text("new", encoding="utf-8")
+    assert torchyard("ci", "impact", "HEAD..", "-f", file, *words).code == 0
+    assert "pull-request:source" in yaml.safe_load(child.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('path = "."\nleave_out = ["../a"]', "is not in the source directory"),
+        ('path = "."\nleave_out = ["/a"]', "is not in the source directory"),
+        ('git = "https://example.org/a"\nrev = "v1"\nleave_out = ["a"]', "belongs to `path`"),
+    ],
+)
+def test_only_a_part_of_a_directory_is_left_out(source: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config_of(WORKS.replace('path = "code"', source))
+    assert any(said in one.what for one in refused.value.diagnostics), refused.value.diagnostics
+
+
+def test_all_jobs_run_where_nothing_can_be_compared(torchyard: Command, changes: Path) -> None:
+    words = ("-f", changes / "torchyard.toml", "--provider", "github", "--pipeline")
+    said = torchyard("ci", "impact", "nothing..", *words, "pull-request")
+    assert said.code == 0, said.err
+    assert "all jobs run" in said.err
+    assert len(msgspec.json.decode(said.out.removeprefix("parts="))) == 3
+    assert torchyard("ci", "impact", "HEAD..HEAD", *words, "pull-request").code == 2
+    assert torchyard("ci", "impact", "HEAD..", *words, "other").code == 5
+    assert torchyard("ci", "impact", "HEAD..", *words[:-1]).code == 2
+
+
+def test_files_run_only_what_is_affected_unless_told_otherwise() -> None:
+    text = SMALL + '[ci.pipeline.pull-request]\non = ["pull-request"]\n'
+    document = workflow(text, "pull-request")
+    jobs = document["jobs"]
+    impact = jobs.pop("impact")
+    assert impact["steps"][0]["with"]["fetch-depth"] == 2
+    for name, job in jobs.items():
+        assert job["needs"][0] == "impact"
+        assert f"['{name}'] != null" in job["if"]
+    gitlab = {path: yaml.safe_load(made) for path, made in texts("gitlab", config_of(text)).items()}
+    (include,) = gitlab[".gitlab-ci.yml"]["include"]
+    affected = gitlab[include["local"]]
+    assert affected["pull-request:affected"]["trigger"]["include"][0]["job"] in affected
+    assert "impact" not in str(workflow(text + "all_jobs = true\n", "pull-request"))
+    assert "impact" not in str(workflow(SMALL))
+
+
+def test_a_workflow_runs_what_a_change_affects(
+    torchyard: Command, changes: Path, tmp_path: Path
+) -> None:
+    assert torchyard("ci", "generate", "github", "-f", changes / "torchyard.toml").code == 0
+    (file,) = changes.glob(".github/workflows/*.yml")
+    env = runner_environment(Path(sys.executable).parent)
+
+    def run(name: str, event: str) -> list[str]:
+        return WorkflowRun(changes, tmp_path / name, env, event).run(file)
+
+    subprocess.run(["git", "checkout", "-q", ":/docs"], cwd=changes, check=True)
+    assert run("docs", "pull_request") == ["impact"]
+
+
 def test_pins_are_the_newest_releases(torchyard: Command, tmp_path: Path) -> None:
     commits = {}
     for action in load_provider_table("github").actions:
@@ -422,6 +567,7 @@ def test_refresh_needs_a_rule(torchyard: Command, repository: Path) -> None:
 # -------------------------------------------------------------------------------------- settings
 
 
+SIGN = "./.github/workflows/sign.yml"
 CI = """
 [ci]
 install = "pip install ./tool"
@@ -488,6 +634,32 @@ def test_settings_are_in_the_workflow() -> None:
     assert "arn:aws:iam::1:role/publish" in given
 
 
+def test_a_pipeline_has_its_own_store() -> None:
+    """Pull requests share nothing with releases, and need no credentials."""
+    stored = f'{SMALL}[store]\nurl = "s3://bucket/store"\n[ci.pipeline.pull-request]\n'
+    text = f'{stored}on = ["pull-request"]\nstore = "results"\n'
+    text += '[ci.pipeline.nightly]\non = ["manual"]\nchannel = "nightly"\n'
+    asked, published = (str(workflow(text, name)) for name in ("pull-request", "nightly"))
+    assert "torchyard build --store results " in asked
+    assert "torchyard store pull --store results .torchyard/carried/source" in asked
+    assert "--store" not in published
+    assert "carried" not in published
+
+
+@pytest.mark.parametrize("name", ["${{ github.head_ref }}", "<< pipeline.git.branch >>", "$(id)"])
+def test_what_a_provider_would_replace_is_in_no_command(name: str) -> None:
+    text = f'{SMALL}[subset."{name}"]\n[ci.pipeline.a]\non = ["manual"]\nsubset = "{name}"\n'
+    with pytest.raises(PlanError, match="as an expression"):
+        texts("github", config_of(text))
+
+
+def test_names_are_quoted_for_the_shell() -> None:
+    text = f'{SMALL}[subset."a; id"]\n[ci.pipeline.a]\non = ["manual"]\nsubset = "a; id"\n'
+    assert "torchyard build --subset 'a; id' " in str(
+        workflow(text, "a")["jobs"]["source"]
+    ).replace("\\", "")
+
+
 def test_settings_change_no_fingerprint() -> None:
     plain, changed = (make_plan(config_of(text)) for text in (SMALL, SMALL + CI))
     assert plain.fingerprints == changed.fingerprints
@@ -506,13 +678,20 @@ def test_settings_change_no_fingerprint() -> None:
         ('"manual"]', '"pull-request"]', "a pull request can't publish"),
         ('region = "eu-west-1"\n', "", "a `role` has a `region`"),
         ('channel = "nightly"', 'channel = "nightly"\nsubset = "pr"', "publishes everything"),
-        ("[ci.pipeline.nightly]", "[ci.pipeline.Nightly]", "can't be the name of a pipeline"),
+        (
+            "[ci.pipeline.nightly]",
+            "[ci.pipeline.A]\non = []\n[ci.pipeline.nightly]",
+            "`A` can't be the name",
+        ),
         ('environment = "guarded"', 'label = "it\'s"', "can't be used as a label"),
+        (SIGN, "a/b/.github/workflows/sign.yml@main", "pins nothing"),
+        (f'"{SIGN}"', f'"{SIGN}"\nname = "publish"', "`publish` can't be the name of a hook"),
+        (f'"{SIGN}"', f'"{SIGN}"\nname = "a b"', "`a b` can't be the name of a hook"),
     ],
 )
 def test_settings_that_contradict_themselves_are_refused(old: str, new: str, said: str) -> None:
     assert old in CI
-    text = SMALL + CI.partition("[[ci.pipeline")[0].replace(old, new, 1)
+    text = SMALL + CI.replace(old, new, 1)
     with pytest.raises(ConfigError) as refused:
         config_of(text)
     assert any(said in one.what for one in refused.value.diagnostics), refused.value.diagnostics

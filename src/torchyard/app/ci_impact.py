@@ -1,14 +1,20 @@
 """Find out which jobs of a plan a change of the repository affects."""
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from torchyard.app.ci import CiWriter
 from torchyard.app.locations import absolute
+from torchyard.ci.generate import fold_all
+from torchyard.ci.narrow import wanted_parts
+from torchyard.ci.provider import load_provider_table
+from torchyard.ci.registry import find_provider
 from torchyard.config.load import load_config
-from torchyard.errors import UsageError
+from torchyard.errors import SelectionError, TorchyardError, UsageError
 from torchyard.host.git import export_tree, find_top
 from torchyard.plan.build import make_plan
-from torchyard.plan.graph import Plan
+from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection
 from torchyard.reports.ci.document import CiImpactDocument, ci_impact_document
 
@@ -23,10 +29,9 @@ def find_impact(file: str, span: str, *, subset: str | None = None) -> CiImpactD
         span: The commits, `BASE..HEAD`; without HEAD, the files as they are now.
         subset: A named part of the matrix.
     """
-    base, dots, head = span.partition("..")
-    if not base or not dots or head.startswith("."):
-        msg = f"`{span}` is not written BASE..HEAD"
-        raise UsageError(msg, hint="such as main..HEAD, or main.. for the files as they are now")
+    base, head = _commits(span)
+    if not base:
+        raise _no_span(span)
     place = Path(absolute(file)).resolve()
     top = find_top(str(place.parent))
     inside = place.relative_to(top)
@@ -37,6 +42,71 @@ def find_impact(file: str, span: str, *, subset: str | None = None) -> CiImpactD
         else:
             new = _plan_of(place, subset)
     return ci_impact_document(old, new, base=base, head=head or _HERE, subset=subset)
+
+
+def select_affected(
+    file: str, span: str, *, provider: str, pipeline: str, say: Callable[[str], object]
+) -> str:
+    """Return which jobs of a pipeline run after a change, as text for its provider.
+
+    Args:
+        file: The configuration, in a git repository.
+        span: `BASE..`, the commit that the files are compared with. Without one, or if it can't be
+            planned, all jobs run.
+        provider: The CI provider.
+        pipeline: The name of the pipeline.
+        say: Is told why all jobs run.
+    """
+    base, head = _commits(span)
+    if head:
+        msg = f"`{span}`: a provider runs the files as they are now"
+        raise UsageError(msg, hint=f"compare them with a commit: {base}..")
+    writer = CiWriter.of(file, [provider])
+    folded = fold_all(provider, writer.config, writer.plan, file=writer.file)
+    found = next((pair for pair in folded if pair[0].name == pipeline), None)
+    if found is None:
+        msg = f"there is no pipeline `{pipeline}`"
+        raise SelectionError(msg, hint=f"write [ci.pipeline.{pipeline}]")
+    one, plan = found
+    old = _base_plan(base, Path(absolute(file)).resolve(), one.settings.subset, say)
+    affected = [job.number for job in plan.jobs if not _is_same(job, old)]
+    text = find_provider(provider).selection(one, wanted_parts(one, plan, affected))
+    if text is None:
+        msg = f"files of {load_provider_table(provider).title} run all jobs of a pipeline"
+        raise UsageError(msg, hint="without --provider, the affected jobs are listed")
+    return text
+
+
+def _base_plan(
+    base: str, place: Path, subset: str | None, say: Callable[[str], object]
+) -> Plan | None:
+    """Return the plan of a commit; None if there is none."""
+    if not base:
+        return None
+    try:
+        top = find_top(str(place.parent))
+        with TemporaryDirectory(prefix="torchyard-impact-") as folder:
+            return _plan_at(base, top, place.relative_to(top), Path(folder, "base"), subset)
+    except TorchyardError as error:
+        say(f"all jobs run: {base} can't be planned: {error}")
+        return None
+
+
+def _is_same(job: Job, old: Plan | None) -> bool:
+    return old is not None and old.fingerprint(*job.key) == job.fingerprint
+
+
+def _commits(span: str) -> tuple[str, str]:
+    """Return both ends of a span; either may be empty."""
+    base, dots, head = span.partition("..")
+    if not dots or head.startswith("."):
+        raise _no_span(span)
+    return base, head
+
+
+def _no_span(span: str) -> UsageError:
+    hint = "such as main..HEAD, or main.. for the files as they are now"
+    return UsageError(f"`{span}` is not written BASE..HEAD", hint=hint)
 
 
 def _plan_at(revision: str, top: Path, inside: Path, place: Path, subset: str | None) -> Plan:

@@ -87,7 +87,8 @@ def beyond_limits(
     """Yield every number of some files that is beyond the provider's limit."""
     for one in made:
         size = Measure("file_bytes", len(texts[one.path].encode()), one.path)
-        for measure in (size, *provider.measures(one.document)):
+        hidden = (Measure(limit, value, one.path) for limit, value in one.measured.items())
+        for measure in (size, *hidden, *provider.measures(one.document)):
             if measure.value > table.limits.get(measure.limit, measure.value):
                 yield measure
 
@@ -132,7 +133,7 @@ def fold_pipeline(
     longest = table.limits["job_minutes"]
     minutes = settings.time_limit // 60 if settings.time_limit else longest
     choose = machine_chooser(settings, table)
-    carried = "://" not in config.store
+    carried = "://" not in (pipeline.store or config.store)
     if carried and not table.carries:
         msg = f"{table.title} can't carry results from job to job, and the store is a directory"
         raise PlanError(msg, hint='name a store that all machines reach: [store] url = "s3://…"')

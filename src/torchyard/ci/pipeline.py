@@ -1,11 +1,16 @@
 """Jobs of a provider, whatever the provider: what of a plan each runs, where, and after which."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from shlex import quote
 from typing import NamedTuple
 
+from torchyard.errors import PlanError
 from torchyard.model.ci import CiPipeline
+
+_REPLACED = re.compile(r"\$[({\[]|<<|[\r\n]")
+"""Expressions of providers: `${{ … }}`, `$(…)`, `$[…]`, `<< … >>`."""
 
 PART = "PART"
 """The variable that holds a row of a matrix."""
@@ -90,13 +95,29 @@ class Pipeline(NamedTuple):
         """Return the versions that a job needs; the last one runs torchyard."""
         return self.pythons[-1:] if job.wave is Wave.SOURCE else self.pythons
 
+    def impact_command(self, provider: str, base: str) -> str:
+        """Return the command that finds the jobs that run, of all that a provider has."""
+        words = ["torchyard", "ci", "impact", f'"${base}.."', *file_words(self.file)]
+        return " ".join([*words, "--provider", provider, "--pipeline", self.name])
+
+    def narrowed(self, wanted: Mapping[str, tuple[str, ...]]) -> "Pipeline":
+        """Return a pipeline with only some of its jobs and parts."""
+        jobs = (
+            job._replace(
+                parts=wanted[job.name], needs=tuple(name for name in job.needs if name in wanted)
+            )
+            for job in self.jobs
+            if job.name in wanted
+        )
+        return self._replace(jobs=tuple(jobs))
+
     def build_command(self, job: CiJob) -> str:
         """Return the command that runs a job's part of the plan."""
-        words = ["torchyard", "build", *file_words(self.file)]
+        words = ["torchyard", "build", *self._words()]
         if self.settings.subset is not None:
-            words += ["--subset", quote(self.settings.subset)]
+            words += ["--subset", literal(self.settings.subset)]
         if job.round < job.rounds:
-            words += ["--time-limit", f'"{safe_seconds(self.minutes) // 60} min"']
+            words += ["--time-limit", f'"{_duration(safe_seconds(self.minutes))}"']
         for glob in job.skip:
             words += ["--skip", f'"{glob}"']
         return " ".join([*words, *(f'"{glob}"' for glob in job.select)])
@@ -122,20 +143,37 @@ class Pipeline(NamedTuple):
     def publish_command(self) -> str:
         """Return the command that publishes what was built."""
         channel = self.settings.channel or ""
-        return " ".join(["torchyard", "publish", *file_words(self.file), "--to", channel])
+        return " ".join(["torchyard", "publish", *self._words(), "--to", literal(channel)])
 
     def _store_command(self, verb: str, wave: Wave) -> str:
-        return " ".join(["torchyard", "store", verb, *file_words(self.file), carried_folder(wave)])
+        return " ".join(["torchyard", "store", verb, *self._words(), carried_folder(wave)])
+
+    def _words(self) -> list[str]:
+        """Return the options that name the configuration, and the store of this pipeline."""
+        store = self.settings.store
+        return [*file_words(self.file), *(["--store", literal(store)] if store else [])]
 
 
 def file_words(file: str) -> list[str]:
     """Return the option that names a configuration; none if it is the usual one."""
-    return [] if file == "torchyard.toml" else ["-f", quote(file)]
+    return [] if file == "torchyard.toml" else ["-f", literal(file)]
+
+
+def literal(word: str) -> str:
+    """Quote a word of a command; refuse what a provider replaces before any shell sees it."""
+    if _REPLACED.search(word):
+        msg = f"`{word}` would be replaced by a CI provider, as an expression"
+        raise PlanError(msg, hint="choose another name")
+    return quote(word)
 
 
 def carried_folder(wave: Wave) -> str:
     """Return the directory that results of a wave are carried in."""
     return f".torchyard/carried/{wave}"
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds} s" if seconds % 60 else f"{seconds // 60} min"
 
 
 def safe_seconds(minutes: int) -> int:

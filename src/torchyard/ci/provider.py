@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol
 
+from torchyard.ci.narrow import WantedParts
 from torchyard.ci.pipeline import Pipeline
 from torchyard.ci.yaml import CiFile, Yaml
 from torchyard.errors import PlanError
@@ -59,6 +60,9 @@ class CiProvider(Protocol):
 
     def measures(self, document: Mapping[str, Yaml]) -> Iterator[Measure]:
         """Yield what the provider limits in one of its files, except its size."""
+
+    def selection(self, pipeline: Pipeline, wanted: WantedParts) -> str | None:
+        """Return which jobs of a pipeline run, as text for the provider; None if it reads none."""
 
 
 def refuse_settings(pipeline: Pipeline, table: ProviderTable, *keys: str) -> None:

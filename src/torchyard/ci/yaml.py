@@ -31,6 +31,8 @@ class CiFile(NamedTuple):
     path: str
     document: Mapping[str, Yaml]
     notes: Mapping[str, str] = {}
+    measured: Mapping[str, int] = {}
+    """Numbers that a provider limits, and that the document does not show."""
 
 
 def nodes(document: Yaml, *tail: str | int) -> Iterator[tuple[str, Yaml]]:
@@ -90,11 +92,14 @@ _Dumper.add_representer(str, _text)
 _Dumper.add_representer(type(None), _nothing)
 
 
+def dump_yaml(document: Mapping[str, Yaml]) -> str:
+    """Return a document as YAML. The same structure gives the same bytes."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=True)
+
+
 def render(file: CiFile, *, source: str, command: str) -> str:
-    """Return the text of a file, with its header. The same structure gives the same bytes."""
-    body = yaml.dump(
-        file.document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=True
-    )
+    """Return the text of a file, with its header."""
+    body = dump_yaml(file.document)
     for value, note in file.notes.items():
         body = re.sub(rf"(?m){re.escape(value)}$", f"{value} # {note}", body)
     header = _HEADER.format(

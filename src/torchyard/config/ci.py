@@ -16,6 +16,8 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _CRON = re.compile(r"(?:[0-9*/,-]+\s+){4}[0-9*/,-]+")
 _LABEL = re.compile(r"[\w .:/-]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?: # \S+)?")
+_HOOK = re.compile(r"(?!(?:impact|publish|source|core|packages|smoke)(?:-|$))[A-Za-z_][\w-]*")
+_REVIEWED = re.compile(r"\./[^$\s]+|[\w./-]+@[0-9a-f]{40}")
 _PLACED = (Stage.SOURCE, Stage.CORE, Stage.PACKAGE, Stage.SMOKE, Stage.PUBLISH)
 """The stages that machines are chosen by; bindings and checks run where packages are made."""
 
@@ -104,6 +106,7 @@ def _pipeline(
         hint = did_you_mean(spec.subset, subsets)
         problems.add((*path, "subset"), f"there is no [subset.{spec.subset}]", hint)
     _check_events(spec, path, problems)
+    _check_hooks(spec, path, problems)
     subset = spec.subset
     channel = channels.get(spec.channel or "")
     if channel is not None:
@@ -124,6 +127,8 @@ def _pipeline(
         label=spec.label,
         channel=spec.channel,
         environment=spec.environment,
+        all_jobs=spec.all_jobs,
+        store=spec.store,
         role=spec.role,
         region=spec.region,
         hooks=tuple(
@@ -152,6 +157,19 @@ def _published(
         what = "a pull request can't publish: its author would"
         problems.add((*path, "on"), what, "leave out `pull-request`, or `channel`")
     return channel.subset
+
+
+def _check_hooks(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:
+    """Check that hooks replace no other job, and run what was reviewed."""
+    names = [hook.name for hook in spec.hook if hook.name]
+    for number, hook in enumerate(spec.hook):
+        place = (*path, "hook", number)
+        if hook.name and (not _HOOK.fullmatch(hook.name) or names.count(hook.name) > 1):
+            hint = "letters, digits, - and _; not the name of another job"
+            problems.add((*place, "name"), f"`{hook.name}` can't be the name of a hook", hint)
+        if not _REVIEWED.fullmatch(hook.uses):
+            hint = "a file of this repository, `./…`, or one of another at the hash of a commit"
+            problems.add((*place, "uses"), f"`{hook.uses}` pins nothing", hint)
 
 
 def _check_events(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:

@@ -76,6 +76,17 @@ class CiPipelineSpec(Value, kw_only=True):
     hook: Annotated[list[CiHookSpec], Meta(description="Your own jobs.")] = field(
         default_factory=list
     )
+    store: Annotated[
+        str,
+        Meta(
+            description="Store of its own: an address, or a directory, whose results are handed "
+            "from job to job. Default: that of [store]."
+        ),
+    ] = ""
+    all_jobs: Annotated[
+        bool,
+        Meta(description="Run all jobs for a pull request, also those that it does not affect."),
+    ] = False
 
 
 class RefreshSpec(Value, kw_only=True):

@@ -129,9 +129,9 @@ def config_of(
         return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    digest = tree_digest(
-        join(dirname(path), config.source.path), leave_out=[path, build_lock_path(path), *others]
-    )
+    folder = join(dirname(path), config.source.path)
+    left_out = [join(folder, name.rstrip("/")) for name in config.source.leave_out]
+    digest = tree_digest(folder, leave_out=[path, build_lock_path(path), *left_out, *others])
     return msgspec.structs.replace(
         config, source=msgspec.structs.replace(config.source, digest=digest)
     )

@@ -44,17 +44,30 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
     if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
         commit = spec.rev
     _check_archive(spec, problems)
+    _check_left_out(spec, problems)
     return Source(
         git=spec.git,
         rev=spec.rev,
         commit=commit,
         path=spec.path,
+        leave_out=tuple(spec.leave_out),
         debian=spec.debian,
         archive=spec.archive,
         sdist=spec.sdist,
         sha256=spec.sha256,
         submodules=spec.submodules,
     )
+
+
+def _check_left_out(spec: SourceSpec, problems: Problems) -> None:
+    if spec.leave_out and spec.path is None:
+        what = "`leave_out` belongs to `path`; any other source is taken as it is"
+        problems.add(("source", "leave_out"), what, at_key=True)
+    for number, name in enumerate(spec.leave_out):
+        if not name or name.startswith("/") or ".." in name.split("/"):
+            hint = "write the path of a file or directory in it, without globs"
+            what = f"`{name}` is not in the source directory"
+            problems.add(("source", "leave_out", number), what, hint)
 
 
 def _check_archive(spec: SourceSpec, problems: Problems) -> None:

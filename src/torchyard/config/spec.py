@@ -57,6 +57,13 @@ class SourceSpec(Value, kw_only=True):
     path: Annotated[
         str | None, Meta(description="Directory, relative to this file; identified by its content.")
     ] = None
+    leave_out: Annotated[
+        list[str],
+        Meta(
+            description="Files and directories in `path` that are no part of the source, such as "
+            "`docs` and `.github`: changing them rebuilds nothing."
+        ),
+    ] = field(default_factory=list)
     debian: Annotated[
         str | None,
         Meta(

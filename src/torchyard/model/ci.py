@@ -61,6 +61,13 @@ class CiPipeline(Value, kw_only=True):
     role: str = ""
     region: str = ""
     hooks: tuple[CiHook, ...] = ()
+    all_jobs: bool = False
+    store: str = ""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether pull requests run only the jobs that their changes affect."""
+        return CiEvent.PULL_REQUEST in self.on and not self.all_jobs
 
     @property
     def is_superseded(self) -> bool:

@@ -41,13 +41,14 @@ class Source(Value, kw_only=True):
 
     `debian` is a source package, as `name=version`, and `sdist` a Python one, as `name==version`. A
     `rev` may be a tag or branch, whose commit is unknown until it is resolved. An `archive` is an
-    address or a file.
+    address or a file. `leave_out` are paths in the directory that are no part of it.
     """
 
     git: str | None = None
     rev: str | None = None
     commit: str | None = None
     path: str | None = None
+    leave_out: tuple[str, ...] = ()
     digest: str | None = None
     debian: str | None = None
     archive: str | None = None

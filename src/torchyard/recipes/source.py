@@ -25,7 +25,9 @@ def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:
     task = order.task
     if source.path is not None:
         where = ("--path", _beside(source.path), "--digest", task.text("digest"))
-        return (*where, "--leave-out", "{file}"), "copy the source"
+        names = [_beside(f"{source.path}/{name.rstrip('/')}") for name in source.leave_out]
+        left_out = [word for name in ("{file}", *names) for word in ("--leave-out", name)]
+        return (*where, *left_out), "copy the source"
     if source.archive is not None:
         where = ("--archive", _beside(source.archive), "--digest", task.text("sha256"))
         return where, "unpack the source"

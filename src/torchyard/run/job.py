@@ -23,7 +23,7 @@ from torchyard.host.locks import report_full_disk
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
 from torchyard.model.event import Listener, Noted, Started
 from torchyard.model.job_spec import JobSpec, Task
-from torchyard.model.quantity import show_size
+from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
@@ -33,6 +33,7 @@ from torchyard.run.environment import bring_ninja
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
 from torchyard.run.steps import StepContext, StepError, run_steps
+from torchyard.run.unfinished import restore_unfinished
 from torchyard.run.workdir import INPUTS, OUT, WorkDir
 from torchyard.store.claims import Claim, ClaimMonitor, Owner
 from torchyard.store.local_cache import LocalCache
@@ -151,6 +152,9 @@ def _open(
 ) -> StepContext:
     kind = choose_sandbox(place.order, conditions, on_event)
     conditions = with_found_root(conditions, place.order, kind)
+    if finished := restore_unfinished(place, store, kind):
+        text = f"goes on after {show_count(finished, 'step')} of an earlier run"
+        on_event(Noted(job=place.order.task.id, text=text))
     place.prepare(kind, as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")

@@ -16,7 +16,16 @@ import msgspec
 from torchyard.model.recipe import Stage
 from torchyard.store import claims
 from torchyard.store.gc_lease import GcLease
-from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, key_name, result_key
+from torchyard.store.keys import (
+    BLOBS,
+    CLAIMS,
+    RESULTS,
+    UNFINISHED,
+    claim_key,
+    key_name,
+    result_key,
+    unfinished_key,
+)
 from torchyard.store.objects import ObjectMeta
 from torchyard.store.pins import pinned_fingerprints
 from torchyard.store.store import Store, Unusable
@@ -64,6 +73,7 @@ def remove_garbage(
                 path.unlink(missing_ok=True)
     if not dry_run:
         _drop_claims(store, now - _ABANDONED)
+        _drop_unfinished(store, now - grace)
     return garbage
 
 
@@ -83,6 +93,16 @@ def _drop_claims(store: Store, born: datetime) -> None:
     if before:
         time.sleep(claims.DEAD)
         objects.delete(key for key, tag in old().items() if before.get(key) == tag)
+
+
+def _drop_unfinished(store: Store, born: datetime) -> None:
+    """Remove unfinished work of jobs that are done, or that nobody went on with.
+
+    Its blobs are not kept on its behalf: a job whose work is gone starts from the beginning.
+    """
+    metas = list(store.objects.list(UNFINISHED))
+    done = store.known({key_name(meta.key) for meta in metas})
+    store.objects.delete([*map(unfinished_key, done), *(meta.key for meta in _older(metas, born))])
 
 
 def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:

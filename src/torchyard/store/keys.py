@@ -4,6 +4,7 @@ blobs/ab/ab12…             the bytes of a file, or of a part of one
 results/cd/cd34….json      a manifest: which blobs a job's result consists of
 pins/NAME.json             results that garbage collection keeps
 claims/cd/cd34….json       a process is working on this job
+unfinished/cd/cd34….json   what a job had done when its time was over
 sweeps/…                   the leases of garbage collections
 """
 
@@ -15,6 +16,7 @@ BLOBS = "blobs/"
 RESULTS = "results/"
 PINS = "pins/"
 CLAIMS = "claims/"
+UNFINISHED = "unfinished/"
 SWEEPS = "sweeps/"
 
 
@@ -39,6 +41,10 @@ def result_key(fingerprint: str) -> str:
 
 def claim_key(fingerprint: str) -> str:
     return f"{CLAIMS}{digest_path(fingerprint)}.json"
+
+
+def unfinished_key(fingerprint: str) -> str:
+    return f"{UNFINISHED}{digest_path(fingerprint)}.json"
 
 
 def pin_key(name: str) -> str:

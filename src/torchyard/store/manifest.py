@@ -29,8 +29,13 @@ def encode_result(result: Result, key: bytes | None) -> bytes:
     return canonical_json(sign(result, key) if key else result)
 
 
-def decode_result(data: bytes, fingerprint: str, key: bytes | None = None) -> Result:
-    """Decode the manifest of a fingerprint; raise StoreError if it can't be used."""
+def decode_result(
+    data: bytes, fingerprint: str, key: bytes | None = None, *, finished: bool = True
+) -> Result:
+    """Decode the manifest of a fingerprint; raise StoreError if it can't be used.
+
+    What is not `finished` is read by nothing but the steps of its job, whatever its links lead to.
+    """
     try:
         result = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -40,7 +45,7 @@ def decode_result(data: bytes, fingerprint: str, key: bytes | None = None) -> Re
     if task is None or not (result.fingerprint == task.fingerprint == fingerprint and is_true):
         msg = f"the manifest that is filed under {fingerprint} is that of another job"
         raise StoreError(msg, hint=_HINT)
-    if why := tree_fault(result.tree, closed=task.stage in _DELIVERED):
+    if why := tree_fault(result.tree, closed=finished and task.stage in _DELIVERED):
         raise _unusable(fingerprint, f"can't be used: {why}")
     if key is not None and not is_signed(result, key):
         raise _unusable(fingerprint, "can't be used: it is not signed with the key of this store")

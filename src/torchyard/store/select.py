@@ -18,22 +18,36 @@ def select_results(
 
     `unusable` takes manifests that can't be used; without it, they raise StoreError.
     """
-    prefixes = tuple(s for s in selectors if _FINGERPRINT.fullmatch(s))
-    globs = [s for s in selectors if s not in prefixes]
+    prefixes, globs = _split(selectors)
     names = list(store.fingerprints())
     if prefixes and not globs:
         names = [name for name in names if name.startswith(prefixes)]
     found = False
     for result in store.results(names, unusable):
-        cell = result.order.task.cell
-        if (
-            not selectors
-            or any_match(result.id, globs)
-            or any_match(cell, globs)
-            or result.fingerprint.startswith(prefixes)
-        ):
+        if _is_selected(result, selectors):
             found = True
             yield result
     if selectors and not found and not unusable:
         msg = f"the store `{store.url}` has no result of {', '.join(selectors)}"
         raise SelectionError(msg, hint="`torchyard store ls` lists the results")
+
+
+def select_unfinished(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
+    """Yield the unfinished work of jobs that are chosen in the same way."""
+    return (work for work in store.all_unfinished() if _is_selected(work, selectors))
+
+
+def _is_selected(result: Result, selectors: Sequence[str]) -> bool:
+    prefixes, globs = _split(selectors)
+    return (
+        not selectors
+        or any_match(result.id, globs)
+        or any_match(result.order.task.cell, globs)
+        or result.fingerprint.startswith(prefixes)
+    )
+
+
+def _split(selectors: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the prefixes of fingerprints, and the globs."""
+    prefixes = tuple(s for s in selectors if _FINGERPRINT.fullmatch(s))
+    return prefixes, [s for s in selectors if s not in prefixes]

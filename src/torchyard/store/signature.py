@@ -35,6 +35,11 @@ def load_store_key() -> bytes | None:
     return key
 
 
+def unfinished_key_of(key: bytes | None) -> bytes | None:
+    """Return the key for unfinished work: none of it can be passed off as a result."""
+    return hmac.digest(key, b"unfinished", "sha256") if key else None
+
+
 def sign(result: Result, key: bytes) -> Result:
     """Return a result with its signature: an HMAC of its canonical JSON."""
     unsigned = replace(result, signature="")

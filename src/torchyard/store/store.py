@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from torchyard.errors import MISSING, StoreError
 from torchyard.model.result import Result
-from torchyard.store.keys import RESULTS, key_name, result_key
+from torchyard.store.keys import RESULTS, UNFINISHED, key_name, result_key, unfinished_key
 from torchyard.store.manifest import decode_result, encode_result
 from torchyard.store.objects import Objects
-from torchyard.store.signature import load_store_key
+from torchyard.store.signature import load_store_key, unfinished_key_of
 
 THREADS = 16
 """Concurrent requests; they wait for the network, not for a processor."""
@@ -115,3 +115,26 @@ class Store:
         is_first = self.objects.create(result_key(result.fingerprint), data)
         self.objects.sync()
         return is_first
+
+    def find_unfinished(self, fingerprint: str) -> Result | None:
+        """Return what a job had done when its time was over, if that was kept and can be used."""
+        data = self.objects.read(unfinished_key(fingerprint))
+        if data is None:
+            return None
+        try:
+            return decode_result(data, fingerprint, unfinished_key_of(self._key), finished=False)
+        except StoreError:  # nothing depends on it
+            return None
+
+    def all_unfinished(self) -> Iterator[Result]:
+        """Yield the unfinished work of all jobs that have no result."""
+        names = {key_name(meta.key) for meta in self.objects.list(UNFINISHED)}
+        for name in sorted(names - self.known(names)):
+            if found := self.find_unfinished(name):
+                yield found
+
+    def keep_unfinished(self, result: Result) -> None:
+        """Write a manifest of unfinished work whose blobs all exist, in place of an earlier one."""
+        self.objects.sync()
+        data = encode_result(result, unfinished_key_of(self._key))
+        self.objects.write(unfinished_key(result.fingerprint), data)

@@ -1,6 +1,6 @@
 """Copying results from one store to another, blobs before manifests."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -29,12 +29,25 @@ def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
         if target.has(result.fingerprint):
             there += 1
         else:
-            sent += _copy_one(source, target, result)
+            sent += _copy_one(source, target, result, target.publish)
             copied += 1
     return Copied(copied, there, sent)
 
 
-def _copy_one(source: Store, target: Store, result: Result) -> int:
+def copy_unfinished(source: Store, target: Store, results: Iterable[Result]) -> Copied:
+    """Copy unfinished work of jobs that the target has no result of."""
+    sizes = [
+        _copy_one(source, target, result, target.keep_unfinished)
+        for result in results
+        if not target.has(result.fingerprint)
+    ]
+    return Copied(len(sizes), 0, sum(sizes))
+
+
+def _copy_one(
+    source: Store, target: Store, result: Result, finish: Callable[[Result], object]
+) -> int:
+    """Copy the blobs of a result, then let `finish` write its manifest."""
     watch = GcWatch(target.objects)
 
     def send(blob: tuple[str, int]) -> int:
@@ -50,7 +63,7 @@ def _copy_one(source: Store, target: Store, result: Result) -> int:
     def heal() -> None:
         with ThreadPoolExecutor(THREADS) as pool:
             sizes.extend(pool.map(send, result.blobs().items()))
-        target.publish(result)
+        finish(result)
 
     sizes: list[int] = []
     heal()

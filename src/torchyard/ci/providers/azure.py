@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from torchyard.ci.narrow import WantedParts
 from torchyard.ci.pipeline import PART, CiJob, CiMachine, Pipeline
 from torchyard.ci.provider import Measure, ProviderTable, refuse_settings
 from torchyard.ci.yaml import CiFile, Yaml, nodes, texts_in
@@ -23,6 +24,10 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
         CiFile(f".azure-pipelines/torchyard-{pipeline.name}.yml", _document(pipeline))
         for pipeline in pipelines
     ]
+
+
+def selection(pipeline: Pipeline, wanted: WantedParts) -> None:
+    """Return nothing: all jobs of a pipeline run."""
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:

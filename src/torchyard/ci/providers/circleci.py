@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import translate
 
+from torchyard.ci.narrow import WantedParts
 from torchyard.ci.pipeline import PART, CiJob, CiMachine, Pipeline
 from torchyard.ci.provider import Measure, ProviderTable, refuse_settings
 from torchyard.ci.yaml import CiFile, Yaml, nodes, texts_in
@@ -33,6 +34,10 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
         "workflows": workflows,
     }
     return [CiFile(".circleci/config.yml", document)]
+
+
+def selection(pipeline: Pipeline, wanted: WantedParts) -> None:
+    """Return nothing: all jobs of a pipeline run."""
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:

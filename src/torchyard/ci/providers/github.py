@@ -1,7 +1,9 @@
 """GitHub Actions: a workflow for each pipeline."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from torchyard.ci.narrow import WantedParts
 from torchyard.ci.pipeline import PART, CiJob, CiMachine, Pipeline, Wave, carried_folder
 from torchyard.ci.provider import Measure, ProviderTable
 from torchyard.ci.yaml import CiFile, Yaml, nodes, texts_in
@@ -12,11 +14,21 @@ _DOWNLOAD = "actions/download-artifact"
 _PYTHON = "actions/setup-python"
 _UPLOAD = "actions/upload-artifact"
 _CREDENTIALS = "aws-actions/configure-aws-credentials"
+_INDEX = "${{ strategy.job-index }}"
+_IMPACT = "impact"
+_PARTS = "fromJSON(needs.impact.outputs.parts || '{}')"
+_BASE = "${{ github.event_name == 'pull_request' && 'HEAD^1' || '' }}"
+"""A pull request is tried as a merge, whose first parent is the branch that it is for."""
 
 
 def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
     """Return a workflow for each pipeline."""
     return [_Workflow(pipeline, table).file() for pipeline in pipelines]
+
+
+def selection(pipeline: Pipeline, wanted: WantedParts) -> str:  # noqa: ARG001 - its interface
+    """Return the output of the job that finds them: the parts of each job, true without any."""
+    return f"parts={json.dumps({name: list(parts) or True for name, parts in wanted.items()})}\n"
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:
@@ -40,6 +52,8 @@ class _Workflow:
     def file(self) -> CiFile:
         jobs: dict[str, Yaml] = {}
         first = self._hooks("before", jobs, ())
+        if self.settings.is_narrowed:
+            jobs[_IMPACT] = self._impact()
         for job in self.pipeline.jobs:
             jobs[job.name] = self._job(job, () if job.needs else first)
         leaves = self.pipeline.leaves()
@@ -57,7 +71,41 @@ class _Workflow:
         }
         notes = {f"{name}@{commit}": tag for name, (commit, _, tag) in self.pins.items() if tag}
         notes["id-token: write"] = "to prove who publishes, without a secret"
-        return CiFile(f".github/workflows/torchyard-{self.settings.name}.yml", document, notes)
+        path = f".github/workflows/torchyard-{self.settings.name}.yml"
+        return CiFile(path, document, notes, self._measured())
+
+    def _measured(self) -> dict[str, int]:
+        """Return the size of the output that names all jobs, if there is one."""
+        if not self.settings.is_narrowed:
+            return {}
+        wanted = {job.name: job.parts for job in self.pipeline.jobs}
+        return {"output_bytes": len(selection(self.pipeline, wanted))}
+
+    def _impact(self) -> dict[str, Yaml]:
+        """Return the job that finds out which others run."""
+        machine = self.pipeline.jobs[0].machine._replace(prepare=())
+        prepared = self._prepare(machine, self.pipeline.pythons[-1:], history=2)
+        command = f'{self.pipeline.impact_command("github", "BASE")} >> "$GITHUB_OUTPUT"'
+        return {
+            "name": _IMPACT,
+            **self._label_condition(),
+            **self._machine(machine),
+            "permissions": {"contents": "read"},
+            "outputs": {"parts": f"${{{{ steps.{_IMPACT}.outputs.parts }}}}"},
+            "env": {"BASE": _BASE},
+            "steps": [*prepared, {"id": _IMPACT, "run": command}],
+        }
+
+    def _label_condition(self) -> dict[str, Yaml]:
+        label = self.settings.label
+        condition = f"contains(github.event.pull_request.labels.*.name, '{label}')"
+        return {"if": condition} if label else {}
+
+    def _condition(self, job: CiJob) -> dict[str, Yaml]:
+        """Let a job run if it is wanted, also if another one that it needs is not."""
+        if not self.settings.is_narrowed:
+            return self._label_condition()
+        return {"if": f"${{{{ !failure() && !cancelled() && {_PARTS}['{job.name}'] != null }}}}"}
 
     def _triggers(self) -> dict[str, Yaml]:
         branches: dict[str, Yaml] = {"branches": list(self.settings.branches)}
@@ -88,22 +136,24 @@ class _Workflow:
 
     def _job(self, job: CiJob, first: tuple[str, ...]) -> dict[str, Yaml]:
         made: dict[str, Yaml] = {"name": _title(job)}
-        if self.settings.label:
-            label = self.settings.label
-            made["if"] = f"contains(github.event.pull_request.labels.*.name, '{label}')"
+        made |= self._condition(job)
         needs = [*first, *job.needs]
+        if self.settings.is_narrowed:
+            needs.insert(0, _IMPACT)
         if needs:
             made["needs"] = needs
         made |= self._machine(job.machine)
         made["permissions"] = {"contents": "read"}
         if job.parts:
-            made["strategy"] = {"fail-fast": False, "matrix": {"part": list(job.parts)}}
+            wanted = f"${{{{ {_PARTS}['{job.name}'] }}}}"
+            parts: Yaml = wanted if self.settings.is_narrowed else list(job.parts)
+            made["strategy"] = {"fail-fast": False, "matrix": {"part": parts}}
             made["env"] = {PART: "${{ matrix.part }}"}
         commands = [*self.pipeline.pull_commands(job.waves), self.pipeline.build_command(job)]
         commands += self.pipeline.push_commands(job)
         made["steps"] = [
             *self._prepare(job.machine, self.pipeline.pythons_of(job)),
-            *self._downloads(job.needs, job.waves),
+            *self._downloads(job.needs, job.waves, job),
             *({"run": command} for command in commands),
             *self._uploads(job),
         ]
@@ -117,8 +167,14 @@ class _Workflow:
         }
         return made | ({"container": machine.image} if machine.image else {})
 
-    def _prepare(self, machine: CiMachine, pythons: Sequence[str]) -> Iterator[Yaml]:
-        yield {"uses": self._pinned(_CHECKOUT), "with": {"persist-credentials": False}}
+    def _prepare(
+        self, machine: CiMachine, pythons: Sequence[str], history: int = 1
+    ) -> Iterator[Yaml]:
+        """Yield the first steps of each job; `history` is how many commits it needs."""
+        given: dict[str, Yaml] = {"persist-credentials": False}
+        if history > 1:
+            given["fetch-depth"] = history
+        yield {"uses": self._pinned(_CHECKOUT), "with": given}
         for command in machine.prepare:
             yield {"run": command}
         versions = "\n".join(pythons)
@@ -126,12 +182,17 @@ class _Workflow:
         yield {"uses": self._pinned(_PYTHON), "with": asked}
         yield {"run": self.pipeline.install}
 
-    def _downloads(self, needs: Sequence[str], waves: Sequence[Wave]) -> Iterator[Yaml]:
+    def _downloads(
+        self, needs: Sequence[str], waves: Sequence[Wave], job: CiJob | None = None
+    ) -> Iterator[Yaml]:
+        """Yield the steps that fetch results; a follow-up goes on with its own part only."""
         if not self.pipeline.carried:
             return
         for wave in waves:
             named = [name for name in needs if name.split("-")[0] == wave]
             pattern = f"carried-{named[0]}-*" if len(named) == 1 else f"carried-{wave}-*"
+            if job and job.wave is wave:
+                pattern = f"carried-{job.needs[0]}-{_INDEX}"
             taken: dict[str, Yaml] = {
                 "pattern": pattern,
                 "path": carried_folder(wave),
@@ -141,8 +202,7 @@ class _Workflow:
 
     def _uploads(self, job: CiJob) -> Iterator[Yaml]:
         if self.pipeline.carried:
-            name = f"carried-{job.name}-${{{{ strategy.job-index }}}}"
-            yield self._upload(name, carried_folder(job.wave))
+            yield self._upload(f"carried-{job.name}-{_INDEX}", carried_folder(job.wave))
 
     def _upload(self, name: str, path: str) -> Yaml:
         sent: dict[str, Yaml] = {

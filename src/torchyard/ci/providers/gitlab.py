@@ -4,15 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import translate
 
+from torchyard.ci.narrow import WantedParts
 from torchyard.ci.pipeline import PART, CiJob, CiMachine, Pipeline, Wave, carried_folder
 from torchyard.ci.provider import Measure, ProviderTable, refuse_settings
-from torchyard.ci.yaml import CiFile, Yaml, nodes, texts_in
+from torchyard.ci.yaml import CiFile, Yaml, dump_yaml, nodes, texts_in
 from torchyard.model.ci import CiEvent, CiPipeline, HookPoint
 
 _CHOICE = "TORCHYARD_PIPELINE"
 """The variable that names the pipeline, for schedules and runs by hand."""
 
 _PUBLISH = "publish"
+_AFFECTED = "affected"
+_CHILD = ".torchyard/affected.yml"
+"""It is in no source directory, where it would be a change."""
 _POINTS: Mapping[HookPoint, str] = {
     "before": ".pre",
     "after-build": "after-build",
@@ -27,15 +31,62 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
         refuse_settings(pipeline, table, "role")
     included: list[Yaml] = []
     for pipeline in pipelines:
-        rules: list[Yaml] = [{"if": rule} for rule in _rules(pipeline.settings)]
-        own = [hook.uses.removeprefix("./") for hook in pipeline.settings.hooks]
-        included += ({"local": path, "rules": rules} for path in (_path(pipeline.settings), *own))
-    stages: list[Yaml] = [*(wave.value for wave in Wave), _POINTS["after-build"], _PUBLISH]
-    top: dict[str, Yaml] = {"stages": stages, "include": included}
+        included += _includes(pipeline.settings)
+    top: dict[str, Yaml] = {"stages": _stages(), "include": included}
+    narrowed = [pipeline for pipeline in pipelines if pipeline.settings.is_narrowed]
     return [
         CiFile(".gitlab-ci.yml", top),
         *(CiFile(_path(pipeline.settings), _jobs(pipeline)) for pipeline in pipelines),
+        *(CiFile(_path(one.settings, _AFFECTED), _affected(one)) for one in narrowed),
     ]
+
+
+def _stages() -> list[Yaml]:
+    return [*(wave.value for wave in Wave), _POINTS["after-build"], _PUBLISH]
+
+
+def _includes(settings: CiPipeline) -> Iterator[Yaml]:
+    """Yield the files of a pipeline, each with the events that it is for."""
+    asked = (CiEvent.PULL_REQUEST,) if settings.is_narrowed else ()
+    always = tuple(event for event in settings.on if event not in asked)
+    own = [hook.uses.removeprefix("./") for hook in settings.hooks]
+    paths = {_path(settings): always, _path(settings, _AFFECTED): asked}
+    for path, events in {**paths, **dict.fromkeys(own, settings.on)}.items():
+        if events:
+            yield {"local": path, "rules": [{"if": rule} for rule in _rules(settings, events)]}
+
+
+def _affected(pipeline: Pipeline) -> dict[str, Yaml]:
+    """Return a job that writes the pipeline of the jobs that a change affects, and its start."""
+    machine = pipeline.jobs[0].machine
+    command = pipeline.impact_command("gitlab", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
+    found = _name(pipeline, "impact")
+    started: dict[str, Yaml] = {"include": [{"artifact": _CHILD, "job": found}]}
+    return {
+        found: {
+            "stage": Wave.SOURCE.value,
+            **_machine(pipeline, machine),
+            "interruptible": pipeline.settings.is_superseded,
+            "variables": {"GIT_DEPTH": "0"},
+            "script": [pipeline.install, f"{command} -o {_CHILD}"],
+            "artifacts": {"paths": [_CHILD], "expire_in": "1 week"},
+        },
+        _name(pipeline, _AFFECTED): {
+            "stage": Wave.CORE.value,
+            "needs": [found],
+            "trigger": {**started, "strategy": "depend"},
+        },
+    }
+
+
+def selection(pipeline: Pipeline, wanted: WantedParts) -> str:
+    """Return the pipeline of the wanted jobs; it may not be without any."""
+    jobs: dict[str, Yaml] = _jobs(pipeline.narrowed(wanted))
+    if not jobs:
+        machine = _machine(pipeline, pipeline.jobs[0].machine)
+        script: list[Yaml] = ["echo no job is affected"]
+        jobs = {_name(pipeline, "none"): {"stage": Wave.SOURCE.value, **machine, "script": script}}
+    return dump_yaml({"stages": _stages(), **jobs})
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:
@@ -51,14 +102,14 @@ def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:
     yield Measure("pipeline_jobs", jobs, "the pipeline")
 
 
-def _path(settings: CiPipeline) -> str:
-    return f".gitlab/torchyard-{settings.name}.yml"
+def _path(settings: CiPipeline, what: str = "") -> str:
+    return f".gitlab/torchyard-{settings.name}{what and '-'}{what}.yml"
 
 
-def _rules(settings: CiPipeline) -> Iterator[str]:
+def _rules(settings: CiPipeline, events: Sequence[CiEvent]) -> Iterator[str]:
     """Yield the conditions under which a pipeline runs."""
     source = "$CI_PIPELINE_SOURCE =="
-    for event in settings.on:
+    for event in events:
         match event:
             case CiEvent.PULL_REQUEST:
                 rule = f'{source} "merge_request_event"'

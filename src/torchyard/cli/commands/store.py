@@ -21,9 +21,9 @@ from torchyard.reports.store.sharing import holdings
 from torchyard.run.cleanup import tidy
 from torchyard.store.gc import remove_garbage
 from torchyard.store.pins import add_pin, list_pins, remove_pin
-from torchyard.store.select import select_results
+from torchyard.store.select import select_results, select_unfinished
 from torchyard.store.store import Store, Unusable
-from torchyard.store.transfer import copy
+from torchyard.store.transfer import copy, copy_unfinished
 from torchyard.store.trees import fetch_all, read_result_log
 from torchyard.store.verify import remove_broken, verify
 from torchyard.terminal.console import relay, show, talk, warn, write
@@ -241,13 +241,15 @@ def push(
 
 def _transfer(source: Store, target: Store, selectors: tuple[str, ...], *, as_json: bool) -> None:
     done = copy(source, target, select_results(source, selectors))
+    begun = copy_unfinished(source, target, select_unfinished(source, selectors))
     if as_json:
         document = documents.TransferDocument(
             source=source.url,
             target=target.url,
             copied=done.results,
+            unfinished=begun.results,
             there=done.there,
-            sent_bytes=done.sent,
+            sent_bytes=done.sent + begun.sent,
         )
         write(encode(document))
     else:
@@ -255,3 +257,6 @@ def _transfer(source: Store, target: Store, selectors: tuple[str, ...], *, as_js
             f"{show_count(done.results, 'result')} copied ({show_size(done.sent)}), "
             f"{done.there:,} there already"
         )
+        if begun.results:
+            work = show_count(begun.results, "unfinished job")
+            talk(f"{work} copied ({show_size(begun.sent)})")

@@ -10,13 +10,13 @@ from msgspec import Meta
 from torchyard.engines.engine import BuildContext, clocked, expected, finished
 from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
-from torchyard.errors import PlanError, UsageError
+from torchyard.errors import BuildError, HostError, PlanError, UsageError
 from torchyard.host.machine import platform_name, processors
 from torchyard.host.system_view import sandbox_fault
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Began, Ended, Listener, Noted
-from torchyard.model.quantity import parse_duration
+from torchyard.model.quantity import parse_duration, show_count
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
@@ -111,7 +111,36 @@ class LocalEngine(Value, kw_only=True):
         more = "" if stopped or context.keep_going else "; --keep-going does what it can"
         onward = f"the same command goes on from here{more}"
         timed = stopped and limit is not None and time.monotonic() - began >= limit
+        if timed:
+            self._keep_unfinished(plan, ends, store, context, emit)
         return BuildResult(plan.label, packages, ended, onward, is_out_of_time=timed)
+
+    def _keep_unfinished(
+        self,
+        plan: Plan,
+        ends: dict[int, Ended],
+        store: Store,
+        context: BuildContext,
+        emit: Listener,
+    ) -> None:
+        """Keep what stopped jobs have done, for the same command on another machine."""
+        from torchyard.run.unfinished import keep_unfinished  # noqa: PLC0415 - seldom needed
+        from torchyard.run.workdir import WorkDir  # noqa: PLC0415
+
+        for number, ended in ends.items():
+            job = plan.jobs[number]
+            if ended.outcome != "skipped" or job.stage is Stage.PUBLISH:
+                continue
+            place = WorkDir(self.work_directory(context.home), make_job_spec(plan, job))
+            try:
+                finished = keep_unfinished(place, store)
+            except (HostError, BuildError) as error:
+                text = f"what it has done can't be kept: {error}"
+                emit(Noted(job=job.identifier, text=text))
+                continue
+            if finished is not None:
+                text = f"kept {show_count(finished, 'finished step')} for the next run"
+                emit(Noted(job=job.identifier, text=text))
 
     def _limit(self) -> int | None:
         """Return the seconds after which a build stops, or None."""

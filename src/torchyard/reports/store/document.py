@@ -85,6 +85,7 @@ class TransferDocument(JsonDocument, kw_only=True):
     target: str
     copied: int
     there: int
+    unfinished: int = 0
     sent_bytes: int
 
 

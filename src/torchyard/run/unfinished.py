@@ -1,0 +1,83 @@
+"""What a job has done when its time is over, kept in the store for a run on another machine.
+
+Nothing depends on it: without it, a job starts from its first step.
+"""
+
+import platform
+
+import msgspec
+
+from torchyard.errors import StoreError
+from torchyard.host.locks import remove_folder
+from torchyard.host.process_id import boot_id
+from torchyard.host.untrusted_tree import remove_tree
+from torchyard.model.config import SandboxKind
+from torchyard.model.result import Result
+from torchyard.run.workdir import JobState, WorkDir
+from torchyard.store.store import Store
+from torchyard.store.trees import Writer, fetch_file, fetch_tree
+from torchyard.version import __version__
+
+_FINISHED = "finished"
+_SANDBOX = "sandbox"
+_PLACE = "place"
+
+
+def keep_unfinished(place: WorkDir, store: Store) -> int | None:
+    """Store the directory of a job that was stopped; return how many of its steps are finished.
+
+    None means that there is nothing to store: it was not begun, or another process goes on with it.
+    """
+    state = place.state()
+    begun = state.steps if state.unfinished is None else (*state.steps, state.unfinished)
+    if not begun:
+        return None
+    with place.alone(wait=False) as alone:
+        if not alone:
+            return None
+        writer = Writer(store)
+        kept = Result(
+            fingerprint=place.order.task.fingerprint,
+            order=place.order,
+            tree=writer.add_tree(place.job),
+            log=writer.add_file(place.log, "log"),
+            steps=begun,
+            facts={
+                _FINISHED: str(len(state.steps)),
+                _SANDBOX: state.sandbox,
+                _PLACE: str(place.folder),
+            },
+            machine=platform.node(),
+            torchyard=__version__,
+        )
+        store.keep_unfinished(kept)
+    return len(state.steps)
+
+
+def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> int:
+    """Lay out what an earlier run of a job kept, if this machine has nothing of it.
+
+    Return how many of its steps are finished. Without a sandbox, paths of its directory are in what
+    it made, so it has to be at the same place.
+    """
+    kept = None if place.folder.exists() else store.find_unfinished(place.order.task.fingerprint)
+    if kept is None or kept.facts.get(_SANDBOX) != sandbox:
+        return 0
+    if sandbox == "none" and kept.facts.get(_PLACE) != str(place.folder):
+        return 0
+    part = WorkDir(place.folder.parent, place.order, f"{place.folder.name}.part")
+    remove_tree(part.folder)
+    try:
+        fetch_tree(store, kept.tree, part.job)
+        fetch_file(store, kept.log, part.log)
+    except StoreError:
+        remove_folder(part.folder)
+        return 0
+    number = kept.facts.get(_FINISHED, "")
+    finished = int(number) if number.isdecimal() else 0
+    state = JobState(sandbox=sandbox, steps=kept.steps[:finished], boot=boot_id())
+    if left := kept.steps[finished:]:
+        state = msgspec.structs.replace(state, unfinished=left[0])
+    part.save(state)
+    part.folder.rename(place.folder)
+    return finished

@@ -1,0 +1,128 @@
+"""Jobs that a time limit stops, and that go on with a follow-up on another machine."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.helpers import CORE, WORKS, Command, make_project
+
+from torchyard.model.canonical import canonical_json
+from torchyard.store.gc import remove_garbage
+from torchyard.store.keys import UNFINISHED, result_key
+from torchyard.store.store import Store
+
+LATER = "while ! test -e {flag}; do sleep 0.05; done; cat {{build}}/first >> {{out}}/lib/core.bin"
+"""The end of a step that takes as long as the test wants."""
+
+
+def slow_core(folder: Path) -> str:
+    """Return a project whose core has a quick step, and one that waits; each is counted."""
+    first = (
+        f"echo done > {{build}}/first; touch -d 2001-02-03 {{build}}/first; echo >> {folder}/one"
+    )
+    later = f"echo >> {folder}/two; {LATER.format(flag=folder / 'go')}"
+    steps = WORKS.replace('name = "list"\nrun = ["sh", "-c", "ls {out}/lib > {out}/listing"]', "")
+    assert steps != WORKS
+    return steps.replace(
+        "[[steps.bindings]]",
+        f'run = "{first}"\n\n[[steps.core]]\nrun = "{later}"\n\n[[steps.bindings]]',
+    )
+
+
+def count(folder: Path, name: str) -> int:
+    path = folder / name
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+@pytest.fixture
+def stopped(tmp_path: Path, torchyard: Command) -> Path:
+    """Build until the core is in its last step, which the time limit stops; return the file."""
+    file = make_project(tmp_path / "machine", slow_core(tmp_path))
+    for _ in range(20):  # a busy machine may need longer to get there
+        done = torchyard("build", "-f", file, "--time-limit", "1 s", CORE)
+        assert done.code == 0, done.err
+        if count(tmp_path, "two"):
+            assert "kept 2 finished steps for the next run" in done.err
+            return file
+    pytest.fail("the core never got to its last step")
+
+
+def new_machine(file: Path) -> None:
+    """Remove everything but the store, as a job of a provider begins."""
+    shutil.rmtree(file.parent / ".torchyard/work")
+
+
+def test_a_follow_up_repeats_no_finished_step(
+    stopped: Path, tmp_path: Path, torchyard: Command
+) -> None:
+    carried = tmp_path / "carried"
+    assert torchyard("store", "push", carried, "-f", stopped).code == 0
+    shutil.rmtree(stopped.parent / ".torchyard")
+    pulled = torchyard("store", "pull", carried, "-f", stopped)
+    assert "1 unfinished job copied" in pulled.err
+    (tmp_path / "go").touch()
+    done = torchyard("build", "-f", stopped, CORE)
+    assert done.code == 0, done.err
+    assert "goes on after 2 steps of an earlier run" in done.err
+    assert (count(tmp_path, "one"), count(tmp_path, "two")) == (1, 2)
+    log = torchyard("store", "show", CORE, "--log", "-f", stopped).out
+    assert log.count("was done by an earlier run") == 2
+    assert torchyard("store", "get", CORE, "-f", stopped, "--to", tmp_path / "out").code == 0
+    made = (tmp_path / "out/lib/core.bin").read_text(encoding="utf-8")
+    assert made == "some code\nmore code\ndone\n"
+    again = torchyard("store", "push", tmp_path / "other", "-f", stopped)
+    assert "unfinished" not in again.err
+
+
+def test_files_keep_their_times(stopped: Path, tmp_path: Path, torchyard: Command) -> None:
+    new_machine(stopped)
+    done = torchyard("build", "-f", stopped, "--time-limit", "1 s", CORE)
+    assert done.code == 0, done.err
+    (first,) = stopped.parent.glob(".torchyard/work/core-*/job/build/first")
+    assert first.stat().st_mtime < 1e9
+
+
+def test_without_a_sandbox_work_is_not_moved(
+    stopped: Path, tmp_path: Path, torchyard: Command
+) -> None:
+    (tmp_path / "go").touch()
+    done = torchyard("build", "-f", stopped, "--work", tmp_path / "elsewhere", CORE)
+    assert done.code == 0, done.err
+    assert count(tmp_path, "one") == 2
+
+
+def test_work_that_is_damaged_is_done_again(
+    stopped: Path, tmp_path: Path, torchyard: Command
+) -> None:
+    new_machine(stopped)
+    store = Store.at(str(stopped.parent / ".torchyard/store"))
+    (work,) = store.all_unfinished()
+    (file,) = (file for file in work.tree.files if file.path == "build/first")
+    store.objects.delete([f"blobs/{file.digest[:2]}/{file.digest}"])
+    (tmp_path / "go").touch()
+    done = torchyard("build", "-f", stopped, CORE)
+    assert done.code == 0, done.err
+    assert count(tmp_path, "one") == 2
+
+
+def test_work_is_collected_when_its_job_is_done_or_nobody_goes_on(stopped: Path) -> None:
+    store = Store.at(str(stopped.parent / ".torchyard/store"))
+    wanted = [work.fingerprint for work in store.all_unfinished()]
+    remove_garbage(store, wanted, timedelta(days=1))
+    assert list(store.objects.list(UNFINISHED))
+    remove_garbage(store, wanted, timedelta(0))
+    assert not list(store.objects.list(UNFINISHED))
+
+
+def test_signed_work_is_no_signed_result(stopped: Path) -> None:
+    """A key of unfinished work is another one, so a thief of manifests can't finish a job."""
+    url = str(stopped.parent / ".torchyard/store")
+    (work,) = Store.at(url).all_unfinished()
+    signed = Store(Store.at(url).objects, b"k" * 32)
+    assert signed.find_unfinished(work.fingerprint) is None
+    signed.keep_unfinished(work)
+    kept = signed.find_unfinished(work.fingerprint)
+    assert kept
+    signed.objects.write(result_key(work.fingerprint), canonical_json(kept))
+    assert not signed.has(work.fingerprint)
