@@ -36,6 +36,8 @@ PAGES = {
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
     "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/see-why-it-was-built.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/run-detached.md": Page(Preparer.torch),
     "docs/guides/keep-results.md": Page(Preparer.torch),
     "docs/guides/promote-a-release.md": Page(Preparer.torch),

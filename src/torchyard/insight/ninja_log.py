@@ -45,6 +45,25 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
     ]
 
 
+class MadeOnce(NamedTuple):
+    """One of the times that a file was made: when, in nanoseconds, and a digest of its command.
+
+    The time is 0 in logs of ninja before 1.11.
+    """
+
+    time: int
+    command: str
+
+
+def read_history(path: Path) -> dict[str, list[MadeOnce]]:
+    """Return how often each file was made, as far as the log goes back."""
+    _refuse_other_files(path)
+    found: dict[str, list[MadeOnce]] = {}
+    for row in log_rows(path):
+        found.setdefault(row.output, []).append(MadeOnce(int(row.mtime), row.command))
+    return found
+
+
 def _refuse_other_files(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_HEADER)) != _HEADER:
