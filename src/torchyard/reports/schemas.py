@@ -18,6 +18,7 @@ from torchyard.reports.ci.document import (
 )
 from torchyard.reports.compat.document import CompatDocument
 from torchyard.reports.coverage.document import CoverageDocument
+from torchyard.reports.deps.document import DepsDocument
 from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
@@ -58,6 +59,7 @@ SCHEMAS: dict[str, object] = {
     "compat": CompatDocument,
     "config-show": ConfigDocument,
     "coverage": CoverageDocument,
+    "deps": DepsDocument,
     "develop-build": DevelopDocument,
     "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
