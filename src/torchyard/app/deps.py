@@ -69,7 +69,7 @@ def compare_dependencies(
     )
 
 
-def refuse_drift(document: "DepsDocument") -> None:
+def refuse_version_drift(document: "DepsDocument") -> None:
     """Raise DriftError if a version contradicts one that the tree requires."""
     errors = [one for one in document.drift if one.severity is Severity.ERROR]
     if errors:

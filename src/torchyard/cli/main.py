@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
 _HELP_ORDER = (
     *("init", "doctor", "plan", "explain", "config", "env", "develop"),
-    *("build", "status", "run", "cancel", "shell", "diagnose", "rebuild", "timings", "deps"),
+    *(
+        "build",
+        "status",
+        "run",
+        "cancel",
+        "shell",
+        "diagnose",
+        "rebuild",
+        "timings",
+        "history",
+        "deps",
+    ),
     *("check", "compat", "diff", "repair", "smoke", "coverage", "which", "index"),
     *("publish", "mirror", "store", "promote", "yank", "rollback", "pin", "prune"),
     *("ci", "snapshot", "tool", "toolchain"),

@@ -106,7 +106,7 @@ def _problems(table: DependencyTable) -> Iterator[str]:
             owner = owners.setdefault(str(canonicalize_name(other)), name)
             if owner != name:
                 yield f"gives the package {other} to {owner} and to {name}"
-        patterns = [one.pattern for one in (*rule.tree, *rule.tables)]
+        patterns = [one.pattern for one in rule.tree] + [one.pattern for one in rule.tables]
         globs += [glob for one in rule.tree for glob in one.files]
         globs += [rule.submodule] if rule.submodule else []
         for pattern in patterns:

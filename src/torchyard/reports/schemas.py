@@ -23,6 +23,7 @@ from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
+from torchyard.reports.history.document import HistoryDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
@@ -67,6 +68,7 @@ SCHEMAS: dict[str, object] = {
     "env": EnvironmentDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
+    "history": HistoryDocument,
     "index-check": IndexCheckDocument,
     "mirror": MirrorDocument,
     "plan": PlanDocument,

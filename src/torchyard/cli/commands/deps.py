@@ -45,7 +45,7 @@ def command(
     They are read from a source tree (submodules, version headers, requirements, CI scripts), from
     FILE and torchyard's own tables, from a channel, and from package indexes; each with its line.
     """
-    from torchyard.app.deps import compare_dependencies, refuse_drift
+    from torchyard.app.deps import compare_dependencies, refuse_version_drift
     from torchyard.reports.deps.page import deps_page
     from torchyard.reports.deps.text import deps_markdown, deps_report
     from torchyard.reports.document import encode
@@ -60,4 +60,4 @@ def command(
     else:
         show(deps_report(document))
     if check:
-        refuse_drift(document)
+        refuse_version_drift(document)

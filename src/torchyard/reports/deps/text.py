@@ -70,9 +70,9 @@ def _parts(document: DepsDocument) -> Iterator[RenderableType]:
         if found:
             yield ""
             yield indented(show_count(len(found), severity.value), 0, style=_STYLES[severity])
-        for one, places in found[:_LISTED]:
+        for one, lines in found[:_LISTED]:
             yield indented(f"{one.dependency}: {one.what}", 2)
-            yield indented(", ".join(places), 4, style="dim")
+            yield indented(", ".join(lines), 4, style="dim")
         yield from and_more(len(found) - _LISTED, 2)
 
 
@@ -89,9 +89,9 @@ def deps_markdown(document: DepsDocument) -> str:
     lines.append(_row(*["---"] * (len(places) + 2)))
     lines += [_row(row.name, *cells, f"`{read_at(row)}`") for row, cells in rows]
     lines += [""] if document.drift else []
-    for one, places in document.folded_drift():
+    for one, read in document.folded_drift():
         what = f"- {one.severity.value}: **{one.dependency}**: {_escaped(one.what)}"
-        lines.append(f"{what} ({', '.join(f'`{place}`' for place in places)})")
+        lines.append(f"{what} ({', '.join(f'`{line}`' for line in read)})")
     return "\n".join(lines) + "\n"
 
 
