@@ -36,6 +36,7 @@ PAGES = {
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
     "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/follow-history.md": Page(Preparer.torch),
     "docs/guides/compare-dependencies.md": Page(Preparer.small),
     "docs/guides/run-detached.md": Page(Preparer.torch),

@@ -21,7 +21,6 @@ from torchyard.package.contents import Contents, DeviceCode
 from torchyard.reports.check.document import CheckDocument, check_document, natural
 from torchyard.reports.check.html import check_page
 from torchyard.reports.check.library_graph import library_graph
-from torchyard.reports.check.picture import PICTURE_FILTERS, Rect, SvgPicture
 from torchyard.reports.check.text import (
     check_report,
     grouped,
@@ -29,6 +28,7 @@ from torchyard.reports.check.text import (
     things,
 )
 from torchyard.reports.check.treemap import squarify, treemap
+from torchyard.reports.picture import PICTURE_FILTERS, Rect, SvgPicture
 from torchyard.reports.templates import render_template
 from torchyard.terminal.console import show
 

@@ -59,7 +59,7 @@ def test_edges_have_all_their_outputs_and_inputs(tmp_path: Path) -> None:
         ("build a$ b: cc c$:d $$e", Edge(("a b",), "cc", ("c:d", "$e"))),
         ("build C$:/x.o: cc C$:/x.c", Edge(("C:/x.o",), "cc", ("C:/x.c",))),
         ("build x$$: cc", Edge(("x$",), "cc", ())),
-        ("build x: cc a | b || c |@ d", Edge(("x",), "cc", ("a", "b", "c", "d"))),
+        ("build x: cc a | b || c |@ d", Edge(("x",), "cc", ("a", "b"), ("c", "d"))),
         ("build x: cc $missing/y", Edge(("x",), "cc", ("/y",))),
     ],
 )

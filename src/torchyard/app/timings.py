@@ -1,19 +1,14 @@
 """Where the time of a build went: of a job in the store, or in a build directory."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torchyard.app.locations import open_store
-from torchyard.errors import CheckError, SelectionError
+from torchyard.app.build_files import open_build
+from torchyard.errors import CheckError
 
 if TYPE_CHECKING:
     from torchyard.insight.build_record import BuildRecord
-    from torchyard.model.result import Result
     from torchyard.reports.timings.document import TimingsDocument
-    from torchyard.store.store import Store
 
 SLOTS = (1, 2, 4, 16, 64)
 """The numbers of compile slots that a build is simulated with."""
@@ -59,41 +54,5 @@ def refuse_slower(document: "TimingsDocument") -> None:
 def _record(what: str, file: str, store: str | None) -> "BuildRecord":
     from torchyard.insight.build_record import read_build
 
-    if Path(what).is_dir():
-        return read_build(Path(what))
-    with _laid_out(what, open_store(store, file, make=False)) as folder:
-        return read_build(folder)
-
-
-@contextmanager
-def _laid_out(what: str, store: "Store") -> Iterator[Path]:
-    """Lay out what ninja left in the build directory of a job."""
-    from torchyard.insight.build_record import BUILD_FILE, LOG
-    from torchyard.model.result import Tree
-    from torchyard.store.trees import fetch_tree
-
-    result = _result(what, store)
-    logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
-    if not logs:
-        msg = f"the result of {result.id} has no log of ninja"
-        raise SelectionError(msg, hint="cores have one: torchyard timings 'core:*'")
-    build = logs[0].removesuffix(LOG)
-    wanted = [file for file in result.tree.files if file.path in (build + LOG, build + BUILD_FILE)]
-    with TemporaryDirectory(prefix="torchyard-timings-") as scratch:
-        fetch_tree(store, Tree(files=tuple(wanted)), Path(scratch))
-        yield Path(scratch, build)
-
-
-def _result(what: str, store: "Store") -> "Result":
-    """Return the newest result of the one job that is named."""
-    from torchyard.store.select import select_results
-
-    found = sorted(select_results(store, [what]), key=lambda result: result.started)
-    if not found:
-        msg = f"the store has no result of `{what}`, and there is no such directory"
-        raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
-    jobs = list(dict.fromkeys(result.id for result in found))
-    if len(jobs) > 1:
-        msg = f"`{what}` names {len(jobs)} jobs: {', '.join(jobs[:3])}"
-        raise SelectionError(msg, hint="name one of them")
-    return found[-1]
+    with open_build(what, file, store) as files:
+        return read_build(files.folder)

@@ -27,6 +27,8 @@ _HELP_ORDER = (
         "diagnose",
         "rebuild",
         "timings",
+        "graph",
+        "symbol",
         "history",
         "deps",
     ),

@@ -14,9 +14,11 @@ from torchyard.insight.schedule import Work, critical_path, makespan
 BUILD_FILE = "build.ninja"
 LOG = ".ninja_log"
 _TARGET_FOLDER = re.compile(r"(?:^|/)CMakeFiles/([^/]+)\.dir/")
-_TARGET_RULE = re.compile(r"^[A-Z]+_(?:[A-Z]+_)+_(\w+?)(?:_unscanned)?(?:_[A-Za-z]+)?$")
+_TARGET_RULE = re.compile(r"^[A-Z]+_(?:[A-Z]+_)+_([\w.-]+?)(?:_unscanned)?(?:_[A-Za-z]*)?$")
+_ENCODED = re.compile(r"\.([0-9a-f]{2})")
+"""How CMake writes other characters in names of rules."""
 _OBJECT = re.compile(r"\.(?:o|obj)$")
-_OTHERS = "other commands"
+OTHERS = "other commands"
 
 
 class Unit(NamedTuple):
@@ -95,7 +97,7 @@ class BuildRecord:
         needs = _Needs(makers, numbers)
         return Work(
             tuple(unit.seconds for unit in self.units),
-            tuple(needs.of(edge.inputs) if edge else () for edge in self._edges),
+            tuple(needs.of((*edge.inputs, *edge.ordered)) if edge else () for edge in self._edges),
         )
 
     def with_slots(self, slots: int) -> float:
@@ -129,32 +131,49 @@ class _Needs:
             return frozenset((number,))
         if id(edge) not in self._through:
             self._through[id(edge)] = frozenset()  # a phony edge may name itself
-            self._through[id(edge)] = frozenset(self.of(edge.inputs))
+            self._through[id(edge)] = frozenset(self.of((*edge.inputs, *edge.ordered)))
         return self._through[id(edge)]
 
 
 def read_build(folder: Path) -> BuildRecord:
     """Read what a build left in its directory."""
-    for name in (BUILD_FILE, LOG):
-        if not (folder / name).is_file():
-            msg = f"`{folder}` has no {name}: nothing was built there by ninja"
-            raise UsageError(msg, hint="name the build directory, or a job of the plan")
-    return BuildRecord(read_ninja_file(folder / BUILD_FILE), read_ninja_log(folder / LOG))
+    edges = read_edges(folder)
+    return BuildRecord(edges, read_ninja_log(_left_by_ninja(folder, LOG)))
+
+
+def read_edges(folder: Path) -> list[Edge]:
+    """Read what ninja is to do in a directory."""
+    return read_ninja_file(_left_by_ninja(folder, BUILD_FILE))
+
+
+def _left_by_ninja(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        msg = f"`{folder}` has no {name}: nothing was built there by ninja"
+        raise UsageError(msg, hint="name the build directory, or a job of the plan")
+    return path
 
 
 def _unit(entry: LogEntry, edge: Edge | None) -> Unit:
     name = edge.outputs[0] if edge else entry.outputs[0]
     return Unit(
         name,
-        _target(name, edge.rule if edge else ""),
-        _OBJECT.search(name) is not None,
+        target_of(name, edge.rule if edge else ""),
+        is_object(name),
         entry.run,
         entry.begin,
         entry.end,
     )
 
 
-def _target(output: str, rule: str) -> str:
+def is_object(output: str) -> bool:
+    """Return whether a file is what a compiler makes of a unit."""
+    return _OBJECT.search(output) is not None
+
+
+def target_of(output: str, rule: str) -> str:
     """Return the target that a command belongs to: by CMake's names of folders and rules."""
-    found = _TARGET_FOLDER.search(output) or _TARGET_RULE.match(rule)
-    return found[1] if found else _OTHERS
+    if folder := _TARGET_FOLDER.search(output):
+        return folder[1]
+    named = _TARGET_RULE.match(rule)
+    return _ENCODED.sub(lambda code: chr(int(code[1], 16)), named[1]) if named else OTHERS

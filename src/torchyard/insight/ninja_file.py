@@ -1,7 +1,6 @@
 """Reads build.ninja: the edges of a build, each with its outputs, rule and inputs."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,14 +8,26 @@ _DOLLAR = re.compile(r"\$(?:([$ :])|\{([\w.-]+)\}|([\w-]+))")
 """An escaped character, or a variable."""
 _SPLIT = re.compile(r"(?<!\$) +")
 _PHONY = "phony"
+_LIBRARIES = "  LINK_LIBRARIES ="
+"""Where CMake puts the libraries of a link line."""
+_LINKED = re.compile(r"""(?<=\s)-l[^\s"]+|[^\s",=]+\.(?:so(?:\.\d+)*|dylib|a)(?=[\s",]|$)""")
+_HERE = "cmake_ninja_workdir"
+"""The build directory, which CMake puts before some of its files."""
+_ORDERED = "||"
+_MARKS = frozenset(("|", "|@"))
 
 
 class Edge(NamedTuple):
-    """A command of a build. Inputs include those that only have to exist before."""
+    """A command of a build. What is only `ordered` has to exist before, and is no input.
+
+    `libraries` are those of a link line: paths, and `-lm`.
+    """
 
     outputs: tuple[str, ...]
     rule: str
     inputs: tuple[str, ...]
+    ordered: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     @property
     def is_phony(self) -> bool:
@@ -32,6 +43,9 @@ def read_ninja_file(path: Path) -> list[Edge]:
     for line in text.splitlines():
         if line.startswith("build "):
             edges.append(_edge(line, variables))
+        elif line.startswith(_LIBRARIES):
+            found = (word.removeprefix(variables.get(_HERE, "/")) for word in _LINKED.findall(line))
+            edges[-1] = edges[-1]._replace(libraries=tuple(found))
         elif " = " in line and not line.startswith((" ", "#")):
             name, _, value = line.partition(" = ")
             variables[name] = _expanded(value, variables)
@@ -43,10 +57,13 @@ def _edge(line: str, variables: dict[str, str]) -> Edge:
         before, after = _halves(line)
         words = [_expanded(word, variables) for word in _words(after)]
         outputs = tuple(_expanded(word, variables) for word in _words(before))
-        return Edge(outputs, words[0], tuple(words[1:]))
-    before, _, after = line.removeprefix("build ").partition(":")
-    rule, *inputs = _words(after)
-    return Edge(tuple(_words(before)), rule, tuple(inputs))
+    else:
+        before, _, after = line.removeprefix("build ").partition(":")
+        words, outputs = _words(after), tuple(_words(before))
+    if _ORDERED in words:
+        end = words.index(_ORDERED)
+        return Edge(outputs, words[0], tuple(words[1:end]), tuple(words[end + 1 :]))
+    return Edge(outputs, words[0], tuple(words[1:]))
 
 
 def _halves(line: str) -> tuple[str, str]:
@@ -56,8 +73,8 @@ def _halves(line: str) -> tuple[str, str]:
     return line[len("build ") : at - 1], line[at:]
 
 
-def _words(text: str) -> Iterator[str]:
-    return (word for word in _SPLIT.split(text.strip()) if word and word not in ("|", "||", "|@"))
+def _words(text: str) -> list[str]:
+    return [word for word in _SPLIT.split(text.strip()) if word and word not in _MARKS]
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:

@@ -23,6 +23,7 @@ from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
+from torchyard.reports.graph.document import GraphDocument
 from torchyard.reports.history.document import HistoryDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
@@ -42,6 +43,7 @@ from torchyard.reports.store.document import (
     TransferDocument,
     VerifyDocument,
 )
+from torchyard.reports.symbol.document import SymbolsDocument
 from torchyard.reports.timings.document import TimingsDocument
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
@@ -65,6 +67,7 @@ SCHEMAS: dict[str, object] = {
     "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
     "doctor": DoctorDocument,
+    "graph": GraphDocument,
     "env": EnvironmentDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
@@ -81,6 +84,7 @@ SCHEMAS: dict[str, object] = {
     "store-show": ResultsDocument,
     "store-transfer": TransferDocument,
     "store-verify": VerifyDocument,
+    "symbol": SymbolsDocument,
     "timings": TimingsDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,

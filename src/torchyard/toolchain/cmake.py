@@ -96,8 +96,13 @@ class _Configuration(_Reply):
         yield self.directories[number]
 
 
+class _Paths(_Reply):
+    source: str = ""
+
+
 class _Model(_Reply):
     configurations: tuple[_Configuration, ...]
+    paths: _Paths = msgspec.field(default_factory=_Paths)
 
 
 class _Entry(_Reply):
@@ -123,6 +128,11 @@ def request_file_api(build: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for query in _QUERIES:
         (folder / query).touch()
+
+
+def has_replies(build: Path) -> bool:
+    """Return whether CMake was asked to describe a build, and has done so."""
+    return any((build / _API / "reply").glob("index-*.json"))
 
 
 class Configured:
@@ -154,8 +164,12 @@ class Configured:
         return {entry.name: entry.value for entry in entries}
 
     @cached_property
+    def _model(self) -> _Model:
+        return self._answer("codemodel-v2", _Model)
+
+    @property
     def _configuration(self) -> _Configuration:
-        return self._answer("codemodel-v2", _Model).configurations[0]
+        return self._model.configurations[0]
 
     @cached_property
     def targets(self) -> dict[str, Target]:
@@ -207,6 +221,19 @@ class Configured:
             if target.install and target.id in self.per_python
         }
         return [d.build for d in self._configuration.inside_out() if bound.isdisjoint(d.targets)]
+
+    def source_includes(self) -> dict[str, list[str]]:
+        """Return the include directories of each target that are in the source, relative to it."""
+        source = f"{self._model.paths.source}/"
+        return {
+            target.name: [
+                include.path.removeprefix(source)
+                for group in target.groups
+                for include in group.includes
+                if include.path.startswith(source)
+            ]
+            for target in self.targets.values()
+        }
 
     def linked(self) -> list[str]:
         """Return the libraries of the link lines, as a path or `-lname`."""

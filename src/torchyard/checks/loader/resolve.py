@@ -223,3 +223,19 @@ def resolver_of(subject: Subject) -> Resolver:
 def links_of(subject: Subject) -> tuple[LibraryLink, ...]:
     """Return how all libraries that the package needs are resolved, computed once for all rules."""
     return tuple(resolver_of(subject).links())
+
+
+def outside_origins(subject: Subject) -> dict[str, str]:
+    """Return the origin of each library that is needed and not in the package.
+
+    It is `system`, a project, or empty if nothing that is known brings it.
+    """
+    origins: dict[str, str] = {}
+    for link in links_of(subject):
+        if link.how in (How.MISSING, How.UNDECLARED):
+            origins[link.library] = ""
+        elif link.how is How.SYSTEM:
+            origins.setdefault(link.library, "system")
+        elif link.how is How.SIBLING:
+            origins.setdefault(link.library, link.where)
+    return origins

@@ -8,7 +8,7 @@ from typing import Literal
 
 from torchyard.checks.check import Checked
 from torchyard.checks.compat.abi import abi_of
-from torchyard.checks.loader.resolve import How, links_of
+from torchyard.checks.loader.resolve import outside_origins
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
@@ -17,8 +17,6 @@ from torchyard.package.contents import Binary, Contents, PackageFile
 from torchyard.reports.abi import AbiDocument, abi_document
 from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
-
-_NOBODY = (How.MISSING, How.UNDECLARED)
 
 
 class DeviceDocument(JsonDocument, kw_only=True):
@@ -166,7 +164,7 @@ def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> Pack
         extension=abi_document(abi) if abi else None,
         device=_device_of(contents),
         libraries=libraries,
-        outside=_outside(subject),
+        outside=outside_origins(subject),
         findings=list(findings),
     )
 
@@ -218,19 +216,6 @@ def _library(file: PackageFile, binary: Binary) -> LibraryDocument:
         ],
         minimum_system=binary.minimum_system,
     )
-
-
-def _outside(subject: Subject) -> dict[str, str]:
-    """Return the origin of each library that is needed and not in the package."""
-    owners: dict[str, str] = {}
-    for link in links_of(subject):
-        if link.how in _NOBODY:
-            owners[link.library] = ""
-        elif link.how is How.SYSTEM:
-            owners.setdefault(link.library, "system")
-        elif link.how is How.SIBLING:
-            owners.setdefault(link.library, link.where)
-    return owners
 
 
 def rules_document(rules: Iterable[Rule]) -> RulesDocument:

@@ -14,9 +14,9 @@ from torchyard.reports.check.document import (
     PackageDocument,
 )
 from torchyard.reports.check.library_graph import glibc_ceiling, library_graph
-from torchyard.reports.check.picture import PICTURE_FILTERS, SvgPicture
 from torchyard.reports.check.text import grouped, package_facts, paragraphs, things
 from torchyard.reports.check.treemap import KINDS, file_kind, stored, treemap
+from torchyard.reports.picture import PICTURE_FILTERS, SvgPicture
 from torchyard.reports.templates import Filters, render_template
 
 _WIDE, _NARROW = (1200, 620), (366, 620)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import PackageFile
-from torchyard.reports.check.picture import LETTER, LINE, PictureText, Rect, Shape, SvgPicture
+from torchyard.reports.picture import LETTER, LINE, PictureText, Rect, Shape, SvgPicture
 from torchyard.terminal.board import shorten
 
 _SMALLEST = 420

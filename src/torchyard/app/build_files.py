@@ -1,0 +1,102 @@
+"""The files of a finished build: in its directory, or of a job in the store."""
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchyard.app.locations import open_store
+from torchyard.errors import SelectionError
+
+if TYPE_CHECKING:
+    from torchyard.model.result import Result
+    from torchyard.package.contents import Contents
+    from torchyard.store.store import Store
+
+_REPLIES = ".cmake/api/v1/reply/"
+
+
+class BuildFiles(NamedTuple):
+    """A build directory. Of a job, it has what ninja and CMake left; others are fetched into it."""
+
+    folder: Path
+    size: Callable[[str], int]
+    fetch: Callable[[Iterable[str]], object]
+
+
+@contextmanager
+def open_build(what: str, file: str, store: str | None) -> Iterator[BuildFiles]:
+    """Open a build directory, or that of the newest result of a job."""
+    from torchyard.insight.build_links import file_size
+
+    if Path(what).is_dir():
+        yield BuildFiles(Path(what), file_size(Path(what)), lambda _paths: None)
+        return
+    opened = open_store(store, file, make=False)
+    with TemporaryDirectory(prefix="torchyard-build-") as scratch:
+        yield _laid_out(named_result(what, opened), opened, Path(scratch))
+
+
+def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
+    from torchyard.insight.build_record import BUILD_FILE, LOG
+    from torchyard.model.result import Tree
+    from torchyard.store.trees import fetch_tree
+
+    logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
+    if not logs:
+        msg = f"the result of {result.id} has no log of ninja"
+        raise SelectionError(msg, hint="cores have one: 'core:*'")
+    build = logs[0].removesuffix(LOG)
+    files = {file.path: file for file in result.tree.files}
+
+    def path_of(path: str) -> str:
+        return posixpath.normpath(build + path)
+
+    def fetch(paths: Iterable[str]) -> None:
+        wanted = dict.fromkeys(map(path_of, paths))
+        fetch_tree(store, Tree(files=tuple(files[one] for one in wanted if one in files)), scratch)
+
+    def size(path: str) -> int:
+        found = files.get(path_of(path))
+        return found.size if found else 0
+
+    replies = [path for path in files if path.startswith(build + _REPLIES)]
+    fetch([BUILD_FILE, LOG, *(path.removeprefix(build) for path in replies)])
+    return BuildFiles(scratch / build, size, fetch)
+
+
+def open_package(what: str, file: str, store: str | None) -> "Contents | None":
+    """Read a package: a file, or the one that a job has made. Return None if it is neither."""
+    from torchyard.package.delivered import is_package_name
+    from torchyard.package.read import read_package
+    from torchyard.store.trees import fetch_file
+
+    if Path(what).is_file():
+        return read_package(Path(what))
+    if Path(what).is_dir():
+        return None
+    opened = open_store(store, file, make=False)
+    result = named_result(what, opened)
+    for one in result.tree.files:
+        if "/" not in one.path and is_package_name(one.path):
+            with TemporaryDirectory(prefix="torchyard-package-") as scratch:
+                fetch_file(opened, one, Path(scratch, one.path))
+                return read_package(Path(scratch, one.path))
+    return None
+
+
+def named_result(what: str, store: "Store") -> "Result":
+    """Return the newest result of the one job that is named."""
+    from torchyard.store.select import select_results
+
+    found = sorted(select_results(store, [what]), key=lambda result: result.started)
+    if not found:
+        msg = f"the store has no result of `{what}`, and there is no such file or directory"
+        raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
+    jobs = list(dict.fromkeys(result.id for result in found))
+    if len(jobs) > 1:
+        msg = f"`{what}` names {len(jobs)} jobs: {', '.join(jobs[:3])}"
+        raise SelectionError(msg, hint="name one of them")
+    return found[-1]

@@ -1,0 +1,184 @@
+"""Which targets and libraries are linked with which: of a build, or of a package."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from torchyard.errors import SelectionError
+from torchyard.model.suggest import did_you_mean
+
+NodeKind = Literal["program", "module", "shared", "static", "objects", "headers", "group"]
+"""What a node is; a group is several nodes that are drawn as one."""
+Origin = Literal["project", "bundled", "other", "system", "missing"]
+"""Where a node comes from: the project's own code, third-party code in its source or package,
+another package, the system, or nothing that is known."""
+
+_FOLDED = 3
+"""So many programs become one node."""
+_VERSION = re.compile(r"(?:-[0-9a-f]{8})?(\.so|\.dylib)(?:\.\d+)*$|(?:\.\d+)+(\.dylib)$")
+
+
+class LinkNode(NamedTuple):
+    """A target or a library. `module` is the third-party project or package that it belongs to.
+
+    Bytes, units and seconds are zero if they are not known. A group has the names of its members.
+    """
+
+    name: str
+    kind: NodeKind
+    origin: Origin
+    module: str = ""
+    file: str = ""
+    bytes: int = 0
+    units: int = 0
+    seconds: float = 0.0
+    members: tuple[str, ...] = ()
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is found by the loader, and not a part of what it is linked into."""
+        return self.kind in ("shared", "module")
+
+
+class LinkGraph(NamedTuple):
+    """Nodes by name, and the names of those that each is linked with."""
+
+    nodes: dict[str, LinkNode]
+    links: dict[str, tuple[str, ...]]
+
+    def users(self, name: str) -> list[str]:
+        """Return the nodes that are linked with a node."""
+        return [user for user, needed in self.links.items() if name in needed]
+
+
+def find_node(graph: LinkGraph, name: str) -> LinkNode:
+    """Return a node by its name, or by that of its file, with or without `lib` and version."""
+    if name in graph.nodes:
+        return graph.nodes[name]
+    wanted = library_name(name)
+    for node in graph.nodes.values():
+        if wanted in (library_name(node.name), library_name(node.file), _stem(node)):
+            return node
+    msg = f"nothing here is called `{name}`"
+    raise SelectionError(msg, hint=did_you_mean(name, graph.nodes))
+
+
+def library_name(path: str) -> str:
+    """Return the name of a library without folder, version, and what auditwheel adds to it."""
+    return _VERSION.sub(r"\1\2", path.rpartition("/")[2])
+
+
+def _stem(node: LinkNode) -> str:
+    """Return `torch_cpu` for `libtorch_cpu.so.2`."""
+    return library_name(node.file or node.name).removeprefix("lib").partition(".")[0]
+
+
+def neighbourhood(graph: LinkGraph, name: str) -> LinkGraph:
+    """Return a node with what it is linked with, and what is linked with it."""
+    near = {name, *graph.links.get(name, ()), *graph.users(name)}
+    return LinkGraph(
+        {one: node for one, node in graph.nodes.items() if one in near},
+        {
+            user: tuple(one for one in needed if name in (user, one))
+            for user, needed in graph.links.items()
+            if user in near
+        },
+    )
+
+
+def chain(graph: LinkGraph, start: str, end: str) -> list[str]:
+    """Return the shortest chain of links from one node to another; empty if there is none."""
+    before = {start: ""}
+    waiting = deque([start])
+    while waiting:
+        name = waiting.popleft()
+        if name == end:
+            path = [name]
+            while before[path[-1]]:
+                path.append(before[path[-1]])
+            return path[::-1]
+        for needed in graph.links.get(name, ()):
+            if needed not in before:
+                before[needed] = name
+                waiting.append(needed)
+    return []
+
+
+def fold_graph(graph: LinkGraph) -> LinkGraph:
+    """Draw as one node: a third-party project, what the system has, and many programs."""
+    programs = [n for n in graph.nodes.values() if n.kind == "program" and n.origin == "project"]
+    return _merged(graph, lambda node: _group(node, are_many=len(programs) >= _FOLDED))
+
+
+def _group(node: LinkNode, *, are_many: bool) -> str:
+    if node.origin == "system":
+        return "system"
+    if node.origin in ("bundled", "other") and node.module:
+        return node.module
+    if node.kind == "program" and node.origin == "project" and are_many:
+        return "programs"
+    return node.name
+
+
+def _merged(graph: LinkGraph, group: Callable[[LinkNode], str]) -> LinkGraph:
+    members: dict[str, list[LinkNode]] = {}
+    for node in graph.nodes.values():
+        members.setdefault(group(node), []).append(node)
+    owner = {node.name: name for name, nodes in members.items() for node in nodes}
+    links: dict[str, dict[str, None]] = {name: {} for name in members}
+    for user, needed in graph.links.items():
+        links[owner[user]].update((owner[one], None) for one in needed)
+    return LinkGraph(
+        {name: _one_of(name, nodes) for name, nodes in members.items()},
+        {user: tuple(one for one in needed if one != user) for user, needed in links.items()},
+    )
+
+
+def _one_of(name: str, nodes: list[LinkNode]) -> LinkNode:
+    if [node.name for node in nodes] == [name]:
+        return nodes[0]
+    return LinkNode(
+        name,
+        "group",
+        nodes[0].origin,
+        bytes=sum(node.bytes for node in nodes),
+        units=sum(node.units for node in nodes),
+        seconds=sum(node.seconds for node in nodes),
+        members=tuple(node.name for node in nodes),
+    )
+
+
+def reduce_links(graph: LinkGraph) -> LinkGraph:
+    """Leave out links that are implied by a chain of others, so that a picture is readable."""
+    reach = _reachable(graph.links)
+
+    def is_implied(user: str, one: str) -> bool:
+        """Whether another link leads there, and not in a circle."""
+        return any(
+            one in reach[other] and user not in reach[other] and other not in reach[one]
+            for other in graph.links[user]
+        )
+
+    return LinkGraph(
+        graph.nodes,
+        {
+            user: tuple(one for one in needed if not is_implied(user, one))
+            for user, needed in graph.links.items()
+        },
+    )
+
+
+def _reachable(links: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return all that can be reached from each node."""
+    found: dict[str, set[str]] = {}
+    for start in links:
+        seen: set[str] = set()
+        waiting = list(links[start])
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += links.get(name, ())
+        found[start] = seen
+    return found

@@ -1,0 +1,57 @@
+"""Which libraries of a package need which, in it and elsewhere."""
+
+import re
+from collections.abc import Mapping
+
+from torchyard.insight.link_graph import LinkGraph, LinkNode, NodeKind, Origin
+from torchyard.package.contents import Contents, PackageFile, is_library
+
+_COLLECTED = re.compile(r"\.libs/[^/]+$|-[0-9a-f]{8}\.so(?:\.\d+)*$")
+"""How auditwheel and its like name what they put into a wheel."""
+
+
+def package_graph(contents: Contents, outside: Mapping[str, str]) -> LinkGraph:
+    """Return the programs and libraries of a package, and what they need.
+
+    `outside` has the origin of each library that is needed and not in the package: `system`, a
+    project, or nothing.
+    """
+    files = [file for file in contents.files.values() if file.binary and file.binary.dynamic]
+    names = _names(files)
+    by_soname = {
+        name: names[file.name]
+        for file in files
+        for name in (file.name.rpartition("/")[2], file.binary.soname if file.binary else "")
+        if name
+    }
+    nodes = {names[file.name]: _node(names[file.name], file) for file in files}
+    links: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        needed = file.binary.needed if file.binary else ()
+        links[names[file.name]] = tuple(dict.fromkeys(by_soname.get(one, one) for one in needed))
+    for library in sorted({one for needed in links.values() for one in needed} - nodes.keys()):
+        nodes[library] = _needed_outside(library, outside.get(library, ""))
+        links[library] = ()
+    return LinkGraph(nodes, links)
+
+
+def _names(files: list[PackageFile]) -> dict[str, str]:
+    """Return a name for each file: that of the file alone, unless there are two of them."""
+    bases = [file.name.rpartition("/")[2] for file in files]
+    return {
+        file.name: base if bases.count(base) == 1 else file.name
+        for file, base in zip(files, bases, strict=True)
+    }
+
+
+def _node(name: str, file: PackageFile) -> LinkNode:
+    kind: NodeKind = "shared" if is_library(file.name) else "program"
+    if file.binary and b"PyInit_" in file.binary.exports:
+        kind = "module"
+    origin: Origin = "bundled" if _COLLECTED.search(file.name) else "project"
+    return LinkNode(name, kind, origin, "", file.name, file.size)
+
+
+def _needed_outside(library: str, owner: str) -> LinkNode:
+    origin: Origin = "system" if owner == "system" else "other" if owner else "missing"
+    return LinkNode(library, "shared", origin, owner if origin == "other" else "")

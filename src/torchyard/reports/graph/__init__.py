@@ -1,0 +1,1 @@
+"""Reports about which libraries are linked with which."""

@@ -1,0 +1,169 @@
+"""Pictures of graphs in layers: each node is below all that need it."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from torchyard.reports.picture import LETTER, LINE, Line, PictureText, Rect, Shape, SvgPicture
+from torchyard.terminal.board import shorten
+
+_WIDTH, _PAD = 164, 6
+_GAP, _LAYER = 12, 46
+"""How far nodes are from each other, and layers."""
+_SWEEPS = 8
+_LAST = ("outside", "missing")
+"""The kinds of nodes that are in the last layer."""
+
+
+class DrawnNode(NamedTuple):
+    """A node; its kind says how it is coloured."""
+
+    name: str
+    kind: str
+    lines: tuple[str, ...]
+    title: str
+
+    @property
+    def height(self) -> int:
+        return len(self.lines) * LINE + 2 * _PAD
+
+
+class DrawnGraph(NamedTuple):
+    """Nodes by name, and the names that each needs."""
+
+    nodes: dict[str, DrawnNode]
+    edges: dict[str, set[str]]
+
+
+class _Bend(NamedTuple):
+    """Where the lines to a node go through a row in between, beside the nodes of that row."""
+
+    target: str
+    row: int
+
+
+_Spot = str | _Bend
+"""What has a place in a row: a node, by its name, or a bend."""
+
+
+def draw_layers(graph: DrawnGraph, width: int, title: str, description: str) -> SvgPicture:
+    """Draw a graph from top to bottom; what comes from outside is in the last layer."""
+    rows = _rows(graph, max(1, (width - _GAP) // (_WIDTH + _GAP)))
+    routes = _routes(graph, rows)
+    places = _places(graph, _untangled(rows, routes), width)
+    height = max((place.y + place.height for place in places.values()), default=0.0) + _GAP
+    return SvgPicture(
+        "graph",
+        width,
+        round(height),
+        title,
+        description,
+        tuple(_shape(node, places[name]) for name, node in graph.nodes.items()),
+        tuple(_line([places[spot] for spot in r], graph.nodes[str(r[-1])].kind) for r in routes),
+    )
+
+
+def _rows(graph: DrawnGraph, fit: int) -> list[list[_Spot]]:
+    """Return the layers from top to bottom; one with too many nodes takes several rows."""
+    return [
+        [*layer[start : start + fit]]
+        for layer in _layers(graph)
+        for start in range(0, len(layer), fit)
+    ]
+
+
+def _routes(graph: DrawnGraph, rows: list[list[_Spot]]) -> list[list[_Spot]]:
+    """Return the spots on the way of each line, and add the bends among them to their rows."""
+    number = {spot: n for n, row in enumerate(rows) for spot in row}
+    routes: list[list[_Spot]] = []
+    for source, targets in graph.edges.items():
+        for target in sorted(targets):
+            between = range(number[source] + 1, number[target])
+            routes.append([source, *(_Bend(target, n) for n in between), target])
+    for bend in {spot for route in routes for spot in route if isinstance(spot, _Bend)}:
+        rows[bend.row].append(bend)
+    for row in rows:
+        row.sort(key=str)
+    return routes
+
+
+def _places(graph: DrawnGraph, rows: list[list[_Spot]], width: int) -> dict[_Spot, Rect]:
+    places: dict[_Spot, Rect] = {}
+    y = float(_GAP)
+    for row in rows:
+        nodes = [graph.nodes[spot] for spot in row if isinstance(spot, str)]
+        height = max(node.height for node in nodes)
+        free = width - (len(row) + 1) * _GAP
+        wide = min(_WIDTH, free / len(nodes))
+        x = (width - wide * len(nodes) - (len(row) - 1) * _GAP) / 2
+        for spot in row:
+            if isinstance(spot, _Bend):
+                places[spot] = Rect(x, y, 0, height)
+            else:
+                places[spot] = Rect(x, y, wide, graph.nodes[spot].height)
+            x += places[spot].width + _GAP
+        y += height + _LAYER
+    return places
+
+
+def _layers(graph: DrawnGraph) -> list[list[str]]:
+    """Put each node below all that need it; those from outside are in the last layer."""
+    depth = {name: 0 for name, node in graph.nodes.items() if node.kind not in _LAST}
+    for _ in depth:  # in a circle depths would grow for ever
+        deeper = {
+            target: depth[source] + 1
+            for source, targets in graph.edges.items()
+            for target in targets
+            if target in depth and depth[target] <= depth[source] < len(depth) - 1
+        }
+        if not deeper:
+            break
+        depth |= deeper
+    own = [[name for name in depth if depth[name] == d] for d in sorted(set(depth.values()))]
+    outside = [name for name in graph.nodes if name not in depth]
+    return [layer for layer in (*own, outside) if layer]
+
+
+def _untangled(rows: list[list[_Spot]], routes: list[list[_Spot]]) -> list[list[_Spot]]:
+    """Sort each row by where its spots' neighbours are, a few times up and down."""
+    around: dict[_Spot, set[_Spot]] = {spot: set() for row in rows for spot in row}
+    for one, other in (pair for route in routes for pair in pairwise(route)):
+        around[one].add(other)
+        around[other].add(one)
+    place = {spot: _middle(i, row) for row in rows for i, spot in enumerate(row)}
+    for sweep in range(_SWEEPS):
+        for row in rows if sweep % 2 else reversed(rows):
+            wanted = {
+                spot: sum(place[other] for other in around[spot]) / max(1, len(around[spot]))
+                for spot in row
+            }
+            row.sort(key=lambda spot: wanted[spot])
+            place |= {spot: _middle(i, row) for i, spot in enumerate(row)}
+    return rows
+
+
+def _middle(index: int, row: Sequence[_Spot]) -> float:
+    """Return where a spot of a row is, counted from the middle."""
+    return index - (len(row) - 1) / 2
+
+
+def _line(places: list[Rect], kind: str) -> Line:
+    """Draw a line from the first place to the last; through bends it goes straight down."""
+    first = places[0]
+    path = f"M{first.x + first.width / 2:.0f} {first.y + first.height:.1f}"
+    for above, place in pairwise(places):
+        x, y = above.x + above.width / 2, above.y + above.height
+        end, middle = place.x + place.width / 2, (y + place.y) / 2
+        path += f"C{x:.0f} {middle:.1f} {end:.0f} {middle:.1f} {end:.0f} {place.y:.1f}"
+        if not place.width:
+            path += f"V{place.y + place.height:.1f}"
+    return Line(kind, path)
+
+
+def _shape(node: DrawnNode, place: Rect) -> Shape:
+    room = int((place.width - 10) / LETTER)
+    texts = tuple(
+        PictureText(round(place.x) + 6, place.y + _PAD + LINE * number - 4, shorten(line, room))
+        for number, line in enumerate(node.lines, start=1)
+    )
+    return Shape(node.kind, node.title, place._replace(x=round(place.x)), texts, corner=4)

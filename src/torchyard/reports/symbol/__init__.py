@@ -1,0 +1,1 @@
+"""Reports about the files that define and need a symbol."""
