@@ -39,6 +39,7 @@ PAGES = {
     "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/follow-history.md": Page(Preparer.torch),
     "docs/guides/compare-dependencies.md": Page(Preparer.small),
+    "docs/guides/write-a-report.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/run-detached.md": Page(Preparer.torch),
     "docs/guides/keep-results.md": Page(Preparer.torch),
     "docs/guides/promote-a-release.md": Page(Preparer.torch),

@@ -31,6 +31,7 @@ _HELP_ORDER = (
         "symbol",
         "history",
         "deps",
+        "report",
     ),
     *("check", "compat", "diff", "repair", "smoke", "coverage", "which", "index"),
     *("publish", "mirror", "store", "promote", "yank", "rollback", "pin", "prune"),

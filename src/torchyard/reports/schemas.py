@@ -35,6 +35,7 @@ from torchyard.reports.plan.document import (
 )
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
+from torchyard.reports.report.document import ReportDocument
 from torchyard.reports.smoke.document import SmokeDocument
 from torchyard.reports.store.document import (
     GarbageDocument,
@@ -78,6 +79,7 @@ SCHEMAS: dict[str, object] = {
     "plan-diff": DiffDocument,
     "publish": PublishDocument,
     "repair": RepairDocument,
+    "report": ReportDocument,
     "smoke": SmokeDocument,
     "store-gc": GarbageDocument,
     "store-ls": StoreDocument,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_duration
-from torchyard.reports.templates import render_template
+from torchyard.reports.templates import Filters, render_template
 from torchyard.reports.timings.document import TimingsDocument, UnitDocument
 from torchyard.reports.timings.text import show_seconds
 from torchyard.reports.timings.trace import lanes
@@ -34,24 +34,31 @@ class Tick(NamedTuple):
     words: str
 
 
+TIMINGS_FILTERS: Filters = {"duration": show_duration, "seconds": show_seconds}
+"""What the part `timings_part.html` uses."""
+
+
 def timings_page(document: TimingsDocument) -> str:
     """Write the page."""
+    return render_template("timings.html", TIMINGS_FILTERS, **timings_values(document))
+
+
+def timings_values(document: TimingsDocument) -> dict[str, object]:
+    """Return what the part `timings_part.html` shows."""
     placed = list(lanes(document))
     rows = 1 + max((lane for _, _, lane in placed), default=0)
     colours = {target.name: n for n, target in enumerate(document.targets[:_COLOURED])}
     slowest = sorted(document.units, key=lambda unit: unit.begin - unit.end)
-    return render_template(
-        "timings.html",
-        {"duration": show_duration, "seconds": show_seconds},
-        document=document,
-        bars=list(_bars(document, colours)),
-        ticks=list(_ticks(document.seconds)),
-        legend=list(colours),
-        slowest=slowest[:_LISTED],
-        width=_WIDTH,
-        row=_ROW,
-        height=rows * (_ROW + _GAP),
-    )
+    return {
+        "document": document,
+        "bars": list(_bars(document, colours)),
+        "ticks": list(_ticks(document.seconds)),
+        "legend": list(colours),
+        "slowest": slowest[:_LISTED],
+        "width": _WIDTH,
+        "row": _ROW,
+        "height": rows * (_ROW + _GAP),
+    }
 
 
 def _bars(document: TimingsDocument, colours: dict[str, int]) -> Iterator[Bar]:
