@@ -57,7 +57,7 @@ def test_a_job_of_the_plan(project: Path) -> None:
     torchyard(project, "report", "core:*", "--to", "core.html")
     document = json.loads((project / "core.json").read_text())
     assert [job["stage"] for job in document["jobs"]] == ["core"]
-    assert document["checks"] == []
+    assert document["checks"] == {}
     assert "None of these jobs makes packages." in (project / "core.html").read_text()
 
 

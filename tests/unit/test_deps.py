@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jsonschema
 import pytest
-from tests.channels import put, wheel
+from tests.channels import conda, put, wheel
 from tests.dependency_tree import SEED_FILES, git, make_tree, write_files
 from tests.helpers import ROOT, Command
 
@@ -173,6 +173,10 @@ def in_conda(tree: Path) -> None:
     write_files(tree.parent / "conda", {"noarch/repodata.json": text})
 
 
+def in_conda_shards(tree: Path) -> None:
+    put(Channel.at(str(tree.parent / "channel"), make=True), conda("sympy", "1.13.2"))
+
+
 def in_index(tree: Path) -> None:
     file = "sympy-1.13.0-py3-none-any.whl"
     write_files(tree.parent / "index", {"sympy/index.html": f'<a href="{file}">{file}</a>'})
@@ -273,6 +277,14 @@ PLANTED = {
     "index": Planted(in_index, "sympy", "note", "sympy 1.13.0", "setup.py:5", {"newest": True}),
     "conda": Planted(
         in_conda, "sympy", "note", "sympy 1.13.2", "setup.py:5", {"conda": "../conda"}
+    ),
+    "conda-shards": Planted(
+        in_conda_shards,
+        "sympy",
+        "note",
+        "sympy 1.13.2",
+        "setup.py:5",
+        {"conda": "../channel/conda"},
     ),
 }
 

@@ -49,14 +49,15 @@ def compare_dependencies(
     if not tree.is_dir():
         msg = f"there is no directory `{source}`"
         raise HostError(msg, hint="--source names the directory of a checkout")
-    table, release = dependency_table(), read_tree(tree).release
+    table, facts = dependency_table(), read_tree(tree)
     submodules = read_submodules(tree, table)
     readings = [*read_tree_versions(tree, table), *submodules.readings]
     if not readings:
         msg = f"`{source}` has no files that torchyard knows versions of"
         raise SelectionError(msg, hint="--source names the top directory of a checkout of PyTorch")
-    known = dict.fromkeys((*table.dependencies, *(one.dependency for one in readings)))
-    readings += read_table_versions(release, table)
+    expected = table.dependencies if facts.is_torch else ()
+    known = dict.fromkeys((*expected, *(one.dependency for one in readings)))
+    readings += read_table_versions(facts.release, table)
     readings += _recipe(Path(file), table)
     if channel:
         readings += _channel(channel, file, table)
@@ -65,7 +66,7 @@ def compare_dependencies(
     if conda:
         readings += _conda(conda, list(known), table)
     return deps_document(
-        source, release, known, readings, find_drift(readings, submodules.moved, table)
+        source, facts.release, known, readings, find_drift(readings, submodules.moved, table)
     )
 
 

@@ -58,7 +58,7 @@ def report_plan(
         jobs=[_state(job, results.get(job.identifier), checks) for job in jobs],
         timings=list(_timings(results.values(), file, store)),
         graphs=list(_graphs(results.values(), file, store)),
-        checks=list(checks.values()),
+        checks=checks,
         history=_history(sorted({job.identifier for job in jobs}), file, store),
         drift=_drift(source, file),
     )

@@ -49,7 +49,7 @@ def deps_report(document: DepsDocument) -> RenderableType:
 
 def _parts(document: DepsDocument) -> Iterator[RenderableType]:
     release = f", torch {document.release}" if document.release else ""
-    yield indented(f"{document.source}{release}: {len(document.dependencies)} dependencies", 0)
+    yield indented(f"{document.source}{release}: {_count(document)}", 0)
     yield ""
     places, rows = deps_table(document)
     columns = [folded("dependency"), *(folded(place.value) for place in places), folded("read at")]
@@ -74,6 +74,11 @@ def _parts(document: DepsDocument) -> Iterator[RenderableType]:
             yield indented(f"{one.dependency}: {one.what}", 2)
             yield indented(", ".join(lines), 4, style="dim")
         yield from and_more(len(found) - _LISTED, 2)
+
+
+def _count(document: DepsDocument) -> str:
+    count = len(document.dependencies)
+    return "1 dependency" if count == 1 else f"{count:,} dependencies"
 
 
 def _short(row: DependencyDocument, place: ReadFrom) -> str:

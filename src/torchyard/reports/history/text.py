@@ -9,13 +9,15 @@ from torchyard.insight.history import Jump, kind_and_name
 from torchyard.insight.history_table import metric_kinds
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.reports.history.document import ChangeDocument, HistoryDocument, SeriesDocument
+from torchyard.reports.seconds import show_seconds
 from torchyard.reports.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _RUNS = 24
 _MOST = 5
-_PRECISE = 10
+_LONG = 600
+"""Seconds above which times are shown in hours and minutes."""
 _DIGITS = 10
 
 
@@ -59,7 +61,7 @@ def show_metric(kind: str, value: float | None) -> str:
         return "none"
     match metric_kinds()[kind].unit:
         case "seconds":
-            return f"{value:.1f} s" if value < _PRECISE else show_duration(value)
+            return show_seconds(value) if value < _LONG else show_duration(value)
         case "bytes":
             return show_size(int(value))
         case "percent":

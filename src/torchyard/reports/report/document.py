@@ -46,7 +46,8 @@ class ReportDocument(JsonDocument, kw_only=True):
     jobs: list[JobStateDocument]
     timings: list[TimingsDocument]
     graphs: list[GraphDocument]
-    checks: list[CheckDocument]
+    checks: dict[str, CheckDocument]
+    """By job."""
     history: HistoryDocument | None
     drift: DepsDocument | None
 

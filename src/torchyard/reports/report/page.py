@@ -1,5 +1,7 @@
 """Everything that is known of a plan as one page that stands alone."""
 
+from collections.abc import Mapping
+
 from torchyard.model.quantity import show_duration, show_size
 from torchyard.model.severity import Severity
 from torchyard.reports.check.document import CheckDocument
@@ -38,15 +40,15 @@ def report_page(report: ReportDocument) -> str:
     )
 
 
-def _findings(checks: list[CheckDocument]) -> list[tuple[str, str, str, str, list[str]]]:
-    """Return what checks found, the worst first: severity, rule, words, hint, and packages."""
+def _findings(checks: Mapping[str, CheckDocument]) -> list[tuple[str, str, str, str, list[str]]]:
+    """Return what checks found, the worst first: severity, rule, words, hint, and checks."""
     found: dict[tuple[Severity, str, str, str], list[str]] = {}
-    for check in checks:
+    for job, check in checks.items():
         for package in check.packages:
             for one in package.findings:
                 what = f"{one.member}: {one.what}" if one.member else one.what
                 key = (one.severity, one.rule, what, one.allowed or one.hint)
-                found.setdefault(key, []).append(package.file)
+                found.setdefault(key, []).append(job)
     order = list(Severity)
     rows = sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
-    return [(key[0].value, *key[1:], list(dict.fromkeys(files))) for key, files in rows]
+    return [(key[0].value, *key[1:], list(dict.fromkeys(jobs))) for key, jobs in rows]

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_duration
+from torchyard.reports.seconds import show_seconds
 from torchyard.reports.templates import Filters, render_template
 from torchyard.reports.timings.document import TimingsDocument, UnitDocument
-from torchyard.reports.timings.text import show_seconds
 from torchyard.reports.timings.trace import lanes
 
 _WIDTH, _ROW, _GAP = 1200, 18, 3
@@ -15,6 +15,9 @@ _THIN = 0.6
 _COLOURED = 7
 """How many targets have a colour of their own."""
 _LISTED = 25
+_LABEL = 40
+"""The width of a mark's words: nearer to the end, there are none."""
+_MINUTE = 60
 
 
 class Bar(NamedTuple):
@@ -99,4 +102,6 @@ def _ticks(seconds: float) -> Iterator[Tick]:
     step = next((step for step in steps if seconds / step <= 8), 24 * 3600)  # noqa: PLR2004
     for number in range(int(seconds // step) + 1):
         at = number * step
-        yield Tick(round(at / seconds * _WIDTH, 1) if seconds else 0.0, show_duration(at))
+        x = round(at / seconds * _WIDTH, 1) if seconds else 0.0
+        words = f"{at} s" if step < _MINUTE else show_duration(at)
+        yield Tick(x, words if x < _WIDTH - _LABEL else "")
