@@ -1,5 +1,6 @@
 """Figures from run to run: planted regressions are found in the right run."""
 
+import errno
 import json
 import os
 import re
@@ -30,7 +31,7 @@ from torchyard.model.result import Result
 from torchyard.reports.document import encode
 from torchyard.reports.history.text import sparkline
 from torchyard.store.gc import remove_garbage
-from torchyard.store.keys import history_key
+from torchyard.store.keys import HISTORY, history_key
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer
 
@@ -232,6 +233,25 @@ def test_rows_outlive_the_results_that_are_collected(tmp_path: Path) -> None:
     moved = history_key("f" * 64)
     store.objects.write(moved, msgspec.json.encode(before[0]))
     assert history_rows(store) == before[1:]
+
+
+def test_a_full_disk_does_not_stop_a_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = nightlies(tmp_path)
+
+    write, refused = store.objects.write, []
+
+    def refuse(key: str, data: bytes) -> None:
+        if key.startswith(HISTORY):
+            refused.append(key)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(key, data)
+
+    monkeypatch.setattr(store.objects, "write", refuse)
+    remove_garbage(store, (), timedelta(seconds=-60), leave=keep_row)
+    assert list(store.results()) == []
+    assert len(refused) == 2 * RUNS
 
 
 def test_mistakes_in_the_table_are_refused() -> None:

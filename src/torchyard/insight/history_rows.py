@@ -1,6 +1,7 @@
 """A row of figures for each result of a store, which stays when the result is collected."""
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -127,12 +128,15 @@ def _units(path: Path) -> dict[str, float]:
 
 
 def keep_row(store: Store, fingerprint: str) -> None:
-    """Write the row of a result that is about to be removed."""
-    result = store.find(fingerprint)
-    if result is not None:
-        store.objects.write(
-            history_key(fingerprint), msgspec.json.encode(history_row(store, result))
-        )
+    """Write the row of a result that is about to be removed.
+
+    If that fails, it is lost: what is removed may be what makes room on a full disk.
+    """
+    with suppress(TorchyardError, OSError):
+        result = store.find(fingerprint)
+        if result is not None:
+            row = msgspec.json.encode(history_row(store, result))
+            store.objects.write(history_key(fingerprint), row)
 
 
 def history_rows(store: Store, globs: Collection[str] = ()) -> list[HistoryRow]:
