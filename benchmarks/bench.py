@@ -79,6 +79,50 @@ def finished_build(rounds: int = 8) -> list[Result]:
     return [Result("build of 11,501 finished jobs", ratio, "×", 3, detail)]
 
 
+def build_insight(rounds: int = 7, units: int = 20_000) -> list[Result]:
+    """Make graph and timings of a large build, with their pages, against only parsing its files.
+
+    The pages are opened in Chromium, if that is installed: until they are loaded, by its own clock.
+    """
+    with TemporaryDirectory() as folder:
+        program = [sys.executable, str(HERE / "ninja.py")]
+        build, pages = str(Path(folder, "build")), [Path(folder, f"{n}.html") for n in "ab"]
+        subprocess.run([*program, "make", build, str(units)], check=True)
+        commands = {
+            "bare": [*program, "bare", build],
+            "ours": [*program, "ours", build, *map(str, pages)],
+        }
+        best = _best_cpu(rounds, commands)
+        size = max(page.stat().st_size for page in pages) / MEGABYTE
+        opened = _opened(pages, Path(folder))
+    detail = f"{best['ours']:.2f} s, reading and parsing {best['bare']:.2f} s"
+    what = f"graph and timings of {units:,} units"
+    return [
+        Result(f"{what}, CPU", best["ours"] / best["bare"], "×", 3, detail),
+        Result(f"{what}, page", size, "MB", 5, "the larger of the two"),
+        *opened,
+    ]
+
+
+_LOADED = "<script>addEventListener('load', () => document.title = performance.now())</script>"
+
+
+def _opened(pages: list[Path], folder: Path) -> list[Result]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return []
+    options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile")
+    times = []
+    for page in pages:
+        page.write_text(page.read_text(encoding="utf-8") + _LOADED, encoding="utf-8")
+        command = [chromium, *options, "--dump-dom", page.as_uri()]
+        texts = (subprocess.run(command, check=True, capture_output=True).stdout for _ in range(3))
+        titles = (text.partition(b"<title>")[2].partition(b"<")[0] for text in texts)
+        times.append(min(map(float, titles)) / 1000)
+    shown = " and ".join(f"{seconds:.2f} s" for seconds in times)
+    return [Result("the page, loaded in Chromium", max(times), "s", 2, shown)]
+
+
 EMPTY = """
 [project]
 name = "nothing"
@@ -500,6 +544,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "start-up": start_up,
     "large-plan": large_plan,
     "finished-build": finished_build,
+    "build-insight": build_insight,
     "empty-jobs": empty_jobs,
     "core-once": core_once,
     "write-wheel": write_wheel,

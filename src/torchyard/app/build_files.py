@@ -69,14 +69,14 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
 
 def open_package(what: str, file: str, store: str | None) -> "Contents | None":
     """Read a package: a file, or the one that a job has made. Return None if it is neither."""
+    if Path(what).is_dir():
+        return None
     from torchyard.package.delivered import is_package_name
     from torchyard.package.read import read_package
     from torchyard.store.trees import fetch_file
 
     if Path(what).is_file():
         return read_package(Path(what))
-    if Path(what).is_dir():
-        return None
     opened = open_store(store, file, make=False)
     result = named_result(what, opened)
     for one in result.tree.files:

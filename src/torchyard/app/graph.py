@@ -70,14 +70,11 @@ def _document(
 
 def _build_graph(files: BuildFiles) -> "tuple[BuildLinks, LinkGraph]":
     from torchyard.insight.build_links import BuildLinks
-    from torchyard.insight.build_record import LOG, BuildRecord, read_edges
-    from torchyard.insight.ninja_log import read_ninja_log
+    from torchyard.insight.build_record import read_started_build
     from torchyard.toolchain.cmake import Configured, has_replies
 
-    edges = read_edges(files.folder)
-    log = files.folder / LOG
-    record = BuildRecord(edges, read_ninja_log(log) if log.is_file() else [])
-    links = BuildLinks(edges)
+    record = read_started_build(files.folder)
+    links = BuildLinks(record.edges)
     includes = Configured(files.folder).source_includes() if has_replies(files.folder) else None
     return links, links.graph(record.targets(), files.size, includes)
 

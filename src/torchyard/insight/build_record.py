@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ class BuildRecord:
             edge = next((by_output[name] for name in entry.outputs if name in by_output), None)
             self.units.append(_unit(entry, edge))
             self._edges.append(edge)
-        self._all_edges = edges
+        self.edges = edges
 
     @property
     def seconds(self) -> float:
@@ -93,7 +93,7 @@ class BuildRecord:
     def _work(self) -> Work:
         """The commands as a graph; phony edges are followed to what they name."""
         numbers = {id(edge): number for number, edge in enumerate(self._edges) if edge is not None}
-        makers = {output: edge for edge in self._all_edges for output in edge.outputs}
+        makers = {output: edge for edge in self.edges for output in edge.outputs}
         needs = _Needs(makers, numbers)
         return Work(
             tuple(unit.seconds for unit in self.units),
@@ -137,8 +137,25 @@ class _Needs:
 
 def read_build(folder: Path) -> BuildRecord:
     """Read what a build left in its directory."""
-    edges = read_edges(folder)
-    return BuildRecord(edges, read_ninja_log(_left_by_ninja(folder, LOG)))
+    return _read_build(*(_left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)))
+
+
+def read_started_build(folder: Path) -> BuildRecord:
+    """Read a build that ninja may not have begun yet."""
+    if (folder / LOG).is_file():
+        return read_build(folder)
+    return BuildRecord(read_edges(folder), [])
+
+
+def _read_build(file: Path, log: Path) -> BuildRecord:
+    times = (path.stat().st_mtime_ns for path in (file, log))
+    return _last_read(file, log, *times)
+
+
+@lru_cache(maxsize=1)
+def _last_read(file: Path, log: Path, *_times: int) -> BuildRecord:
+    """Keep the last one: graph and timings are often asked for the same build."""
+    return BuildRecord(read_ninja_file(file), read_ninja_log(log))
 
 
 def read_edges(folder: Path) -> list[Edge]:

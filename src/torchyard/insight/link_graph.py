@@ -16,7 +16,9 @@ another package, the system, or nothing that is known."""
 
 _FOLDED = 3
 """So many programs become one node."""
-_VERSION = re.compile(r"(?:-[0-9a-f]{8})?(\.so|\.dylib)(?:\.\d+)*$|(?:\.\d+)+(\.dylib)$")
+_VERSION = re.compile(
+    r"(?:-[0-9a-f]{8}|\.cpython-[\w-]+|\.abi3)?(\.so|\.dylib)(?:\.\d+)*$|(?:\.\d+)+(\.dylib)$"
+)
 
 
 class LinkNode(NamedTuple):
@@ -65,7 +67,7 @@ def find_node(graph: LinkGraph, name: str) -> LinkNode:
 
 
 def library_name(path: str) -> str:
-    """Return the name of a library without folder, version, and what auditwheel adds to it."""
+    """Return a library's name without folder, versions (also Python's), and auditwheel's digest."""
     return _VERSION.sub(r"\1\2", path.rpartition("/")[2])
 
 

@@ -8,9 +8,11 @@ _DOLLAR = re.compile(r"\$(?:([$ :])|\{([\w.-]+)\}|([\w-]+))")
 """An escaped character, or a variable."""
 _SPLIT = re.compile(r"(?<!\$) +")
 _PHONY = "phony"
-_LIBRARIES = "  LINK_LIBRARIES ="
+_FIRST = 4096
+"""Where line endings of Windows would be found."""
+_LIBRARIES = "\n  LINK_LIBRARIES = "
 """Where CMake puts the libraries of a link line."""
-_LINKED = re.compile(r"""(?<=\s)-l[^\s"]+|[^\s",=]+\.(?:so(?:\.\d+)*|dylib|a)(?=[\s",]|$)""")
+_LINKED = re.compile(r"""(?<!\S)-l[^\s"]+|[^\s",=]+\.(?:so(?:\.\d+)*|dylib|a)(?=[\s",]|$)""")
 _HERE = "cmake_ninja_workdir"
 """The build directory, which CMake puts before some of its files."""
 _ORDERED = "||"
@@ -37,44 +39,69 @@ class Edge(NamedTuple):
 
 def read_ninja_file(path: Path) -> list[Edge]:
     """Return the edges of a build file, in its order; rules in included files are not read."""
-    text = path.read_text(encoding="utf-8").replace("$\n", "")
+    text = path.read_bytes().decode()
+    if text.find("\r\n", 0, _FIRST) >= 0:
+        text = text.replace("\r\n", "\n")
+    if "$\n" in text:
+        text = text.replace("$\n", "")
     variables: dict[str, str] = {}
-    edges = []
-    for line in text.splitlines():
-        if line.startswith("build "):
-            edges.append(_edge(line, variables))
-        elif line.startswith(_LIBRARIES):
-            found = (word.removeprefix(variables.get(_HERE, "/")) for word in _LINKED.findall(line))
-            edges[-1] = edges[-1]._replace(libraries=tuple(found))
-        elif " = " in line and not line.startswith((" ", "#")):
-            name, _, value = line.partition(" = ")
-            variables[name] = _expanded(value, variables)
+    first, *blocks = text.split("\nbuild ")
+    edges: list[Edge] = []
+    if first.startswith("build "):
+        blocks.insert(0, first.removeprefix("build "))
+    else:
+        _assign(first, variables)
+    for block in blocks:
+        end = block.find("\n")
+        edge = _edge(block[:end] if end >= 0 else block, variables)
+        if _LIBRARIES in block:
+            edge = edge._replace(libraries=_libraries(block, variables.get(_HERE, "/")))
+        edges.append(edge)
+        after = 0 if "\nrule " in block else max(block.rfind("\n  "), end, 0)
+        _assign(block[after + 1 :], variables)
     return edges
+
+
+def _libraries(block: str, here: str) -> tuple[str, ...]:
+    line = block.partition(_LIBRARIES)[2].partition("\n")[0]
+    return tuple(word.removeprefix(here) for word in _LINKED.findall(line))
+
+
+def _assign(text: str, variables: dict[str, str]) -> None:
+    """Read the variables of the file; indented ones are those of an edge or a rule."""
+    if " = " in text:
+        for line in text.splitlines():
+            name, equals, value = line.partition(" = ")
+            if equals and not line.startswith((" ", "#")):
+                variables[name] = _expanded(value, variables)
 
 
 def _edge(line: str, variables: dict[str, str]) -> Edge:
     if "$" in line:
         before, after = _halves(line)
-        words = [_expanded(word, variables) for word in _words(after)]
-        outputs = tuple(_expanded(word, variables) for word in _words(before))
+        words = [_expanded(word, variables) for word in _SPLIT.split(after.strip())]
+        outputs = [_expanded(word, variables) for word in _SPLIT.split(before.strip())]
     else:
-        before, _, after = line.removeprefix("build ").partition(":")
-        words, outputs = _words(after), tuple(_words(before))
+        before, _, after = line.partition(":")
+        words, outputs = after.split(), before.split()
+    ordered: tuple[str, ...] = ()
     if _ORDERED in words:
         end = words.index(_ORDERED)
-        return Edge(outputs, words[0], tuple(words[1:end]), tuple(words[end + 1 :]))
-    return Edge(outputs, words[0], tuple(words[1:]))
+        words, ordered = words[:end], _files(words[end + 1 :])
+    return Edge(_files(outputs), words[0], _files(words[1:]), ordered)
+
+
+def _files(words: list[str]) -> tuple[str, ...]:
+    if _MARKS.isdisjoint(words):
+        return tuple(words)
+    return tuple(word for word in words if word not in _MARKS)
 
 
 def _halves(line: str) -> tuple[str, str]:
     """Split at the first colon that is not escaped."""
     found = re.search(r"(?<!\$)(?:\$\$)*:", line)
     at = found.end() if found else len(line)
-    return line[len("build ") : at - 1], line[at:]
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in _SPLIT.split(text.strip()) if word and word not in _MARKS]
+    return line[: at - 1], line[at:]
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:

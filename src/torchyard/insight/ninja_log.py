@@ -30,7 +30,7 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
     """
     latest: dict[str, tuple[int, int, int, str]] = {}
     run = before = 0
-    for begin, end, output, command in _rows(path):
+    for begin, end, _, output, command in _rows(path):
         run += end < before
         before = end
         latest.pop(output, None)
@@ -44,7 +44,25 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
     ]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, int, str, str]]:
+class MadeOnce(NamedTuple):
+    """One of the times that a file was made: when, in nanoseconds, and a digest of its command.
+
+    The time is 0 in logs of ninja before 1.11.
+    """
+
+    time: int
+    command: str
+
+
+def read_history(path: Path) -> dict[str, list[MadeOnce]]:
+    """Return how often each file was made, as far as the log goes back."""
+    found: dict[str, list[MadeOnce]] = {}
+    for _, _, time, output, command in _rows(path):
+        found.setdefault(output, []).append(MadeOnce(time, command))
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[int, int, int, str, str]]:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines or not lines[0].startswith(_HEADER):
         msg = f"`{path}` is no log of ninja"
@@ -52,4 +70,4 @@ def _rows(path: Path) -> Iterator[tuple[int, int, str, str]]:
     for line in lines:
         fields = line.split("\t")
         if len(fields) == _FIELDS:  # else it was cut off, as ninja was killed
-            yield int(fields[0]), int(fields[1]), fields[3], fields[4]
+            yield int(fields[0]), int(fields[1]), int(fields[2]), fields[3], fields[4]

@@ -1,29 +1,25 @@
 """Simulates a build: how long its commands take with some number of compile slots."""
 
 import heapq
+from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 
-class Work(NamedTuple):
+class Work:
     """The seconds of commands, and for each the numbers of those that it needs."""
 
-    seconds: tuple[float, ...]
-    needs: tuple[tuple[int, ...], ...]
-
-
-class _Graph:
-    def __init__(self, work: Work) -> None:
-        self.work = work
-        self.users: list[list[int]] = [[] for _ in work.seconds]
-        for number, needs in enumerate(work.needs):
-            for need in needs:
+    def __init__(self, seconds: Sequence[float], needs: Sequence[Sequence[int]]) -> None:
+        self.seconds = seconds
+        self.needs = needs
+        self.users: list[list[int]] = [[] for _ in seconds]
+        for number, needed in enumerate(needs):
+            for need in needed:
                 self.users[need].append(number)
 
     @cached_property
     def order(self) -> list[int]:
         """The commands, each after those that it needs."""
-        missing = [len(needs) for needs in self.work.needs]
+        missing = [len(needs) for needs in self.needs]
         ready = [number for number, count in enumerate(missing) if not count]
         for number in ready:
             for user in self.users[number]:
@@ -35,7 +31,7 @@ class _Graph:
     @cached_property
     def remaining(self) -> list[float]:
         """For each command, the longest chain that begins with it."""
-        found = list(self.work.seconds)
+        found = list(self.seconds)
         for number in reversed(self.order):
             found[number] += max((found[user] for user in self.users[number]), default=0.0)
         return found
@@ -46,9 +42,10 @@ def makespan(work: Work, slots: int) -> float:
 
     As ninja does, a free slot takes the command with the longest chain behind it.
     """
-    graph = _Graph(work)
+    if slots == 1:
+        return sum(work.seconds)
     missing = [len(needs) for needs in work.needs]
-    ready = [(-graph.remaining[n], n) for n, count in enumerate(missing) if not count]
+    ready = [(-work.remaining[n], n) for n, count in enumerate(missing) if not count]
     heapq.heapify(ready)
     running: list[tuple[float, int]] = []
     now = 0.0
@@ -57,20 +54,19 @@ def makespan(work: Work, slots: int) -> float:
             _, number = heapq.heappop(ready)
             heapq.heappush(running, (now + work.seconds[number], number))
         now, number = heapq.heappop(running)
-        for user in graph.users[number]:
+        for user in work.users[number]:
             missing[user] -= 1
             if not missing[user]:
-                heapq.heappush(ready, (-graph.remaining[user], user))
+                heapq.heappush(ready, (-work.remaining[user], user))
     return now
 
 
 def critical_path(work: Work) -> list[int]:
     """Return the longest chain of commands, from the first to the last."""
-    graph = _Graph(work)
     path: list[int] = []
     following = [number for number, needs in enumerate(work.needs) if not needs]
     while following:
-        number = max(following, key=lambda n: graph.remaining[n])
+        number = max(following, key=lambda n: work.remaining[n])
         path.append(number)
-        following = graph.users[number]
+        following = work.users[number]
     return path

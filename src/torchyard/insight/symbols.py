@@ -66,8 +66,10 @@ def joined(files: Iterable[FileSymbols]) -> LinkerSymbols:
     return LinkerSymbols(defined, frozenset().union(*(one.needed for one in found)) - defined)
 
 
-def carrying_symbols(user: LinkerSymbols, library: LinkerSymbols) -> list[str]:
-    """Return the names that one needs and the other defines."""
+def carrying_symbols(user: LinkerSymbols, library: LinkerSymbols) -> list[str] | None:
+    """Return the names that one needs and the other defines; None if one has not been read."""
+    if not user.needed or not library.defined:
+        return None
     return sorted(name.decode(errors="backslashreplace") for name in user.needed & library.defined)
 
 

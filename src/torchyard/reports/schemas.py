@@ -48,6 +48,7 @@ from torchyard.reports.symbol.document import SymbolsDocument
 from torchyard.reports.timings.document import TimingsDocument
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
+from torchyard.reports.why.document import WhyDocument
 
 SCHEMAS: dict[str, object] = {
     "channel-change": ChangedDocument,
@@ -90,6 +91,7 @@ SCHEMAS: dict[str, object] = {
     "timings": TimingsDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,
+    "why": WhyDocument,
     "events": AnyEvent,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

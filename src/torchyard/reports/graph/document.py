@@ -27,11 +27,11 @@ class NodeDocument(JsonDocument, kw_only=True):
 
 
 class ChainLinkDocument(JsonDocument, kw_only=True):
-    """A step of `--why`: one needs the other, for these symbols."""
+    """A step of `--why`: one is linked with the other, for these symbols; null if not known."""
 
     user: str
     library: str
-    symbols: list[str]
+    symbols: list[str] | None
 
 
 class UnmatchedDocument(JsonDocument, kw_only=True):
@@ -69,7 +69,7 @@ class Carried(NamedTuple):
 
     user: str
     library: str
-    symbols: list[str]
+    symbols: list[str] | None
 
 
 class Shipped(NamedTuple):

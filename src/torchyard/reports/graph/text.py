@@ -79,14 +79,12 @@ def _chain(document: GraphDocument) -> Iterator[RenderableType]:
     yield indented(" → ".join(names), 0)
     for one in document.chain:
         yield ""
-        count = (
-            show_count(len(one.symbols), "symbol")
-            if one.symbols
-            else "its symbols are not known here"
-        )
-        yield indented(f"{one.user} is linked with {one.library}: {count}", 0)
-        some = one.symbols[:_SYMBOLS]
+        symbols = one.symbols or []
+        count = show_count(len(symbols), "symbol") if symbols else "it needs none of its symbols"
+        known = count if one.symbols is not None else "their symbols are not known here"
+        yield indented(f"{one.user} is linked with {one.library}: {known}", 0)
+        some = symbols[:_SYMBOLS]
         shown = demangled(some)
         for symbol in some:
             yield indented(shown.get(symbol, symbol), 2)
-        yield from and_more(len(one.symbols) - _SYMBOLS, 2)
+        yield from and_more(len(symbols) - _SYMBOLS, 2)

@@ -1,6 +1,6 @@
 """The time of a build as one page that stands alone: timeline, targets, slowest commands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_duration
@@ -11,7 +11,8 @@ from torchyard.reports.timings.trace import lanes
 
 _WIDTH, _ROW, _GAP = 1200, 18, 3
 _THIN = 0.6
-"""Commands that are narrower, in pixels, are drawn together."""
+_MOST = 4000
+"""Commands that are narrower, in pixels, or that would be too many bars, are drawn together."""
 _COLOURED = 7
 """How many targets have a colour of their own."""
 _LISTED = 25
@@ -54,7 +55,7 @@ def timings_values(document: TimingsDocument) -> dict[str, object]:
     slowest = sorted(document.units, key=lambda unit: unit.begin - unit.end)
     return {
         "document": document,
-        "bars": list(_bars(document, colours)),
+        "bars": list(_bars(placed, document.seconds, colours)),
         "ticks": list(_ticks(document.seconds)),
         "legend": list(colours),
         "slowest": slowest[:_LISTED],
@@ -64,36 +65,48 @@ def timings_values(document: TimingsDocument) -> dict[str, object]:
     }
 
 
-def _bars(document: TimingsDocument, colours: dict[str, int]) -> Iterator[Bar]:
-    scale = _WIDTH / document.seconds if document.seconds else 1.0
+def _bars(
+    placed: Sequence[tuple[UnitDocument, float, int]], seconds: float, colours: dict[str, int]
+) -> Iterator[Bar]:
+    scale = _WIDTH / seconds if seconds else 1.0
+    rows = 1 + max((lane for _, _, lane in placed), default=0)
+    least = max(_THIN, rows * _WIDTH / _MOST)
     thin: dict[int, list[tuple[UnitDocument, float]]] = {}
-    for unit, begin, lane in lanes(document):
+    for unit, begin, lane in placed:
         colour = colours.get(unit.target, _COLOURED)
         width = (unit.end - unit.begin) * scale
         together = thin.setdefault(lane, [])
-        if together and (width >= _THIN or begin - together[-1][1] > _THIN / scale):
-            yield _together(together, lane, scale)
+        if together and (width >= least or begin - together[-1][1] > least / scale):
+            yield _together(together, lane, scale, colours)
             together.clear()
-        if width >= _THIN:
+        if width >= least:
             title = f"{unit.name}, {unit.target}: {show_seconds(unit.end - unit.begin)}"
-            yield Bar(colour, round(begin * scale, 2), lane * (_ROW + _GAP), round(width, 2), title)
+            yield _bar(colour, begin * scale, lane, width, title)
             continue
         together.append((unit, begin))
         first = together[0][1]
-        if (begin + unit.end - unit.begin - first) * scale >= _THIN:
-            yield _together(together, lane, scale)
+        if (begin + unit.end - unit.begin - first) * scale >= least:
+            yield _together(together, lane, scale, colours)
             together.clear()
     for lane, together in thin.items():
         if together:
-            yield _together(together, lane, scale)
+            yield _together(together, lane, scale, colours)
 
 
-def _together(units: list[tuple[UnitDocument, float]], lane: int, scale: float) -> Bar:
+def _together(
+    units: list[tuple[UnitDocument, float]], lane: int, scale: float, colours: dict[str, int]
+) -> Bar:
     first, (last, begin) = units[0][1], units[-1]
     end = begin + last.end - last.begin
     title = f"{len(units):,} short commands" if len(units) > 1 else last.name
     width = max((end - first) * scale, _THIN)
-    return Bar(_COLOURED, round(first * scale, 2), lane * (_ROW + _GAP), round(width, 2), title)
+    targets = {unit.target for unit, _ in units}
+    colour = colours.get(targets.pop(), _COLOURED) if len(targets) == 1 else _COLOURED
+    return _bar(colour, first * scale, lane, width, title)
+
+
+def _bar(colour: int, x: float, lane: int, width: float, title: str) -> Bar:
+    return Bar(colour, round(x, 2), lane * (_ROW + _GAP), round(width, 2), title)
 
 
 def _ticks(seconds: float) -> Iterator[Tick]:

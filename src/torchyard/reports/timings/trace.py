@@ -31,8 +31,11 @@ def timings_trace(document: TimingsDocument) -> bytes:
 def lanes(document: TimingsDocument) -> Iterator[tuple[UnitDocument, float, int]]:
     """Yield the commands with their begin in the whole build, and the slot that each was in."""
     offset = 0.0
-    for run, seconds in enumerate(document.runs):
-        units = sorted((u for u in document.units if u.run == run), key=lambda u: (u.begin, u.end))
+    runs: list[list[UnitDocument]] = [[] for _ in document.runs]
+    for unit in document.units:
+        runs[unit.run].append(unit)
+    for units, seconds in zip(runs, document.runs, strict=True):
+        units.sort(key=lambda unit: (unit.begin, unit.end))
         free: list[int] = []
         busy: list[tuple[float, int]] = []
         count = 0

@@ -1,0 +1,28 @@
+"""`torchyard why`: why a job or a file was built again."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option, store_option
+from torchyard.terminal.console import show, write
+
+
+@click.command("why")
+@click.argument("what", metavar="JOB|FILE")
+@file_option
+@store_option
+@json_option
+def command(*, what: str, file: str, store_url: str | None, as_json: bool) -> None:
+    """Say in one sentence why a job or a file was built again, or will be.
+
+    JOB is a job whose result is in the store: it is compared with the result before. FILE is a file
+    that ninja makes in a build directory.
+    """
+    from torchyard.app.why import explain_rebuild
+    from torchyard.reports.document import encode
+    from torchyard.reports.tables import indented
+
+    document = explain_rebuild(what, file=file, store=store_url)
+    if as_json:
+        write(encode(document))
+    else:
+        show(indented(document.sentence, 0))

@@ -1,0 +1,121 @@
+"""Why ninja made a file again, or is about to."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from torchyard.errors import SelectionError
+from torchyard.host.process import capture
+from torchyard.insight.build_record import BUILD_FILE, LOG, read_edges
+from torchyard.insight.job_cause import RebuildCause
+from torchyard.insight.ninja_file import Edge
+from torchyard.insight.ninja_log import MadeOnce, read_history
+from torchyard.model.suggest import did_you_mean
+from torchyard.toolchain.ninja import ExplainedBuild
+
+
+class FileCauses:
+    """Explains the files of a build directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._makers: dict[str, Edge] = {
+            output: edge for edge in read_edges(folder) for output in edge.outputs
+        }
+        self._history = read_history(folder / LOG) if (folder / LOG).is_file() else {}
+
+    def output(self, path: Path) -> str:
+        """Return the name that a file has in the build."""
+        resolved = path.resolve()
+        name = str(path)
+        if resolved.is_relative_to(self.folder.resolve()):
+            name = str(resolved.relative_to(self.folder.resolve()))
+        if name in self._makers:
+            return name
+        msg = f"`{path}` is not made in `{self.folder}`"
+        known = [one for one in self._makers if one.endswith(path.suffix or "")]
+        raise SelectionError(msg, hint=did_you_mean(name, known[:1000]))
+
+    def pending(self, output: str) -> RebuildCause | None:
+        """Return why ninja would make a file now; None if it would not."""
+        told = ExplainedBuild()
+        text = capture(["ninja", "-n", "-d", "explain", output], cwd=self.folder, talk=True)
+        for line in text.splitlines():
+            told.listen(line)
+        path = self._search(output, told)
+        if not path:
+            return None
+        return _cause(path, told.reason(path[-1]))
+
+    def _search(self, output: str, told: ExplainedBuild) -> list[str]:
+        """Return the files from one to the nearest that has a reason of its own."""
+        before = {output: ""}
+        waiting = deque([output])
+        while waiting:
+            name = waiting.popleft()
+            if told.reason(name):
+                return _path_from(before, name)
+            edge = self._makers[name]
+            for needed in (*edge.inputs, *edge.ordered):  # generated headers are only ordered
+                if needed in self._makers and needed not in before:
+                    before[needed] = name
+                    waiting.append(needed)
+        return []
+
+    def past(self, output: str) -> RebuildCause:
+        """Return why a file was made the last time."""
+        path = [output]
+        while True:
+            reason, following = self._last_reason(path[-1])
+            if following is None or following in path:
+                return _cause(path, reason)
+            path.append(following)
+
+    def _last_reason(self, output: str) -> tuple[str, str | None]:
+        """Return why a file was made, or the generated file because of which it was."""
+        times = self._history.get(output, [])
+        if len(times) < 2:  # noqa: PLR2004 - once is no comparison
+            return "it had not been made before", None
+        before, last = times[-2:]
+        if before.command != last.command:
+            return "its command changed", None
+        newer = min(self._newer(output, before), default=None)
+        if newer is None:
+            return "it was missing, or an input has its old time again", None
+        name = newer[1]
+        return f"{name} was newer", name if name in self._makers else None
+
+    def _newer(self, output: str, before: MadeOnce) -> Iterator[tuple[int, str]]:
+        for name in (*self._makers[output].inputs, *self._included(output)):
+            path = self.folder / name
+            if path.exists() and path.stat().st_mtime_ns > before.time:
+                yield path.stat().st_mtime_ns, name
+
+    def _included(self, output: str) -> list[str]:
+        """Return the headers that a compiler has told ninja of."""
+        text = capture(["ninja", "-n", "-t", "deps", output], cwd=self.folder)
+        return [line.strip() for line in text.splitlines() if line.startswith("    ")]
+
+
+def build_folder(path: Path) -> Path | None:
+    """Return the build directory that a file is in, or None."""
+    for folder in path.absolute().parents:
+        if (folder / BUILD_FILE).is_file():
+            return folder
+    return None
+
+
+def _path_from(before: dict[str, str], name: str) -> list[str]:
+    path = [name]
+    while before[path[-1]]:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def _cause(path: Sequence[str], reason: str) -> RebuildCause:
+    """Describe the last file of a path as the cause of the first."""
+    first, last = path[0], path[-1]
+    if first != last and reason.startswith(("it ", "its ")):
+        subject = reason.partition(" ")[2]
+        reason = f"{last} {subject}" if reason.startswith("it ") else f"{last}'s {subject}"
+    return RebuildCause(reason, tuple(path[1:]))

@@ -1,0 +1,1 @@
+"""Reports about why something was built again."""
