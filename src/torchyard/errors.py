@@ -150,7 +150,7 @@ class AuditError(TorchyardError):
 
 
 class DriftError(TorchyardError):
-    """`ci check` found files that are not what `ci generate` would write."""
+    """`ci check` found files that are not as generated, `deps --check` versions that disagree."""
 
     exit_code = 17
 

@@ -18,7 +18,7 @@ _COMPILERS = {
     "gcc": re.compile(r"COMPILER_IS_GNUCXX +AND [^)\n]{0,99}VERSION_LESS +\"?(\d+(?:\.\d+)*)"),
     "clang": re.compile(r"\"Clang\" +AND [^)\n]{0,99}VERSION_LESS +\"?(\d+(?:\.\d+)*)"),
 }
-_SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)[ \t]*$", re.MULTILINE)
+SUBMODULE_PATH = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"^([^#/\s][^:=\n]*):[A-Z]+=(.*)$", re.MULTILINE)
 
 
@@ -42,7 +42,7 @@ def read_tree(folder: Path) -> TreeFacts:
         release=own_release(version) if is_torch else "",
         is_torch=is_torch,
         oldest={name: found[1] for name, found in oldest.items() if found},
-        submodules=tuple(_SUBMODULE.findall(read_beginning(folder / ".gitmodules"))),
+        submodules=tuple(SUBMODULE_PATH.findall(read_beginning(folder / ".gitmodules"))),
     )
 
 

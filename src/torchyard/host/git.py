@@ -8,6 +8,13 @@ from torchyard.errors import HostError
 from torchyard.host.process import capture
 
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+")
+HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""The settings of a tree that name programs to run are not its own."""
+
+
+def read_git(tree: Path, *words: str) -> str:
+    """Return what git prints about a tree, without running what the tree's settings name."""
+    return capture(["git", *HARMLESS, *words], cwd=tree)
 
 
 def file_at(revision: str, path: str) -> str:

@@ -28,7 +28,7 @@ def find_slower(record: BuildRecord, before: BuildRecord, ratio: float) -> list[
     Another number of slots, or a busier machine, makes everything slower: each time is compared
     with what it would be if the whole build had kept its proportions.
     """
-    pace = _pace(record, before)
+    pace = common_pace(*({unit.name: unit.seconds for unit in r.units} for r in (record, before)))
     targets = _slower(
         "target",
         {target.name: target.seconds for target in record.targets()},
@@ -44,12 +44,9 @@ def find_slower(record: BuildRecord, before: BuildRecord, ratio: float) -> list[
     return sorted((*targets, *units), key=lambda one: one.before - one.seconds)
 
 
-def _pace(record: BuildRecord, before: BuildRecord) -> float:
-    """Return the median of the ratios of units that are in both builds."""
-    known = {unit.name: unit.seconds for unit in before.units}
-    ratios = sorted(
-        unit.seconds / known[unit.name] for unit in record.units if known.get(unit.name)
-    )
+def common_pace(now: Mapping[str, float], before: Mapping[str, float]) -> float:
+    """Return the median of the ratios of times that both builds have."""
+    ratios = sorted(seconds / before[name] for name, seconds in now.items() if before.get(name))
     return ratios[len(ratios) // 2] if ratios else 1.0
 
 

@@ -18,11 +18,13 @@ from torchyard.reports.ci.document import (
 )
 from torchyard.reports.compat.document import CompatDocument
 from torchyard.reports.coverage.document import CoverageDocument
+from torchyard.reports.deps.document import DepsDocument
 from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
 from torchyard.reports.graph.document import GraphDocument
+from torchyard.reports.history.document import HistoryDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
@@ -33,6 +35,7 @@ from torchyard.reports.plan.document import (
 )
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
+from torchyard.reports.report.document import ReportDocument
 from torchyard.reports.smoke.document import SmokeDocument
 from torchyard.reports.store.document import (
     GarbageDocument,
@@ -61,6 +64,7 @@ SCHEMAS: dict[str, object] = {
     "compat": CompatDocument,
     "config-show": ConfigDocument,
     "coverage": CoverageDocument,
+    "deps": DepsDocument,
     "develop-build": DevelopDocument,
     "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
@@ -69,12 +73,14 @@ SCHEMAS: dict[str, object] = {
     "env": EnvironmentDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
+    "history": HistoryDocument,
     "index-check": IndexCheckDocument,
     "mirror": MirrorDocument,
     "plan": PlanDocument,
     "plan-diff": DiffDocument,
     "publish": PublishDocument,
     "repair": RepairDocument,
+    "report": ReportDocument,
     "smoke": SmokeDocument,
     "store-gc": GarbageDocument,
     "store-ls": StoreDocument,

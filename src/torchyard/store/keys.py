@@ -3,6 +3,7 @@
 blobs/ab/ab12…             the bytes of a file, or of a part of one
 results/cd/cd34….json      a manifest: which blobs a job's result consists of
 pins/NAME.json             results that garbage collection keeps
+history/cd/cd34….json      figures of a result that was collected
 claims/cd/cd34….json       a process is working on this job
 unfinished/cd/cd34….json   what a job had done when its time was over
 sweeps/…                   the leases of garbage collections
@@ -15,6 +16,7 @@ from torchyard.errors import StoreError
 BLOBS = "blobs/"
 RESULTS = "results/"
 PINS = "pins/"
+HISTORY = "history/"
 CLAIMS = "claims/"
 UNFINISHED = "unfinished/"
 SWEEPS = "sweeps/"
@@ -37,6 +39,10 @@ def blob_key(digest: str) -> str:
 
 def result_key(fingerprint: str) -> str:
     return f"{RESULTS}{digest_path(fingerprint)}.json"
+
+
+def history_key(fingerprint: str) -> str:
+    return f"{HISTORY}{digest_path(fingerprint)}.json"
 
 
 def claim_key(fingerprint: str) -> str:

@@ -11,6 +11,7 @@ from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.config.load import load_config
 from torchyard.errors import StoreError, UsageError
+from torchyard.insight.history_rows import keep_row
 from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import PlanSelection
@@ -163,7 +164,7 @@ def collect_garbage(
         raise UsageError(str(error)) from error
     store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,), store)
-    garbage = remove_garbage(store, kept, age, dry_run=dry_run)
+    garbage = remove_garbage(store, kept, age, dry_run=dry_run, leave=keep_row)
     work = tidy(Path(home_directory(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
         write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))

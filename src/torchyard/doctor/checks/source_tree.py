@@ -8,14 +8,13 @@ from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.tree import cache_entries, empty_folders, read_tree
 from torchyard.errors import HostError
+from torchyard.host.git import HARMLESS
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
 
 _BUILD = "build"
 _COMPILERS = ("CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER")
 _PYTHONS = ("Python_EXECUTABLE", "PYTHON_EXECUTABLE")
-_HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""The settings of a tree that name programs to run are not its own."""
 _STALE = "CMake keeps what it found first, whatever is on PATH now"
 
 
@@ -57,7 +56,7 @@ def _moved(bench: Bench, tree: Path) -> list[str]:
     git = bench.which("git")
     if git is None:
         return []
-    done = bench.run(git, *_HARMLESS, "-C", tree, "submodule", "status")
+    done = bench.run(git, *HARMLESS, "-C", tree, "submodule", "status")
     if done.code:
         return []
     return [line[1:].split()[1] for line in done.lines if line.startswith("+")]

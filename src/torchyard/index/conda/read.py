@@ -14,6 +14,11 @@ from torchyard.host.zstd import ZstdError, ZstdFile
 from torchyard.index.entry import is_file_name
 from torchyard.model.values import Value
 
+REPODATA = "repodata.json"
+PACKED = "repodata.json.zst"
+SHARDS = "repodata_shards.msgpack.zst"
+"""The documents that a subdir can have."""
+
 LARGEST = 1 << 30
 """Maximum size of an unpacked document; the largest public channel has less than half of it."""
 

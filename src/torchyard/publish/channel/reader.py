@@ -35,6 +35,10 @@ class ChannelReader:
     def url(self) -> str:
         return self._source.url
 
+    def read(self, key: str) -> bytes | None:
+        """Read a file of the channel; None if there is none."""
+        return self._source.read(key)
+
     def head(self) -> Head:
         """The head as it is now."""
         data = self._source.read(HEAD)

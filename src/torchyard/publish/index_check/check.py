@@ -12,6 +12,7 @@ import msgspec
 
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, redact_url
+from torchyard.index.conda.read import PACKED, REPODATA
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.index.conda.section import CondaSection
 from torchyard.index.entry import WHOLE
@@ -20,7 +21,7 @@ from torchyard.index.sections import SECTIONS
 from torchyard.index.simple.section import SimpleSection
 from torchyard.model.values import Value
 from torchyard.publish.channel.head import HEAD, Head
-from torchyard.publish.index_check.conda import PACKED, REPODATA, CondaAudit
+from torchyard.publish.index_check.conda import CondaAudit
 from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.index_check.simple import Scope, SimpleAudit
 from torchyard.publish.index_check.zips import LATEST, ZipAudit

@@ -15,6 +15,9 @@ from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, redact_url
 from torchyard.index.conda.read import (
     LARGEST_SHARD,
+    PACKED,
+    REPODATA,
+    SHARDS,
     Record,
     Repodata,
     ShardIndex,
@@ -35,9 +38,6 @@ from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
 from torchyard.terminal.progress import ProgressLine
 
-REPODATA = "repodata.json"
-PACKED = "repodata.json.zst"
-SHARDS = "repodata_shards.msgpack.zst"
 _NAME = re.compile(r"(?:[^\s:]*::)?([\w.-]+)")
 
 

@@ -26,15 +26,19 @@ def graph_svg(document: GraphDocument) -> str:
 
 def graph_page(document: GraphDocument) -> str:
     """Write a page that stands alone: the picture, and all nodes in tables."""
+    filters = {**PICTURE_FILTERS, "size": show_size, "duration": show_duration}
+    return render_template("graph.html", filters, **graph_values(document))
+
+
+def graph_values(document: GraphDocument) -> dict[str, object]:
+    """Return what a page shows of a graph: pictures for screens and telephones, a legend."""
     drawn = readable_graph(document)
     kinds = {_drawn_kind(node) for node in drawn.nodes.values()}
-    return render_template(
-        "graph.html",
-        {**PICTURE_FILTERS, "size": show_size, "duration": show_duration},
-        document=document,
-        pictures=[_draw(document, width) for width in (_WIDE, _NARROW)],
-        legend={kind: words for kind, words in LEGEND.items() if kind in kinds},
-    )
+    return {
+        "document": document,
+        "pictures": [_draw(document, width) for width in (_WIDE, _NARROW)],
+        "legend": {kind: words for kind, words in LEGEND.items() if kind in kinds},
+    }
 
 
 def graph_dot(document: GraphDocument) -> str:

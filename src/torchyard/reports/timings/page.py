@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_duration
-from torchyard.reports.templates import render_template
+from torchyard.reports.seconds import show_seconds
+from torchyard.reports.templates import Filters, render_template
 from torchyard.reports.timings.document import TimingsDocument, UnitDocument
-from torchyard.reports.timings.text import show_seconds
 from torchyard.reports.timings.trace import lanes
 
 _WIDTH, _ROW, _GAP = 1200, 18, 3
@@ -16,6 +16,9 @@ _MOST = 4000
 _COLOURED = 7
 """How many targets have a colour of their own."""
 _LISTED = 25
+_LABEL = 40
+"""The width of a mark's words: nearer to the end, there are none."""
+_MINUTE = 60
 
 
 class Bar(NamedTuple):
@@ -35,24 +38,31 @@ class Tick(NamedTuple):
     words: str
 
 
+TIMINGS_FILTERS: Filters = {"duration": show_duration, "seconds": show_seconds}
+"""What the part `timings_part.html` uses."""
+
+
 def timings_page(document: TimingsDocument) -> str:
     """Write the page."""
+    return render_template("timings.html", TIMINGS_FILTERS, **timings_values(document))
+
+
+def timings_values(document: TimingsDocument) -> dict[str, object]:
+    """Return what the part `timings_part.html` shows."""
     placed = list(lanes(document))
     rows = 1 + max((lane for _, _, lane in placed), default=0)
     colours = {target.name: n for n, target in enumerate(document.targets[:_COLOURED])}
     slowest = sorted(document.units, key=lambda unit: unit.begin - unit.end)
-    return render_template(
-        "timings.html",
-        {"duration": show_duration, "seconds": show_seconds},
-        document=document,
-        bars=list(_bars(placed, document.seconds, colours)),
-        ticks=list(_ticks(document.seconds)),
-        legend=list(colours),
-        slowest=slowest[:_LISTED],
-        width=_WIDTH,
-        row=_ROW,
-        height=rows * (_ROW + _GAP),
-    )
+    return {
+        "document": document,
+        "bars": list(_bars(placed, document.seconds, colours)),
+        "ticks": list(_ticks(document.seconds)),
+        "legend": list(colours),
+        "slowest": slowest[:_LISTED],
+        "width": _WIDTH,
+        "row": _ROW,
+        "height": rows * (_ROW + _GAP),
+    }
 
 
 def _bars(
@@ -105,4 +115,6 @@ def _ticks(seconds: float) -> Iterator[Tick]:
     step = next((step for step in steps if seconds / step <= 8), 24 * 3600)  # noqa: PLR2004
     for number in range(int(seconds // step) + 1):
         at = number * step
-        yield Tick(round(at / seconds * _WIDTH, 1) if seconds else 0.0, show_duration(at))
+        x = round(at / seconds * _WIDTH, 1) if seconds else 0.0
+        words = f"{at} s" if step < _MINUTE else show_duration(at)
+        yield Tick(x, words if x < _WIDTH - _LABEL else "")

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 
 from torchyard.model.quantity import show_duration
+from torchyard.reports.seconds import show_seconds
 from torchyard.reports.tables import and_more, folded, indented, number, table
 from torchyard.reports.timings.document import TimingsDocument, UnitDocument
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 10
 _RUNS = 3
-_PRECISE = 10
-"""Seconds below which tenths are shown."""
 
 
 def timings_report(document: TimingsDocument, most: int = _LISTED) -> RenderableType:
@@ -45,11 +44,6 @@ def _parts(document: TimingsDocument, most: int) -> Iterator[RenderableType]:
         yield ""
         yield _slower(document, most)
         yield from and_more(len(document.slower) - most, 0)
-
-
-def show_seconds(seconds: float) -> str:
-    """Return `133 s`: commands are compared with one another."""
-    return f"{seconds:.1f} s" if seconds < _PRECISE else f"{seconds:,.0f} s"
 
 
 def _targets(document: TimingsDocument, most: int) -> RenderableType:

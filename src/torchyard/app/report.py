@@ -1,0 +1,193 @@
+"""One report of everything that is known of a plan, or of some of its jobs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchyard.app.locations import open_store
+from torchyard.app.plan import plan_packages
+from torchyard.errors import SelectionError, TorchyardError
+from torchyard.version import __version__
+
+if TYPE_CHECKING:
+    from torchyard.model.result import Result
+    from torchyard.plan.graph import Job
+    from torchyard.reports.check.document import CheckDocument
+    from torchyard.reports.deps.document import DepsDocument
+    from torchyard.reports.graph.document import GraphDocument
+    from torchyard.reports.history.document import HistoryDocument
+    from torchyard.reports.report.document import JobStateDocument, ReportDocument
+    from torchyard.reports.timings.document import TimingsDocument
+    from torchyard.store.store import Store
+
+_BUILDS = 8
+"""So many builds have a timeline and a graph."""
+_REPORT = "check.json"
+
+
+def report_plan(
+    what: str = "",
+    *,
+    source: str = "",
+    file: str = "torchyard.toml",
+    store: str | None = None,
+) -> "ReportDocument":
+    """Collect what the results of a plan say.
+
+    Args:
+        what: A glob of jobs of the plan, or a configuration in place of `file`; all if it is empty.
+        source: A source tree, whose dependencies are compared; else that of the configuration, if
+            it is a directory.
+        file: The configuration.
+        store: The store, if it is not the file's.
+    """
+    from torchyard.reports.report.document import ReportDocument
+
+    if Path(what).is_file():
+        what, file = "", what
+    plan = plan_packages(file)
+    jobs = _selected(plan.jobs, what)
+    opened = open_store(store, file, plan.config, make=False)
+    results = _results(opened, jobs)
+    checks = {name: report for name, one in results.items() if (report := _check(opened, one))}
+    source = source or str(Path(file).parent / (plan.config.source.path or "none"))
+    return ReportDocument(
+        torchyard=__version__,
+        project=plan.label,
+        jobs=[_state(job, results.get(job.identifier), checks) for job in jobs],
+        timings=list(_timings(results.values(), file, store)),
+        graphs=list(_graphs(results.values(), file, store)),
+        checks=checks,
+        history=_history(sorted({job.identifier for job in jobs}), file, store),
+        drift=_drift(source, file),
+    )
+
+
+def _selected(jobs: Sequence["Job"], what: str) -> list["Job"]:
+    from torchyard.model.matrix import matches
+
+    found = [job for job in jobs if not what or matches(job.identifier, what)]
+    if not found:
+        msg = f"`{what}` names no job of the plan, and there is no such file"
+        raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
+    return found
+
+
+def _results(store: "Store", jobs: Sequence["Job"]) -> dict[str, "Result"]:
+    """Return the result of each job; if there is none, its newest one with other settings.
+
+    Two releases can share a result, which has the identifier of the first.
+    """
+    names = {job.identifier for job in jobs}
+    wanted = {job.fingerprint for job in jobs}
+    every = [r for r in store.results(unusable={}) if r.id in names or r.fingerprint in wanted]
+    every.sort(key=lambda one: one.started)
+    by_name = {one.id: one for one in every}
+    own = {one.fingerprint: one for one in every}
+    found = {
+        job.identifier: own.get(job.fingerprint) or by_name.get(job.identifier) for job in jobs
+    }
+    return {name: result for name, result in found.items() if result}
+
+
+def _state(
+    job: "Job", result: "Result | None", checks: dict[str, "CheckDocument"]
+) -> "JobStateDocument":
+    from torchyard.reports.report.document import JobStateDocument
+
+    check = checks.get(job.identifier)
+    is_made = result is not None and result.fingerprint == job.fingerprint
+    return JobStateDocument(
+        id=job.identifier,
+        stage=job.stage,
+        scope=job.path,
+        state="made" if is_made else "older" if result else "missing",
+        fingerprint=job.fingerprint,
+        started=result.started if result else "",
+        seconds=result.seconds if result else 0.0,
+        bytes=result.size if result else 0,
+        errors=check.findings.get("error", 0) if check else 0,
+    )
+
+
+def _check(store: "Store", result: "Result") -> "CheckDocument | None":
+    """Return the report of a check; None if the result has none that can be read."""
+    import msgspec
+
+    from torchyard.reports.check.document import CheckDocument
+    from torchyard.store.trees import fetch_blob
+
+    for file in result.tree.files:
+        if file.path == _REPORT:
+            text = BytesIO()
+            for blob in file.blobs:
+                fetch_blob(store, blob, text, file.path)
+            try:
+                return msgspec.json.decode(text.getvalue(), type=CheckDocument)
+            except msgspec.DecodeError:
+                return None
+    return None
+
+
+def _builds(results: Iterable["Result"]) -> list["Result"]:
+    """Return the results that have a log of ninja."""
+    from torchyard.insight.build_record import LOG
+
+    logged = (one for one in results if any(f.path.endswith(f"/{LOG}") for f in one.tree.files))
+    return list(logged)[:_BUILDS]
+
+
+def _timings(
+    results: Iterable["Result"], file: str, store: str | None
+) -> Iterator["TimingsDocument"]:
+    import msgspec
+
+    from torchyard.app.timings import measure_build
+
+    for one in _builds(results):
+        found = measure_build(one.fingerprint, file=file, store=store)
+        yield msgspec.structs.replace(found, what=one.id)
+
+
+def _graphs(results: Iterable["Result"], file: str, store: str | None) -> Iterator["GraphDocument"]:
+    """Yield the graphs of builds; if there are none, that of the first package."""
+    import msgspec
+
+    from torchyard.app.graph import graph_links
+    from torchyard.model.recipe import Stage
+
+    every = list(results)
+    packages = [one for one in every if one.order.task.stage is Stage.PACKAGE]
+    for one in _builds(every) or packages[:1]:
+        try:
+            found = graph_links(one.fingerprint, file=file, store=store)
+        except TorchyardError:  # CMake left nothing, or the package can't be read
+            continue
+        if found.nodes:
+            yield msgspec.structs.replace(found, what=one.id)
+
+
+def _history(jobs: Sequence[str], file: str, store: str | None) -> "HistoryDocument | None":
+    """Return the runs of the same jobs, with all versions."""
+    from torchyard.app.history import follow_history
+
+    globs = []
+    for job in jobs:
+        label, slash, scope = job.partition("/")
+        globs.append(f"{label.rpartition('-')[0]}-*{slash}{scope}")
+    try:
+        return follow_history(globs, file=file, store=store)
+    except SelectionError:
+        return None
+
+
+def _drift(source: str, file: str) -> "DepsDocument | None":
+    from torchyard.app.deps import compare_dependencies
+
+    if not Path(source).is_dir():
+        return None
+    try:
+        return compare_dependencies(source, file=file)
+    except SelectionError:  # it names no versions
+        return None

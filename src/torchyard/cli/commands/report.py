@@ -1,0 +1,41 @@
+"""`torchyard report`: everything that is known of a plan, as one page."""
+
+from pathlib import Path
+
+import click
+
+from torchyard.cli.options import file_option, store_option
+from torchyard.terminal.console import say
+
+
+@click.command("report")
+@click.argument("what", metavar="[PLAN|JOB]", default="")
+@file_option
+@store_option
+@click.option(
+    "--source", default="", metavar="DIR", help="Source tree, whose dependencies are compared."
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Page to write; its data goes to a .json file beside it.",
+)
+def command(*, what: str, file: str, store_url: str | None, source: str, to: Path) -> None:
+    """Write one page about a plan: its jobs, timeline, graph, sizes, findings, history and drift.
+
+    PLAN is a configuration, JOB a glob of jobs, such as core:*; without either, it is about all of
+    the file's. The page stands alone and needs no network.
+    """
+    from torchyard.app.report import report_plan
+    from torchyard.reports.document import encode
+    from torchyard.reports.report.page import report_page
+
+    document = report_plan(what, source=source, file=file, store=store_url)
+    data = to.with_suffix(".json")
+    to.write_text(report_page(document), encoding="utf-8")
+    data.write_bytes(encode(document))
+    for path in (to, data):
+        say(f"wrote {path}")

@@ -1,0 +1,125 @@
+"""The table `data/dependencies.toml`: where versions of dependencies are written."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Literal
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.values import Value
+
+_NAME = "dependencies.toml"
+
+
+class TreePattern(Value, kw_only=True):
+    """Globs of files in a tree, and the expression whose groups are a version.
+
+    `required` versions bind a build; others are what upstream's CI uses.
+    """
+
+    files: tuple[str, ...]
+    pattern: str
+    required: bool = False
+
+
+class TablePattern(Value, kw_only=True):
+    """A file of torchyard, and the part of it that is about a torch release.
+
+    `row` is the release's own section, or that of the newest release that is not newer; without it,
+    the whole file. Without a pattern, the file lists Python packages.
+    """
+
+    file: str
+    row: Literal["", "same", "newest"] = ""
+    part: str = ""
+    pattern: str = ""
+
+
+class RequirementFiles(Value, kw_only=True):
+    """Globs of files in a tree that list Python packages."""
+
+    required: tuple[str, ...]
+    pinned: tuple[str, ...]
+
+
+class DependencyRule(Value, kw_only=True):
+    """A dependency: its other names, and where its version is written."""
+
+    pip: tuple[str, ...] | None = None
+    conda: str = ""
+    submodule: str = ""
+    several: bool = False
+    tree: tuple[TreePattern, ...] = ()
+    tables: tuple[TablePattern, ...] = ()
+
+
+class DependencyTable(Value, kw_only=True):
+    """The whole table."""
+
+    files: RequirementFiles
+    listed: tuple[TablePattern, ...]
+    dependencies: dict[str, DependencyRule]
+
+    def rule(self, name: str) -> DependencyRule:
+        """Return the rule of a dependency; a plain one if it has no table."""
+        return self.dependencies.get(name, DependencyRule())
+
+    def pip_names(self) -> dict[str, str]:
+        """Return the dependency of each distribution."""
+        return {
+            str(canonicalize_name(other)): name
+            for name, rule in self.dependencies.items()
+            for other in ((name,) if rule.pip is None else rule.pip)
+        }
+
+
+@cache
+def dependency_table() -> DependencyTable:
+    """Return the table, read once."""
+    return parse_dependency_table(read_data(_NAME))
+
+
+def parse_dependency_table(text: str) -> DependencyTable:
+    """Parse the table, and fail with the first of its problems."""
+    try:
+        table = msgspec.convert(tomllib.loads(text), DependencyTable)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table data/{_NAME} is malformed: {error}"
+        raise DataError(msg) from error
+    for problem in _problems(table):
+        msg = f"the table data/{_NAME} {problem}"
+        raise DataError(msg)
+    return table
+
+
+def _problems(table: DependencyTable) -> Iterator[str]:
+    owners: dict[str, str] = {}
+    globs = [*table.files.required, *table.files.pinned]
+    for name, rule in table.dependencies.items():
+        for other in (name,) if rule.pip is None else rule.pip:
+            owner = owners.setdefault(str(canonicalize_name(other)), name)
+            if owner != name:
+                yield f"gives the package {other} to {owner} and to {name}"
+        patterns = [one.pattern for one in rule.tree] + [one.pattern for one in rule.tables]
+        globs += [glob for one in rule.tree for glob in one.files]
+        globs += [rule.submodule] if rule.submodule else []
+        for pattern in patterns:
+            yield from _pattern_problems(name, pattern)
+    for glob in globs:
+        path = PurePosixPath(glob)
+        if path.is_absolute() or ".." in path.parts:
+            yield f"has the path `{glob}`, which is not in a tree"
+
+
+def _pattern_problems(name: str, pattern: str) -> Iterator[str]:
+    try:
+        if not re.compile(pattern).groups:
+            yield f"has a pattern of {name} without a group for the version: {pattern}"
+    except re.error as error:
+        yield f"has a pattern of {name} that is no regular expression: {error}"

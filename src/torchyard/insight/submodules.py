@@ -1,0 +1,103 @@
+"""The submodules of a tree: which commits it names, and which versions these are."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+from torchyard.doctor.tree import SUBMODULE_PATH, read_part
+from torchyard.errors import HostError
+from torchyard.host.git import read_git
+from torchyard.host.snapshot import SUBMODULES
+from torchyard.insight.dependency_table import DependencyTable
+from torchyard.insight.version_readings import ReadFrom, VersionReading
+
+_MODULES = ".gitmodules"
+_STATUS = re.compile(
+    r"(?P<sign>[ +\-U])(?P<commit>[0-9a-f]{40}) (?P<path>.+?)(?: \((?P<tag>.+)\))?"
+)
+_ON_TOP = re.compile(r"-\d+-g[0-9a-f]+$")
+_NUMBERS = re.compile(r"\d+(?:[._]\d+)+(?:[-._]?(?:rc|a|b|alpha|beta)[-._]?\d+)?(?:-\d+)?")
+
+
+class MovedSubmodule(NamedTuple):
+    """A submodule that is checked out at another commit than the tree names."""
+
+    reading: VersionReading
+    named: str
+
+
+class Submodules(NamedTuple):
+    """The submodules of a tree, and those of them that are at another commit."""
+
+    readings: tuple[VersionReading, ...]
+    moved: tuple[MovedSubmodule, ...] = ()
+
+
+def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
+    """Return the submodules: from git, else as torchyard recorded them, else only their names."""
+    names = {rule.submodule: name for name, rule in table.dependencies.items() if rule.submodule}
+    modules = read_part(tree / _MODULES)
+    lines = {
+        found[1]: modules.count("\n", 0, found.start(1)) + 1
+        for found in SUBMODULE_PATH.finditer(modules)
+    }
+
+    def reading(path: str, commit: str, tag: str = "", line: int = 0) -> VersionReading:
+        version, ahead = tag_version(tag)
+        return VersionReading(
+            dependency=names.get(path, Path(path).name.lower()),
+            place=ReadFrom.TREE,
+            version=version,
+            commit=commit,
+            ahead=ahead,
+            file=SUBMODULES if line else _MODULES,
+            line=line or lines.get(path, 0),
+            required=bool(version),
+        )
+
+    if (tree / ".git").exists() and lines:
+        rows = list(_status(tree))
+        readings = [reading(row["path"], row["commit"], row["tag"] or "") for row in rows]
+        moved = [
+            MovedSubmodule(one, _named(tree, row["path"]))
+            for row, one in zip(rows, readings, strict=True)
+            if row["sign"] == "+"
+        ]
+        return Submodules(tuple(readings), tuple(moved))
+    recorded = [
+        reading(path.strip(), commit, line=number)
+        for number, row in enumerate(read_part(tree / SUBMODULES).splitlines(), 1)
+        for commit, _, path in [row.partition(" ")]
+    ]
+    return Submodules(tuple(recorded or (reading(path, "") for path in lines)))
+
+
+def _status(tree: Path) -> Iterator[re.Match[str]]:
+    said = read_git(tree, "submodule", "status", "--recursive")
+    yield from filter(None, map(_STATUS.fullmatch, said.splitlines()))
+
+
+def _named(tree: Path, path: str) -> str:
+    """Return the commit that a tree names for a submodule; empty for one within another."""
+    try:
+        fields = read_git(tree, "ls-tree", "HEAD", "--", path).split()
+    except HostError:
+        return ""
+    return fields[2] if len(fields) > 2 else ""  # noqa: PLR2004 - mode, type, commit
+
+
+def tag_version(tag: str) -> tuple[str, bool]:
+    """Return the version that `git describe` names, and whether there are commits on top of it."""
+    base = _ON_TOP.sub("", tag)
+    found = _NUMBERS.search(base)
+    if not found:
+        return "", False
+    try:
+        version = Version(found[0].replace("_", "."))
+    except InvalidVersion:
+        return "", False
+    shown = f"{version.base_version}{''.join(map(str, version.pre or ()))}"
+    return shown, base != tag or version.post is not None

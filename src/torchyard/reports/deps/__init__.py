@@ -1,0 +1,1 @@
+"""Reports about the dependencies of a source tree."""

@@ -1,0 +1,1 @@
+"""Reports about figures from run to run."""

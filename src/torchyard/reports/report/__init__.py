@@ -1,0 +1,1 @@
+"""One report of everything that is known of a plan."""
