@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from torchyard.doctor.tree import SUBMODULE_PATH, read_part
+from torchyard.doctor.tree import SUBMODULE_PATH
 from torchyard.errors import HostError
 from torchyard.host.git import read_git
 from torchyard.host.snapshot import SUBMODULES
 from torchyard.insight.dependency_table import DependencyTable
 from torchyard.insight.version_readings import ReadFrom, VersionReading
+from torchyard.toolchain.checkout import read_beginning
 
 _MODULES = ".gitmodules"
 _STATUS = re.compile(
@@ -39,7 +40,7 @@ class Submodules(NamedTuple):
 def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
     """Return the submodules: from git, else as torchyard recorded them, else only their names."""
     names = {rule.submodule: name for name, rule in table.dependencies.items() if rule.submodule}
-    modules = read_part(tree / _MODULES)
+    modules = read_beginning(tree / _MODULES)
     lines = {
         found[1]: modules.count("\n", 0, found.start(1)) + 1
         for found in SUBMODULE_PATH.finditer(modules)
@@ -69,7 +70,7 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
         return Submodules(tuple(readings), tuple(moved))
     recorded = [
         reading(path.strip(), commit, line=number)
-        for number, row in enumerate(read_part(tree / SUBMODULES).splitlines(), 1)
+        for number, row in enumerate(read_beginning(tree / SUBMODULES).splitlines(), 1)
         for commit, _, path in [row.partition(" ")]
     ]
     return Submodules(tuple(recorded or (reading(path, "") for path in lines)))

@@ -9,11 +9,11 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from torchyard.doctor.tree import read_part
 from torchyard.host.files import data_path, read_data
 from torchyard.insight.dependency_table import DependencyTable, TablePattern, TreePattern
 from torchyard.model.values import Reported
 from torchyard.model.version import version_numbers
+from torchyard.toolchain.checkout import read_beginning
 
 _OPERATOR = r"(?:===?|~=|!=|<=|>=|<|>)"
 _BOUND = rf"{_OPERATOR}[ \t]*\d[\w.*+!-]*"
@@ -94,7 +94,7 @@ def read_tree_versions(tree: Path, table: DependencyTable) -> Iterator[VersionRe
         for path in _files(tree, globs):
             name = path.relative_to(tree).as_posix()
             yield from requirements_in(
-                read_part(path), name, ReadFrom.TREE, table.pip_names(), required=required
+                read_beginning(path), name, ReadFrom.TREE, table.pip_names(), required=required
             )
     for dependency, rule in table.dependencies.items():
         for one in rule.tree:
@@ -103,7 +103,7 @@ def read_tree_versions(tree: Path, table: DependencyTable) -> Iterator[VersionRe
 
 def _matches(tree: Path, dependency: str, one: TreePattern) -> Iterator[VersionReading]:
     for path in _files(tree, one.files):
-        for version, line in find_versions(one.pattern, read_part(path)):
+        for version, line in find_versions(one.pattern, read_beginning(path)):
             yield VersionReading(
                 dependency=dependency,
                 place=ReadFrom.TREE,
