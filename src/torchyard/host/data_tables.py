@@ -7,13 +7,16 @@ from typing import TypeVar
 import msgspec
 
 from torchyard.errors import DataError
-from torchyard.model.values import Value
 
-Table = TypeVar("Table", bound=Value)
+Table = TypeVar("Table")
+
+
+def _none(_: object) -> Iterator[str]:
+    yield from ()
 
 
 def parse_table(
-    name: str, text: str, kind: type[Table], problems: Callable[[Table], Iterator[str]]
+    name: str, text: str, kind: type[Table], problems: Callable[[Table], Iterator[str]] = _none
 ) -> Table:
     """Read the text of a table, and fail with the first of its problems."""
     try:

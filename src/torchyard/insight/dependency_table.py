@@ -1,16 +1,14 @@
 """The table `data/dependencies.toml`: where versions of dependencies are written."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Literal
 
-import msgspec
 from packaging.utils import canonicalize_name
 
-from torchyard.errors import DataError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
 
@@ -87,15 +85,7 @@ def dependency_table() -> DependencyTable:
 
 def parse_dependency_table(text: str) -> DependencyTable:
     """Parse the table, and fail with the first of its problems."""
-    try:
-        table = msgspec.convert(tomllib.loads(text), DependencyTable)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table data/{_NAME} is malformed: {error}"
-        raise DataError(msg) from error
-    for problem in _problems(table):
-        msg = f"the table data/{_NAME} {problem}"
-        raise DataError(msg)
-    return table
+    return parse_table(_NAME, text, DependencyTable, _problems)
 
 
 def _problems(table: DependencyTable) -> Iterator[str]:

@@ -1,13 +1,11 @@
 """The table `data/history.toml`: what is followed from run to run, and what is a jump."""
 
-import tomllib
 from functools import cache
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-from torchyard.errors import DataError
+from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
 
@@ -33,8 +31,4 @@ def metric_kinds() -> dict[str, MetricKind]:
 
 def parse_metric_kinds(text: str) -> dict[str, MetricKind]:
     """Parse the table."""
-    try:
-        return msgspec.convert(tomllib.loads(text), dict[str, MetricKind])
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table data/{_NAME} is malformed: {error}"
-        raise DataError(msg) from error
+    return parse_table(_NAME, text, dict[str, MetricKind])
