@@ -82,12 +82,26 @@ def test_a_source_without_history_has_the_commits_that_were_recorded(
     tree = tmp_path / "source"
     shutil.copytree(made, tree, ignore=shutil.ignore_patterns(".git"))
     commit = "8" * 40
-    (tree / SUBMODULES).write_text(f"{'7' * 40} third_party/other\n{commit} third_party/sleef\n")
+    nested = "third_party/protobuf/third_party/googletest"
+    (tree / SUBMODULES).write_text(f"{'7' * 40} {nested}\n{commit} third_party/sleef\n")
     document = compare_dependencies(str(tree), file="none.toml")
     (sleef,) = [row for row in document.dependencies if row.name == "sleef"]
     assert [(one.commit, str(one), one.where) for one in sleef.readings] == [
         ("", "3.6", "third_party/sleef/CMakeLists.txt:2"),
         (commit, commit[:10], f"{SUBMODULES}:2"),
+    ]
+    assert "protobuf/googletest" in [row.name for row in document.dependencies]
+
+
+def test_a_clone_that_git_cant_read_still_has_its_files(made: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "source"
+    shutil.copytree(made, tree, ignore=shutil.ignore_patterns(".git"))
+    (tree / ".git").write_text("gitdir: nowhere\n")
+    document = compare_dependencies(str(tree), file="none.toml")
+    (sleef,) = [row for row in document.dependencies if row.name == "sleef"]
+    assert [(str(one), one.where) for one in sleef.readings] == [
+        ("3.6", "third_party/sleef/CMakeLists.txt:2"),
+        ("unknown", ".gitmodules:8"),
     ]
 
 

@@ -106,6 +106,16 @@ def test_asking_changes_nothing(torchyard: Command, build: Path) -> None:
     assert {path.name: path.read_bytes() for path in build.iterdir()} == before
 
 
+def test_a_log_of_another_ninja_is_left_alone(torchyard: Command, build: Path) -> None:
+    """Ninja deletes a log that it can't read, and would build everything again."""
+    log = build / ".ninja_log"
+    log.write_text(log.read_text().replace("# ninja log v", "# ninja log v9"))
+    before = {path.name: path.read_bytes() for path in build.iterdir()}
+    done = torchyard("why", build / "lib.a")
+    assert "another version has built there" in done.err
+    assert {path.name: path.read_bytes() for path in build.iterdir()} == before
+
+
 def test_a_file_that_is_not_made_there(torchyard: Command, build: Path) -> None:
     done = torchyard("why", build / "aa.o")
     assert done.code != 0

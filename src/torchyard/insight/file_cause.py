@@ -1,10 +1,13 @@
 """Why ninja made a file again, or is about to."""
 
+import re
+import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from torchyard.errors import SelectionError
+from torchyard.errors import BuildError, SelectionError
 from torchyard.host.process import capture
 from torchyard.insight.build_record import BUILD_FILE, LOG, read_edges
 from torchyard.insight.job_cause import RebuildCause
@@ -12,6 +15,9 @@ from torchyard.insight.ninja_file import Edge
 from torchyard.insight.ninja_log import MadeOnce, read_history
 from torchyard.model.suggest import did_you_mean
 from torchyard.toolchain.ninja import ExplainedBuild
+
+_DEPS = ".ninja_deps"
+_OTHER_LOG = re.compile(r"warning: (?:build|deps) log version")
 
 
 class FileCauses:
@@ -39,7 +45,7 @@ class FileCauses:
     def pending(self, output: str) -> RebuildCause | None:
         """Return why ninja would make a file now; None if it would not."""
         told = ExplainedBuild()
-        text = capture(["ninja", "-n", "-d", "explain", output], cwd=self.folder, talk=True)
+        text = self._ask("-d", "explain", output)
         for line in text.splitlines():
             told.listen(line)
         path = self._search(output, told)
@@ -93,8 +99,22 @@ class FileCauses:
 
     def _included(self, output: str) -> list[str]:
         """Return the headers that a compiler has told ninja of."""
-        text = capture(["ninja", "-n", "-t", "deps", output], cwd=self.folder)
+        text = self._ask("-t", "deps", output)
         return [line.strip() for line in text.splitlines() if line.startswith("    ")]
+
+    def _ask(self, *words: str) -> str:
+        """Run ninja on copies of its logs: one that can't read them deletes them, even with -n."""
+        with TemporaryDirectory(prefix="torchyard-why-") as scratch:
+            for name in (LOG, _DEPS):
+                if (self.folder / name).is_file():
+                    shutil.copy2(self.folder / name, scratch)
+            file = Path(scratch, BUILD_FILE)
+            file.write_text(f"include {BUILD_FILE}\nbuilddir = {scratch}\n", encoding="utf-8")
+            text = capture(["ninja", "-n", "-f", str(file), *words], cwd=self.folder, talk=True)
+        if _OTHER_LOG.search(text):
+            msg = f"ninja can't read the log in `{self.folder}`: another version has built there"
+            raise BuildError(msg, hint="put the ninja that built there first in PATH")
+        return text
 
 
 def build_folder(path: Path) -> Path | None:

@@ -1,7 +1,6 @@
 """The submodules of a tree: which commits it names, and which versions these are."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +11,10 @@ from torchyard.errors import HostError
 from torchyard.host.git import read_git
 from torchyard.host.snapshot import SUBMODULES
 from torchyard.insight.dependency_table import DependencyTable
-from torchyard.insight.version_readings import ReadFrom, VersionReading
+from torchyard.insight.version_readings import GITMODULES, ReadFrom, VersionReading
 from torchyard.toolchain.checkout import read_beginning
 
-_MODULES = ".gitmodules"
+_VENDORED = "third_party"
 _STATUS = re.compile(
     r"(?P<sign>[ +\-U])(?P<commit>[0-9a-f]{40}) (?P<path>.+?)(?: \((?P<tag>.+)\))?"
 )
@@ -40,7 +39,7 @@ class Submodules(NamedTuple):
 def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
     """Return the submodules: from git, else as torchyard recorded them, else only their names."""
     names = {rule.submodule: name for name, rule in table.dependencies.items() if rule.submodule}
-    modules = read_beginning(tree / _MODULES)
+    modules = read_beginning(tree / GITMODULES)
     lines = {
         found[1]: modules.count("\n", 0, found.start(1)) + 1
         for found in SUBMODULE_PATH.finditer(modules)
@@ -49,18 +48,17 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
     def reading(path: str, commit: str, tag: str = "", line: int = 0) -> VersionReading:
         version, ahead = tag_version(tag)
         return VersionReading(
-            dependency=names.get(path, Path(path).name.lower()),
+            dependency=names.get(path) or _name(path, is_nested=path not in lines),
             place=ReadFrom.TREE,
             version=version,
             commit=commit,
             ahead=ahead,
-            file=SUBMODULES if line else _MODULES,
+            file=SUBMODULES if line else GITMODULES,
             line=line or lines.get(path, 0),
             required=bool(version),
         )
 
-    if (tree / ".git").exists() and lines:
-        rows = list(_status(tree))
+    if lines and (rows := _status(tree)):
         readings = [reading(row["path"], row["commit"], row["tag"] or "") for row in rows]
         moved = [
             MovedSubmodule(one, _named(tree, row["path"]))
@@ -76,9 +74,21 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
     return Submodules(tuple(recorded or (reading(path, "") for path in lines)))
 
 
-def _status(tree: Path) -> Iterator[re.Match[str]]:
-    said = read_git(tree, "submodule", "status", "--recursive")
-    yield from filter(None, map(_STATUS.fullmatch, said.splitlines()))
+def _name(path: str, *, is_nested: bool) -> str:
+    """Return the name of a submodule; of one within another, `protobuf/googletest`."""
+    parts = [part.lower() for part in Path(path).parts if part != _VENDORED] or [path]
+    return "/".join(parts) if is_nested else parts[-1]
+
+
+def _status(tree: Path) -> list[re.Match[str]]:
+    """Return what git says of submodules; nothing if this is no clone, or not one git believes."""
+    if not (tree / ".git").exists():
+        return []
+    try:
+        said = read_git(tree, "submodule", "status", "--recursive")
+    except HostError:
+        return []
+    return list(filter(None, map(_STATUS.fullmatch, said.splitlines())))
 
 
 def _named(tree: Path, path: str) -> str:

@@ -15,6 +15,7 @@ from torchyard.model.values import Reported
 from torchyard.model.version import version_numbers
 from torchyard.toolchain.checkout import read_beginning
 
+GITMODULES = ".gitmodules"
 _OPERATOR = r"(?:===?|~=|!=|<=|>=|<|>)"
 _BOUND = rf"{_OPERATOR}[ \t]*\d[\w.*+!-]*"
 _NAME = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?(?:\[[\w, -]*\])?"
@@ -85,7 +86,8 @@ class VersionReading(Reported, kw_only=True):
 
     def __str__(self) -> str:
         shown = self.version if self.exact is None else self.version.removeprefix("==")
-        return f"{shown}{'+' * self.ahead}" or self.commit[:10] or "any"
+        nothing = "unknown" if self.file == GITMODULES else "any"
+        return f"{shown}{'+' * self.ahead}" or self.commit[:10] or nothing
 
 
 def read_tree_versions(tree: Path, table: DependencyTable) -> Iterator[VersionReading]:
