@@ -12,7 +12,7 @@ from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import UNFINISHED, result_key
 from torchyard.store.store import Store
 
-LATER = "while ! test -e {flag}; do sleep 0.05; done; cat {{build}}/first >> {{out}}/lib/core.bin"
+LATER = "while ! test -e {flag}; do sleep 0.05; done; cp -p {{build}}/first {{out}}"
 """The end of a step that takes as long as the test wants."""
 
 
@@ -39,8 +39,8 @@ def count(folder: Path, name: str) -> int:
 def stopped(tmp_path: Path, torchyard: Command) -> Path:
     """Build until the core is in its last step, which the time limit stops; return the file."""
     file = make_project(tmp_path / "machine", slow_core(tmp_path))
-    for _ in range(20):  # a busy machine may need longer to get there
-        done = torchyard("build", "-f", file, "--time-limit", "1 s", CORE)
+    for limit in (1, 2, 4, 8, 16, 32, 64):  # a busy machine may need longer to get there
+        done = torchyard("build", "-f", file, "--time-limit", f"{limit} s", CORE)
         assert done.code == 0, done.err
         if count(tmp_path, "two"):
             assert "kept 2 finished steps for the next run" in done.err
@@ -69,18 +69,11 @@ def test_a_follow_up_repeats_no_finished_step(
     log = torchyard("store", "show", CORE, "--log", "-f", stopped).out
     assert log.count("was done by an earlier run") == 2
     assert torchyard("store", "get", CORE, "-f", stopped, "--to", tmp_path / "out").code == 0
-    made = (tmp_path / "out/lib/core.bin").read_text(encoding="utf-8")
-    assert made == "some code\nmore code\ndone\n"
+    made = tmp_path / "out/first"
+    assert made.read_text(encoding="utf-8") == "done\n"
+    assert made.stat().st_mtime < 1e9  # so that ninja compiles nothing again
     again = torchyard("store", "push", tmp_path / "other", "-f", stopped)
     assert "unfinished" not in again.err
-
-
-def test_files_keep_their_times(stopped: Path, tmp_path: Path, torchyard: Command) -> None:
-    new_machine(stopped)
-    done = torchyard("build", "-f", stopped, "--time-limit", "1 s", CORE)
-    assert done.code == 0, done.err
-    (first,) = stopped.parent.glob(".torchyard/work/core-*/job/build/first")
-    assert first.stat().st_mtime < 1e9
 
 
 def test_without_a_sandbox_work_is_not_moved(
