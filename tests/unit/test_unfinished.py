@@ -12,7 +12,7 @@ from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import UNFINISHED, result_key
 from torchyard.store.store import Store
 
-LATER = "while ! test -e {flag}; do sleep 0.05; done; cat {{build}}/first >> {{out}}/lib/core.bin"
+LATER = "while ! test -e {flag}; do sleep 0.05; done; cp -p {{build}}/first {{out}}"
 """The end of a step that takes as long as the test wants."""
 
 
@@ -39,8 +39,8 @@ def count(folder: Path, name: str) -> int:
 def stopped(tmp_path: Path, torchyard: Command) -> Path:
     """Build until the core is in its last step, which the time limit stops; return the file."""
     file = make_project(tmp_path / "machine", slow_core(tmp_path))
-    for _ in range(20):  # a busy machine may need longer to get there
-        done = torchyard("build", "-f", file, "--time-limit", "1 s", CORE)
+    for limit in (1, 2, 4, 8, 16, 32, 64):  # a busy machine may need longer to get there
+        done = torchyard("build", "-f", file, "--time-limit", f"{limit} s", CORE)
         assert done.code == 0, done.err
         if count(tmp_path, "two"):
             assert "kept 2 finished steps for the next run" in done.err
@@ -69,20 +69,14 @@ def test_a_follow_up_repeats_no_finished_step(
     log = torchyard("store", "show", CORE, "--log", "-f", stopped).out
     assert log.count("was done by an earlier run") == 2
     assert torchyard("store", "get", CORE, "-f", stopped, "--to", tmp_path / "out").code == 0
-    made = (tmp_path / "out/lib/core.bin").read_text(encoding="utf-8")
-    assert made == "some code\nmore code\ndone\n"
+    made = tmp_path / "out/first"
+    assert made.read_text(encoding="utf-8") == "done\n"
+    assert made.stat().st_mtime < 1e9  # so that ninja compiles nothing again
     again = torchyard("store", "push", tmp_path / "other", "-f", stopped)
     assert "unfinished" not in again.err
 
 
-def test_files_keep_their_times(stopped: Path, tmp_path: Path, torchyard: Command) -> None:
-    new_machine(stopped)
-    done = torchyard("build", "-f", stopped, "--time-limit", "1 s", CORE)
-    assert done.code == 0, done.err
-    (first,) = stopped.parent.glob(".torchyard/work/core-*/job/build/first")
-    assert first.stat().st_mtime < 1e9
-
-
+@pytest.mark.slow
 def test_without_a_sandbox_work_is_not_moved(
     stopped: Path, tmp_path: Path, torchyard: Command
 ) -> None:
@@ -92,6 +86,7 @@ def test_without_a_sandbox_work_is_not_moved(
     assert count(tmp_path, "one") == 2
 
 
+@pytest.mark.slow
 def test_work_that_is_damaged_is_done_again(
     stopped: Path, tmp_path: Path, torchyard: Command
 ) -> None:
@@ -106,23 +101,19 @@ def test_work_that_is_damaged_is_done_again(
     assert count(tmp_path, "one") == 2
 
 
-def test_work_is_collected_when_its_job_is_done_or_nobody_goes_on(stopped: Path) -> None:
+def test_work_is_no_result_and_is_collected_if_nobody_goes_on(stopped: Path) -> None:
+    """Its key is another one, so that no thief of manifests can finish a job."""
     store = Store.at(str(stopped.parent / ".torchyard/store"))
-    wanted = [work.fingerprint for work in store.all_unfinished()]
-    remove_garbage(store, wanted, timedelta(days=1))
-    assert list(store.objects.list(UNFINISHED))
-    remove_garbage(store, wanted, timedelta(0))
-    assert not list(store.objects.list(UNFINISHED))
-
-
-def test_signed_work_is_no_signed_result(stopped: Path) -> None:
-    """A key of unfinished work is another one, so a thief of manifests can't finish a job."""
-    url = str(stopped.parent / ".torchyard/store")
-    (work,) = Store.at(url).all_unfinished()
-    signed = Store(Store.at(url).objects, b"k" * 32)
+    (work,) = store.all_unfinished()
+    signed = Store(store.objects, b"k" * 32)
     assert signed.find_unfinished(work.fingerprint) is None
     signed.keep_unfinished(work)
     kept = signed.find_unfinished(work.fingerprint)
     assert kept
     signed.objects.write(result_key(work.fingerprint), canonical_json(kept))
     assert not signed.has(work.fingerprint)
+    signed.objects.delete([result_key(work.fingerprint)])
+    remove_garbage(store, [work.fingerprint], timedelta(days=1))
+    assert list(store.objects.list(UNFINISHED))
+    remove_garbage(store, [work.fingerprint], timedelta(0))
+    assert not list(store.objects.list(UNFINISHED))
