@@ -58,7 +58,8 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
     logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
     if not logs:
         msg = f"the result of {result.id} has no log of ninja"
-        raise SelectionError(msg, hint="cores have one: 'core:*'")
+        hint = "the recipe `pytorch` keeps one in cores; of another build, name its directory"
+        raise SelectionError(msg, hint=hint)
     build = logs[0].removesuffix(LOG)
     files = {file.path: file for file in result.tree.files}
 

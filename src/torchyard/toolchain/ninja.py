@@ -33,8 +33,8 @@ _REASONS = {
 """What ninja's other explanations mean, by the group of `_CAUSE`."""
 
 
-_DIGITS = (10, 10, 19)
-"""How long ninja's numbers can be: it has begin and end in 32 bits, and times of files in 64."""
+_NUMBERS = re.compile(r"[0-9]{1,10}\t[0-9]{1,10}\t[0-9]{1,19}\t")
+"""Ninja has begin and end in 32 bits, and times of files in 64."""
 
 
 class LogRow(NamedTuple):
@@ -51,12 +51,8 @@ def log_rows(path: Path) -> Iterator[LogRow]:
     """Yield the lines of ninja's log; one that was cut off, as ninja was killed, is left out."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split("\t")
-        if len(fields) == len(LogRow._fields) and all(map(_is_number, fields[:3], _DIGITS)):
+        if len(fields) == len(LogRow._fields) and _NUMBERS.match(line):
             yield LogRow(*fields)
-
-
-def _is_number(text: str, digits: int) -> bool:
-    return text.isdecimal() and len(text) <= digits
 
 
 def read_log(path: Path) -> dict[str, LogRow]:
