@@ -16,6 +16,11 @@ def test_100_000_jobs_are_planned_within_3_seconds_and_300_mb() -> None:
 
 
 @pytest.mark.slow
+def test_20_000_units_are_shown_within_three_times_of_parsing_their_files() -> None:
+    subprocess.run([sys.executable, ROOT / "benchmarks/bench.py", "build-insight"], check=True)
+
+
+@pytest.mark.slow
 def test_the_bare_programs_write_what_a_channel_has(tmp_path: Path) -> None:
     pages = ROOT / "benchmarks/pages.py"
 

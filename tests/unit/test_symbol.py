@@ -99,7 +99,11 @@ def test_what_is_no_object_has_no_symbols(tmp_path: Path) -> None:
         assert read_linker_symbols(path) == (frozenset(), frozenset())
 
 
-@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01", b"!<arch>\n" + b"x" * 60])
+BACKWARDS = b"!<arch>\n" + b"x" * 48 + b"-62       " + b"`\n"
+"""An archive whose first member would be read again and again."""
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01", b"!<arch>\n" + b"x" * 60, BACKWARDS])
 def test_a_damaged_object_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.o"
     path.write_bytes(content)

@@ -55,6 +55,9 @@ def _images(data: mmap.mmap) -> Iterator[tuple[int, int]]:
     place = len(_ARCHIVE)
     while place + _MEMBER <= len(data):
         size = int(data[place : place + _MEMBER][_SIZE])
+        if size < 0:
+            msg = f"a member has {size} bytes"
+            raise ValueError(msg)
         start = place + _MEMBER
         if data[start : start + len(MAGIC)] == MAGIC:
             yield start, size
