@@ -62,8 +62,8 @@ def test_a_job_of_the_plan(project: Path) -> None:
 
 
 def test_a_source_that_is_not_there(project: Path) -> None:
-    with pytest.raises(AssertionError, match="there is no directory `treee`"):
-        torchyard(project, "report", "--source", "treee", "--to", "none.html")
+    with pytest.raises(AssertionError, match="there is no directory `nowhere`"):
+        torchyard(project, "report", "--source", "nowhere", "--to", "none.html")
     assert not (project / "none.html").exists()
 
 

@@ -137,9 +137,9 @@ def test_what_is_neither_a_path_nor_a_job(
     words: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = torchyard(*words, "buidl")
+    done = torchyard(*words, "nowhere")
     assert done.code == 5
-    assert "there is no file or directory `buidl`" in done.err
+    assert "there is no file or directory `nowhere`" in done.err
     assert "torchyard.toml" in done.err
 
 
