@@ -61,6 +61,12 @@ def test_a_job_of_the_plan(project: Path) -> None:
     assert "None of these jobs makes packages." in (project / "core.html").read_text()
 
 
+def test_a_source_that_is_not_there(project: Path) -> None:
+    with pytest.raises(AssertionError, match="there is no directory `nowhere`"):
+        torchyard(project, "report", "--source", "nowhere", "--to", "none.html")
+    assert not (project / "none.html").exists()
+
+
 def test_another_plan_of_which_nothing_is_made(project: Path) -> None:
     other = project / "other.toml"
     text = (project / "torchyard.toml").read_text()

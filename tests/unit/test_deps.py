@@ -1,6 +1,7 @@
 """Versions of dependencies: where they are read, and which disagree."""
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -460,3 +461,27 @@ def test_the_command_writes_all_its_forms_and_is_a_gate(
 def test_a_directory_without_versions_is_refused(tmp_path: Path, torchyard: Command) -> None:
     assert torchyard("deps", "--source", str(tmp_path)).code == 5
     assert torchyard("deps", "--source", str(tmp_path / "none")).code == 7
+
+
+def test_a_tree_that_was_written_to_do_harm(tmp_path: Path, torchyard: Command) -> None:
+    digits = "9" * 6000
+    (tmp_path / "torch/csrc").mkdir(parents=True)
+    (tmp_path / "version.txt").write_text(f"{digits}.0a0\n")
+    (tmp_path / "requirements.txt").write_text(
+        f"sympy==1.13.1\x1b[31m\nnumpy=={digits}\nfilelock==1; x < '<script>\x1b[31m'\n"
+    )
+    os.mkfifo(tmp_path / ".gitmodules")
+    os.mkfifo(tmp_path / "requirements-build.txt")
+    (tmp_path / "setup.py").symlink_to("/etc/os-release")
+    page, table = tmp_path / "deps.html", tmp_path / "deps.md"
+    done = torchyard("deps", "--source", tmp_path, "--html", page, "--markdown", table)
+    assert done.code == 0, done.err
+    assert "sympy" in done.out
+    for text in (done.out + done.err, page.read_text(), table.read_text()):
+        assert "\x1b" not in text
+        assert "<script" not in text
+        assert digits not in text
+
+
+def test_a_tag_that_is_too_long_to_be_one() -> None:
+    assert tag_version(f"v1.{'9' * 6000}-2-gabcdef0")[1] is True

@@ -188,4 +188,4 @@ def test_a_directory_that_ninja_did_not_build_in(
     (write_build(tmp_path, TIMES) / missing).unlink()
     done = torchyard("timings", tmp_path)
     assert done.code == 2
-    assert f"has no {missing}: nothing was built there by ninja" in done.err
+    assert f"has no {missing}: " in done.err

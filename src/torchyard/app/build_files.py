@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchyard.app.locations import open_store
-from torchyard.errors import SelectionError
+from torchyard.errors import HostError, SelectionError
 
 if TYPE_CHECKING:
     from torchyard.model.result import Result
@@ -34,9 +34,20 @@ def open_build(what: str, file: str, store: str | None) -> Iterator[BuildFiles]:
     if Path(what).is_dir():
         yield BuildFiles(Path(what), file_size(Path(what)), lambda _paths: None)
         return
-    opened = open_store(store, file, make=False)
+    opened = open_store_of(what, file, store)
     with TemporaryDirectory(prefix="torchyard-build-") as scratch:
         yield _laid_out(named_result(what, opened), opened, Path(scratch))
+
+
+def open_store_of(what: str, file: str, store: str | None) -> "Store":
+    """Open the store that has a job; if there is none, a path may have been meant."""
+    try:
+        return open_store(store, file, make=False)
+    except (HostError, SelectionError) as error:
+        if ":" in what:
+            raise
+        msg = f"there is no file or directory `{what}`, and no job of that name: {error}"
+        raise SelectionError(msg, hint=error.diagnostics[0].hint) from error
 
 
 def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
@@ -47,7 +58,8 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
     logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
     if not logs:
         msg = f"the result of {result.id} has no log of ninja"
-        raise SelectionError(msg, hint="cores have one: 'core:*'")
+        hint = "the recipe `pytorch` keeps one in cores; of another build, name its directory"
+        raise SelectionError(msg, hint=hint)
     build = logs[0].removesuffix(LOG)
     files = {file.path: file for file in result.tree.files}
 
@@ -76,8 +88,8 @@ def open_package(what: str, file: str, store: str | None) -> "Contents | None":
     from torchyard.store.trees import fetch_file
 
     if Path(what).is_file():
-        return read_package(Path(what))
-    opened = open_store(store, file, make=False)
+        return _whole(read_package(Path(what)))
+    opened = open_store_of(what, file, store)
     result = named_result(what, opened)
     for one in result.tree.files:
         if "/" not in one.path and is_package_name(one.path):
@@ -85,6 +97,14 @@ def open_package(what: str, file: str, store: str | None) -> "Contents | None":
                 fetch_file(opened, one, Path(scratch, one.path))
                 return read_package(Path(scratch, one.path))
     return None
+
+
+def _whole(contents: "Contents") -> "Contents":
+    """Return a package in which something could be read."""
+    if not contents.files and contents.faults:
+        msg = f"`{contents.file_name}` can't be read as a package: {contents.faults[0].what}"
+        raise SelectionError(msg, hint="name a wheel, a conda package or a libtorch zip")
+    return contents
 
 
 def named_result(what: str, store: "Store") -> "Result":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchyard.app.locations import open_store
 from torchyard.app.plan import plan_packages
-from torchyard.errors import SelectionError, TorchyardError
+from torchyard.errors import HostError, SelectionError, TorchyardError
 from torchyard.version import __version__
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def report_plan(
 
     if Path(what).is_file():
         what, file = "", what
+    if source and not Path(source).is_dir():
+        msg = f"there is no directory `{source}`"
+        raise HostError(msg, hint="--source names the directory of a checkout")
     plan = plan_packages(file)
     jobs = _selected(plan.jobs, what)
     opened = open_store(store, file, plan.config, make=False)

@@ -41,6 +41,9 @@ def locate_symbol(
             known = BuildLinks(read_edges(files.folder)).files()
             files.fetch(one for one in known if not one.endswith((".o", ".obj")))
             there = [one for one in known if (files.folder / one).is_file()]
+            if known and not there:
+                msg = f"`{what}` has none of the {len(known):,} files that are linked there"
+                raise SelectionError(msg, hint="run ninja there first")
             count = len(there)
             found = find_symbol(name, symbols_in_files(files.folder, there, mention))
     if not found:

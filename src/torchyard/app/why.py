@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchyard.app.build_files import named_result
-from torchyard.app.locations import open_store
+from torchyard.app.build_files import named_result, open_store_of
+from torchyard.errors import SelectionError
 
 if TYPE_CHECKING:
     from torchyard.model.result import Result
@@ -27,7 +27,10 @@ def explain_rebuild(
     folder = build_folder(Path(what))
     if folder is not None and (Path(what).exists() or "/" in what):
         return _why_file(Path(what), folder)
-    opened = open_store(store, file, make=False)
+    if Path(what).exists():
+        msg = f"`{what}` is no file that ninja makes"
+        raise SelectionError(msg, hint="name an output in a build directory, or a job of the plan")
+    opened = open_store_of(what, file, store)
     return _why_job(named_result(what, opened), opened)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from torchyard.model.config import own_release
 from torchyard.toolchain.checkout import read_beginning
 
+_LONGEST_VERSION = 100
 _MINIMUM = re.compile(
     r"^[ \t]*cmake_minimum_required[ \t]*\([ \t]*VERSION[ \t]+(\d+(?:\.\d+)*)",
     re.MULTILINE | re.IGNORECASE,
@@ -37,7 +38,7 @@ def read_tree(folder: Path) -> TreeFacts:
     oldest = {"cmake": _MINIMUM.search(cmake)}
     oldest |= {kind: pattern.search(cmake) for kind, pattern in _COMPILERS.items()}
     is_torch = (folder / "torch/csrc").is_dir()
-    version = read_beginning(folder / "version.txt").strip()
+    version = read_beginning(folder / "version.txt").strip()[:_LONGEST_VERSION]
     return TreeFacts(
         release=own_release(version) if is_torch else "",
         is_torch=is_torch,

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 from torchyard.insight.build_record import OTHERS, TargetTime, is_object, target_of
@@ -55,7 +56,8 @@ class BuildLinks:
             if is_object(edge.outputs[0]):
                 self._add_unit(edge)
             elif edge.rule.startswith(_SYMLINK):
-                self._aliases.update((name, edge.inputs[0]) for name in edge.outputs)
+                links = product(edge.outputs, edge.inputs[:1])
+                self._aliases.update(links)
             elif kind := _kind(edge):
                 target = _target_linked(edge)
                 self._linked[target] = edge
@@ -154,7 +156,7 @@ def file_size(folder: Path) -> Sizes:
     def size(path: str) -> int:
         try:
             return os.stat(folder / path).st_size  # noqa: PTH116 - a Path would be made again
-        except OSError:
+        except (OSError, ValueError):  # a name can be too long, or have a null byte
             return 0
 
     return size
@@ -189,9 +191,8 @@ def _named(node: LinkNode) -> LinkNode:
         return node._replace(name=f"lib{node.name[2:]}.so")
     if node.origin != "system":
         return node
-    path = Path(node.file)
-    size = path.stat().st_size if path.is_file() else 0
-    return node._replace(name=path.name, bytes=size)
+    size = file_size(Path("/"))
+    return node._replace(name=Path(node.file).name or node.file, bytes=size(node.file))
 
 
 def _renamed(graph: LinkGraph) -> LinkGraph:

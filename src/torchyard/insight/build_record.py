@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.errors import UsageError
+from torchyard.errors import BuildError, UsageError
 from torchyard.insight.ninja_file import Edge, read_ninja_file
 from torchyard.insight.ninja_log import LogEntry, read_ninja_log
 from torchyard.insight.schedule import Work, critical_path, makespan
@@ -19,6 +19,8 @@ _ENCODED = re.compile(r"\.([0-9a-f]{2})")
 """How CMake writes other characters in names of rules."""
 _OBJECT = re.compile(r"\.(?:o|obj)$")
 OTHERS = "other commands"
+_LARGEST = 1 << 28
+"""Bytes of a file of ninja's that are read; those of PyTorch have a tenth."""
 
 
 class Unit(NamedTuple):
@@ -130,14 +132,30 @@ class _Needs:
         if number is not None:
             return frozenset((number,))
         if id(edge) not in self._through:
-            self._through[id(edge)] = frozenset()  # a phony edge may name itself
-            self._through[id(edge)] = frozenset(self.of((*edge.inputs, *edge.ordered)))
+            self._follow(edge)
         return self._through[id(edge)]
+
+    def _follow(self, edge: Edge) -> None:
+        """Follow edges that ran no command; there can be more in a row than Python has calls."""
+        waiting = [edge]
+        while waiting:
+            one = waiting[-1]
+            inputs = (*one.inputs, *one.ordered)
+            if id(one) in self._through:
+                self._through[id(one)] = frozenset(self.of(inputs))
+                waiting.pop()
+            else:
+                self._through[id(one)] = frozenset()  # a phony edge may name itself
+                needed = (self._makers[name] for name in inputs if name in self._makers)
+                waiting += (other for other in needed if not self._is_known(other))
+
+    def _is_known(self, edge: Edge) -> bool:
+        return id(edge) in self._numbers or id(edge) in self._through
 
 
 def read_build(folder: Path) -> BuildRecord:
     """Read what a build left in its directory."""
-    return _read_build(*(_left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)))
+    return _read_build(*(left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)))
 
 
 def read_started_build(folder: Path) -> BuildRecord:
@@ -160,14 +178,21 @@ def _last_read(file: Path, log: Path, *_times: int) -> BuildRecord:
 
 def read_edges(folder: Path) -> list[Edge]:
     """Read what ninja is to do in a directory."""
-    return read_ninja_file(_left_by_ninja(folder, BUILD_FILE))
+    return read_ninja_file(left_by_ninja(folder, BUILD_FILE))
 
 
-def _left_by_ninja(folder: Path, name: str) -> Path:
+def left_by_ninja(folder: Path, name: str) -> Path:
+    """Return a file of ninja's, which has to be there and of a size that can be read."""
     path = folder / name
     if not path.is_file():
-        msg = f"`{folder}` has no {name}: nothing was built there by ninja"
-        raise UsageError(msg, hint="name the build directory, or a job of the plan")
+        is_planned = name == LOG and (folder / BUILD_FILE).is_file()
+        what = "ninja has not run there" if is_planned else "CMake has not made it for ninja"
+        hint = "run ninja there" if is_planned else "name a directory made by `cmake -G Ninja`"
+        msg = f"`{folder}` has no {name}: {what}"
+        raise UsageError(msg, hint=f"{hint}, or name a job of the plan")
+    if (size := path.stat().st_size) > _LARGEST:
+        msg = f"`{path}` has {size:,} bytes, and {_LARGEST:,} are read at most"
+        raise BuildError(msg, hint="is it what ninja wrote? `ninja -t recompact` makes a log short")
     return path
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from torchyard.errors import BuildError, SelectionError
 from torchyard.host.process import capture
-from torchyard.insight.build_record import BUILD_FILE, LOG, read_edges
+from torchyard.insight.build_record import BUILD_FILE, LOG, left_by_ninja, read_edges
 from torchyard.insight.job_cause import RebuildCause
 from torchyard.insight.ninja_file import Edge
 from torchyard.insight.ninja_log import MadeOnce, read_history
@@ -28,7 +28,8 @@ class FileCauses:
         self._makers: dict[str, Edge] = {
             output: edge for edge in read_edges(folder) for output in edge.outputs
         }
-        self._history = read_history(folder / LOG) if (folder / LOG).is_file() else {}
+        has_run = (folder / LOG).is_file()
+        self._history = read_history(left_by_ninja(folder, LOG)) if has_run else {}
 
     def output(self, path: Path) -> str:
         """Return the name that a file has in the build."""

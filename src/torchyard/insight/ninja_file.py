@@ -39,7 +39,7 @@ class Edge(NamedTuple):
 
 def read_ninja_file(path: Path) -> list[Edge]:
     """Return the edges of a build file, in its order; rules in included files are not read."""
-    text = path.read_bytes().decode()
+    text = path.read_bytes().decode(errors="replace")
     if text.find("\r\n", 0, _FIRST) >= 0:
         text = text.replace("\r\n", "\n")
     if "$\n" in text:
@@ -55,7 +55,7 @@ def read_ninja_file(path: Path) -> list[Edge]:
         end = block.find("\n")
         edge = _edge(block[:end] if end >= 0 else block, variables)
         if _LIBRARIES in block:
-            edge = edge._replace(libraries=_libraries(block, variables.get(_HERE, "/")))
+            edge = edge._replace(libraries=_libraries(block, variables.get(_HERE, "")))
         edges.append(edge)
         after = 0 if "\nrule " in block else max(block.rfind("\n  "), end, 0)
         _assign(block[after + 1 :], variables)
@@ -88,7 +88,8 @@ def _edge(line: str, variables: dict[str, str]) -> Edge:
     if _ORDERED in words:
         end = words.index(_ORDERED)
         words, ordered = words[:end], _files(words[end + 1 :])
-    return Edge(_files(outputs), words[0], _files(words[1:]), ordered)
+    rule = words[0] if words else ""
+    return Edge(_files(outputs), rule, _files(words[1:]), ordered)
 
 
 def _files(words: list[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ _STATUS = re.compile(
     r"(?P<sign>[ +\-U])(?P<commit>[0-9a-f]{40}) (?P<path>.+?)(?: \((?P<tag>.+)\))?"
 )
 _ON_TOP = re.compile(r"-\d+-g[0-9a-f]+$")
+_LONGEST_TAG = 200
 _NUMBERS = re.compile(r"\d+(?:[._]\d+)+(?:[-._]?(?:rc|a|b|alpha|beta)[-._]?\d+)?(?:-\d+)?")
 
 
@@ -103,7 +104,7 @@ def _named(tree: Path, path: str) -> str:
 def tag_version(tag: str) -> tuple[str, bool]:
     """Return the version that `git describe` names, and whether there are commits on top of it."""
     base = _ON_TOP.sub("", tag)
-    found = _NUMBERS.search(base)
+    found = _NUMBERS.search(base[:_LONGEST_TAG])
     if not found:
         return "", False
     try:

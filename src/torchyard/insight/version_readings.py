@@ -30,6 +30,8 @@ _LINE = re.compile(
 )
 _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 _HEADER = re.compile(r'^\["?(?P<row>[\d.]+)"?(?:\.(?P<part>\w+))?\]$', re.MULTILINE)
+_LONGEST = 1000
+"""What has more characters is no version, and no requirement."""
 _PLAIN = ("", ".txt")
 _QUOTED = (".py", ".toml")
 
@@ -127,6 +129,8 @@ def find_versions(pattern: str, text: str, start: int = 0) -> Iterator[tuple[str
     """Yield the versions that an expression finds, with their lines."""
     for found in re.finditer(pattern, text, re.MULTILINE):
         version = ".".join(filter(None, found.groups()))
+        if len(version) > _LONGEST:
+            continue
         yield version, start + text.count("\n", 0, found.start(1)) + 1
 
 
@@ -158,6 +162,8 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
         if alone and suffix == "" and ":" in whole and "Requires-Dist:" not in whole:
             alone = None
         for found in [alone] if alone else _PIN.finditer(line):
+            if len(found[0]) > _LONGEST:
+                continue
             name = str(canonicalize_name(found["name"].partition("[")[0]))
             if name in names or (alone and required and (suffix in _PLAIN or found["bounds"])):
                 yield VersionReading(

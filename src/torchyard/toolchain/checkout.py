@@ -63,8 +63,10 @@ def read_checkout(folder: Path) -> Checkout | None:
 
 
 def read_beginning(path: Path) -> str:
-    """Return the first megabyte of a text file; empty if it can't be read."""
+    """Return the first megabyte of a text file; empty if it can't be read, or is no file."""
     try:
+        if not path.is_file():  # a pipe would never end
+            return ""
         with path.open("rb") as file:
             return file.read(_LONGEST).decode(errors="replace")
     except OSError:

@@ -130,6 +130,17 @@ def request_file_api(build: Path) -> None:
         (folder / query).touch()
 
 
+def _decoded(reply: Path, kind: type[_T]) -> _T:
+    try:
+        if reply.is_file():  # a pipe would never end
+            return msgspec.json.decode(reply.read_bytes(), type=kind)
+        why = "it is no file"
+    except (msgspec.DecodeError, RecursionError) as error:
+        why = str(error)
+    msg = f"`{reply}` is no answer of CMake: {why}"
+    raise BuildError(msg, hint="configure the build again")
+
+
 def has_replies(build: Path) -> bool:
     """Return whether CMake was asked to describe a build, and has done so."""
     return any((build / _API / "reply").glob("index-*.json"))
@@ -146,7 +157,7 @@ class Configured:
             msg = f"CMake has not configured `{build}`: it left no answer there"
             hint = "the project's backend has to run CMake in that directory; did it, see the log?"
             raise BuildError(msg, hint=hint)
-        self._index = msgspec.json.decode(indexes[-1].read_bytes(), type=_Index)
+        self._index = _decoded(indexes[-1], _Index)
 
     def _answer(self, query: str, kind: type[_T]) -> _T:
         if query not in self._index.reply:
@@ -155,7 +166,7 @@ class Configured:
         return self._read(msgspec.json.decode(self._index.reply[query], type=_Reference), kind)
 
     def _read(self, reference: _Reference, kind: type[_T]) -> _T:
-        return msgspec.json.decode((self._replies / reference.file).read_bytes(), type=kind)
+        return _decoded(self._replies / Path(reference.file).name, kind)
 
     @cached_property
     def cache(self) -> dict[str, str]:

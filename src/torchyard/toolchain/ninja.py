@@ -33,6 +33,10 @@ _REASONS = {
 """What ninja's other explanations mean, by the group of `_CAUSE`."""
 
 
+_NUMBERS = re.compile(r"[0-9]{1,10}\t[0-9]{1,10}\t[0-9]{1,19}\t")
+"""Ninja has begin and end in 32 bits, and times of files in 64."""
+
+
 class LogRow(NamedTuple):
     """A line of ninja's log: begin and end in milliseconds, and the rest as it stands there."""
 
@@ -47,7 +51,7 @@ def log_rows(path: Path) -> Iterator[LogRow]:
     """Yield the lines of ninja's log; one that was cut off, as ninja was killed, is left out."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split("\t")
-        if len(fields) == len(LogRow._fields):
+        if len(fields) == len(LogRow._fields) and _NUMBERS.match(line):
             yield LogRow(*fields)
 
 
