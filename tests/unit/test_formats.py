@@ -58,6 +58,7 @@ OTHER_MEANINGS = {
     ("src/torchyard/cli/commands/init.py", "wheel"): "the kind of package that `init` suggests",
     ("src/torchyard/data/smoke/any/version.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",
+    ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",
     ("src/torchyard/toolchain/interpreters.py", "conda"): "where an interpreter was found",
     ("src/torchyard/index/filename.py", ".zip"): "the end of a source distribution's name",
     ("src/torchyard/index/entry.py", "simple"): "the view with the files of all variants",

@@ -88,15 +88,16 @@ def _recipe(file: Path, table: "DependencyTable") -> Iterator[VersionReading]:
 
 def _channel(place: str, file: str, table: "DependencyTable") -> Iterator[VersionReading]:
     """Yield what the newest torch of a channel requires, of each of its variants."""
-    from torchyard.publish.channel.layout import key_of, parse_part
+    from torchyard.index.simple.section import SimpleSection
+    from torchyard.publish.channel.layout import PartName, key_of
 
     channel = read_channel(place, file)
-    part = f"simple/{_PROJECT}"
-    entries = [one for one in channel.state(channel.head(), part).entries if one.metadata]
+    part = PartName(SimpleSection.NAME, _PROJECT)
+    entries = [one for one in channel.state(channel.head(), str(part)).entries if one.metadata]
     entries.sort(key=lambda one: (one.variant, Version(one.version)))
     for _, found in groupby(entries, key=lambda one: one.variant):
         *_, newest = found
-        key = f"{key_of(parse_part(part), newest)}.metadata"
+        key = f"{key_of(part, newest)}.metadata"
         text = (channel.read(key) or b"").decode(errors="replace")
         for one in requirements_in(text, "METADATA", ReadFrom.CHANNEL, table.pip_names()):
             yield _moved_to(one, f"{newest.file}.metadata")
