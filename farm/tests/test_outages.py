@@ -82,6 +82,7 @@ def test_by_default_a_loss_is_noticed_within_a_minute() -> None:
     assert farm.heartbeat + farm.patience <= 60
 
 
+@pytest.mark.slow
 def test_without_an_outage_a_plan_is_built_once_by_several_workers(
     busy: TrialFarm, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(ordeal: Or
     ordeal.finish("a machine dies, and an agent is killed", runs=2)
 
 
+@pytest.mark.slow
 def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
     """Another machine gets its job, but its result is used when it resumes."""
     busy = ordeal.submit()
@@ -127,6 +129,7 @@ def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
     ordeal.finish("a machine stands still for a while", runs=1)
 
 
+@pytest.mark.slow
 def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
     """The job continues; another machine waits for its result."""
     busy = ordeal.submit()
@@ -141,6 +144,7 @@ def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
     wait_until(ordeal.is_whole, LONG, ordeal.farm.log)
 
 
+@pytest.mark.slow
 def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
     """The job is attempted so often that there are minutes to free the disk."""
     store = ordeal.farm.file.parent / ".torchyard" / "store"

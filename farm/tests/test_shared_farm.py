@@ -222,6 +222,7 @@ def upgrade(known: ssl.SSLContext, port: int) -> bytes:
         return secure.recv(4096)
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_made_again_and_its_users_wait_for_it(work: Work, tmp_path: Path) -> None:
     """The core is deleted before the machine for its bindings connects."""
     text = (

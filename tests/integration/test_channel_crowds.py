@@ -203,7 +203,8 @@ def stopped_processes() -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("stock", "every"),
     [
-        pytest.param("directory", 8),
+        pytest.param("directory", 24),
+        pytest.param("directory", 8, marks=pytest.mark.slow),
         pytest.param("bucket", 18, marks=pytest.mark.slow),
         pytest.param("directory", 1, marks=pytest.mark.slow),
         pytest.param("bucket", 5, marks=pytest.mark.slow),

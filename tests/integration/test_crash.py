@@ -372,7 +372,9 @@ def test_a_copy_that_is_killed(
 
 
 @pytest.mark.parametrize("every", [pytest.param(6, id="some"), ALL])
-@pytest.mark.parametrize("stock", ["directory", "bucket"], indirect=True)
+@pytest.mark.parametrize(
+    "stock", ["directory", pytest.param("bucket", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_large_upload_that_is_killed(
     stock: Stock, zygote: Zygote, tmp_path: Path, every: int
 ) -> None:

@@ -43,6 +43,7 @@ def test_from_a_checkout_to_a_proven_wheel(
     (tmp_path / "smoke/test_twice.py").write_text(SMOKE, encoding="utf-8")
     with file.open("a", encoding="utf-8") as text:
         text.write('\n[smoke]\nlevel = "import"\ntests = "smoke"\n')
+        text.write('\n[[override]]\nstage = "bindings"\nenv = { CFLAGS = "-O0 -g0" }\n')
     done = torchyard("build", "-f", file, "-o", tmp_path / "dist")
     assert done.code == 0, done.err
 

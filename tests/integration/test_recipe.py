@@ -262,6 +262,7 @@ def python_for_others(folder: Path) -> Path:
     return folder / "bin/python"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_bindings_are_compiled_by_another_user(built: Project, tmp_path: Path) -> None:
     nobody = pwd.getpwnam("nobody")
