@@ -23,9 +23,13 @@ assert torch.equal(tinyext.twice(given), given + given)
 
 
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+@pytest.mark.parametrize(
+    "smoke_job", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "whole"]
+)
 def test_from_a_checkout_to_a_proven_wheel(
-    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, smoke_job: bool
 ) -> None:
+    """CI tries the wheel with one installer, as each installs torch; the plan's job takes two."""
     shutil.copytree(PROJECT, tmp_path / "tinyext")
     file = tmp_path / "torchyard.toml"
     names = "--recipe extension --name tinyext --version 0.1.0 --path tinyext"
@@ -44,11 +48,16 @@ def test_from_a_checkout_to_a_proven_wheel(
     with file.open("a", encoding="utf-8") as text:
         text.write('\n[smoke]\nlevel = "import"\ntests = "smoke"\n')
         text.write('\n[[override]]\nstage = "bindings"\nenv = { CFLAGS = "-O0 -g0" }\n')
-    done = torchyard("build", "-f", file, "-o", tmp_path / "dist")
+    skipped = () if smoke_job else ("--skip", "smoke:*")
+    done = torchyard("build", "-f", file, "-o", tmp_path / "dist", *skipped)
     assert done.code == 0, done.err
 
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert wheel.name.startswith("tinyext-0.1.0+pt213cpu-cp311-cp311-manylinux_2_")
+    if not smoke_job:
+        quick = ["--installer", "uv", "--environment", "clean", "--level", "import"]
+        tried = torchyard("smoke", wheel, *quick, "--tests", tmp_path / "smoke")
+        assert tried.code == 0, tried.err
     shown = json.loads(torchyard("check", wheel, "--json").out)
     assert [
         finding for finding in shown["packages"][0]["findings"] if finding["severity"] == "error"
@@ -59,7 +68,7 @@ def test_from_a_checkout_to_a_proven_wheel(
 
     make_environment(tmp_path / "env")
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
-    here = torchyard("build", "here", "-f", file)
+    here = torchyard("build", "here", "-f", file, *skipped)
     assert here.code == 0, here.err
     assert "cpu-torch2.13/cp311/wheel  cached" in here.out
     path, install = here.out.splitlines()[-2:]
