@@ -109,9 +109,7 @@ def test_who_keeps_going_does_all_that_can_be_done(tmp_path: Path) -> None:
     file = make_project(tmp_path, FAILING)
     failed = build(file, "--keep-going", "--json")
     assert failed.returncode == 9
-    ends = outcomes(failed.stdout)
-    ends.pop("retry", None)  # a job that its machine stopped was done again
-    assert ends == {"built": 6, "failed": 1, "skipped": 3}, failed.stdout
+    assert outcomes(failed.stdout) == {"built": 6, "failed": 1, "skipped": 3}
     mended = make_project(tmp_path / "mended", WORKS)
     assert build(mended, "--store", tmp_path / ".torchyard/store").returncode == 0
 

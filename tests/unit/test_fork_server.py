@@ -29,6 +29,19 @@ def prepare():
     CALLS.append(os.getpid())
 
 
+def interrupt():
+    """Send another SIGCHLD after each child that is reaped, before the handler goes on."""
+    waitpid = os.waitpid
+
+    def interrupted(pid, options):
+        result = waitpid(pid, options)
+        if result[0]:
+            signal.raise_signal(signal.SIGCHLD)
+        return result
+
+    os.waitpid = interrupted
+
+
 def main():
     print(os.getpid(), *sys.argv, flush=True)
     verb, *words = sys.argv[1:]
@@ -111,6 +124,11 @@ def test_signals_are_told_from_exit_codes(server: ForkServer) -> None:
     assert first.end()[0] == -signal.SIGTERM
     assert second.end()[0] == -signal.SIGKILL
     first.process.terminate()  # it is gone, and that is no error
+
+
+def test_two_commands_that_end_at_the_same_time_are_both_reported(server: ForkServer) -> None:
+    with ForkServer("program:main", ["program:interrupt"]) as interrupted:
+        assert [Started(interrupted, "exit", code).end()[0] for code in ("0", "9")] == [0, 9]
 
 
 def test_functions_are_called_once_for_all_commands(server: ForkServer) -> None:

@@ -1,10 +1,14 @@
 """Whether a build wants a compute platform, for checks of the machine."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 from torchyard.compute.platform import ComputePlatform
 from torchyard.doctor.bench import Bench
+from torchyard.errors import HostError
 
+_Kit = TypeVar("_Kit")
 _OFF = frozenset(("0", "off", "no", "false", "n"))
 
 
@@ -32,3 +36,19 @@ def compute_demand(bench: Bench, platform: ComputePlatform) -> ComputeDemand | N
         return None
     switch = bench.env.get(platform.cmake_switch, "").lower()
     return None if switch in _OFF else ComputeDemand(("",), required=bool(switch))
+
+
+def demanded_kits(
+    bench: Bench,
+    platform: ComputePlatform,
+    *,
+    by_hand: Callable[[Bench], _Kit | None],
+    of_job: Callable[[Bench, str], _Kit],
+) -> Iterator[_Kit]:
+    """Yield the toolkits of a platform that a build wants and that are there."""
+    demand = compute_demand(bench, platform)
+    for compute in demand.computes if demand else ():
+        with suppress(HostError):
+            kit = by_hand(bench) if bench.by_hand else of_job(bench, compute)
+            if kit is not None:
+                yield kit

@@ -127,8 +127,15 @@ class _Server:
                 os.close(file)
 
     def _reap(self) -> None:
+        """Report each fork that has ended; another SIGCHLD may interrupt this at any line.
+
+        The interrupting call may then find no child: one that was reaped here is not yet removed.
+        """
         while self._status:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
             if pid == 0:
                 return
             pipe = self._status.pop(pid)

@@ -10,7 +10,7 @@ from torchyard.insight.regression import common_pace
 from torchyard.model.values import Reported
 
 _USUAL = 5
-"""What is usual is the median of up to so many runs."""
+"""Runs whose median a metric is compared with."""
 
 
 class Jump(Reported, kw_only=True):

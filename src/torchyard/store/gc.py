@@ -108,7 +108,7 @@ def _drop_claims(store: Store, born: datetime) -> None:
 
 
 def _drop_unfinished(store: Store, born: datetime) -> None:
-    """Remove unfinished work of jobs that are done, or that nobody went on with.
+    """Remove unfinished work of jobs that have a result, and what is older than the grace period.
 
     Its blobs are not kept on its behalf: a job whose work is gone starts from the beginning.
     """

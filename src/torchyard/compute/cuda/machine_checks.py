@@ -21,7 +21,7 @@ from torchyard.compute.cuda.toolkit import (
     toolkit_root,
     toolkit_version,
 )
-from torchyard.compute.demand import compute_demand
+from torchyard.compute.demand import compute_demand, demanded_kits
 from torchyard.compute.table import FeatureFiles
 from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, make_check
@@ -95,21 +95,17 @@ def _root(bench: Bench) -> Path | None:
 
 def _kits(bench: Bench) -> list[_Kit]:
     """Return the toolkits that are meant and there."""
-    return bench.once("cuda-kits", lambda: list(_found(bench)))
+    kits = demanded_kits(bench, _PLATFORM, by_hand=_by_hand, of_job=_of_job)
+    return bench.once("cuda-kits", lambda: list(kits))
 
 
-def _found(bench: Bench) -> Iterator[_Kit]:
-    demand = compute_demand(bench, _PLATFORM)
-    for compute in demand.computes if demand else ():
-        with suppress(HostError):
-            if bench.by_hand:
-                root = _root(bench)
-                if root:
-                    version = toolkit_version(root)
-                    release = ".".join(version.split(".")[:2])
-                    yield _Kit(_PLATFORM.compute_of_version(version), release, root)
-            else:
-                yield _of_job(bench, compute)
+def _by_hand(bench: Bench) -> _Kit | None:
+    root = _root(bench)
+    if root is None:
+        return None
+    version = toolkit_version(root)
+    release = ".".join(version.split(".")[:2])
+    return _Kit(_PLATFORM.compute_of_version(version), release, root)
 
 
 def _of_job(bench: Bench, compute: str) -> _Kit:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.compute.demand import compute_demand
+from torchyard.compute.demand import compute_demand, demanded_kits
 from torchyard.compute.rocm import Rocm
 from torchyard.compute.rocm.table import rocm_table
 from torchyard.compute.rocm.toolkit import RocmToolkit, check_rocm_archs, find_rocm, query_rocm
@@ -35,19 +35,17 @@ class _Verbose(NamedTuple):
 
 def _kits(bench: Bench) -> list[RocmToolkit]:
     """Return the ROCm that is meant and there."""
-    return bench.once("rocm-kits", lambda: list(_found(bench)))
+    kits = demanded_kits(bench, _PLATFORM, by_hand=_by_hand, of_job=_of_job)
+    return bench.once("rocm-kits", lambda: list(kits))
 
 
-def _found(bench: Bench) -> Iterator[RocmToolkit]:
-    demand = compute_demand(bench, _PLATFORM)
-    for compute in demand.computes if demand else ():
-        with suppress(HostError):
-            if bench.by_hand:
-                root = _root(bench)
-                if root:
-                    yield query_rocm(root)
-            else:
-                yield find_rocm(_PLATFORM.version(compute))
+def _by_hand(bench: Bench) -> RocmToolkit | None:
+    root = _root(bench)
+    return query_rocm(root) if root else None
+
+
+def _of_job(_bench: Bench, compute: str) -> RocmToolkit:
+    return find_rocm(_PLATFORM.version(compute))
 
 
 def _root(bench: Bench) -> Path | None:
