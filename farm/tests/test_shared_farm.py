@@ -246,6 +246,7 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(work: Work, tmp_pa
     assert len(list(store.fingerprints())) == 3
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_not_started_to_publish_refuses_to(work: Work, tmp_path: Path) -> None:
     """Even if farm.toml allows it: the worker decides.
 

@@ -4,7 +4,7 @@ import ast
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,13 @@ ALLOWED = {
 }
 
 
-def words(path: Path) -> Iterator[str]:
-    """Every string of a module that is not a docstring."""
+@cache
+def words(path: Path) -> list[str]:
+    """Return every string of a module that is not a docstring."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [one.value for one in strings if isinstance(one.value, str) and id(one) not in docs]
 
 
 def naming(names: list[str], own: str) -> set[tuple[str, str]]:
