@@ -3,16 +3,21 @@
 Slots in use can't be revoked, and a paused compiler keeps its memory. So new work is admitted only
 if its predicted peak fits, and compilers are paused early enough for the oldest one to finish; the
 memory that it frees lets the next one continue.
+
+Where it is known from earlier builds what each compiler will take, nothing has to be predicted: one
+that does not fit is paused as soon as it is seen, while it has next to nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
+from torchyard.model.unit_usage import UnitUsage
 
 # Memory kept free for other programs and for errors of the forecast.
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
@@ -22,6 +27,11 @@ _HIGH_PRESSURE = 20
 # So many consecutive samples must show a shortage before slots are withheld: a compiler that ends
 # frees its memory a moment after its successor has started.
 _CONVINCED = 3
+
+# Compilers that wait while others run: the largest of them goes first, the smaller fill gaps.
+_WAITING = 2
+
+SAME = "as before"
 
 
 class Decision(NamedTuple):
@@ -42,15 +52,29 @@ class Pace:
         self._peaks = Peaks()
         self._available = memory.available
         self._short = 0
+        self._admitted: set[tuple[int, float]] = set()
+        self._has_waited = False
 
     def decide(
-        self, memory: Memory, workers: Sequence[LeafProcess], ours: Collection[int]
+        self,
+        memory: Memory,
+        workers: Sequence[LeafProcess],
+        ours: Collection[int],
+        expected: Mapping[int, UnitUsage] | None = None,
     ) -> Decision:
-        """Decide on one sample; processes come oldest first, `ours` are those we have paused."""
+        """Decide on one sample; processes come oldest first, `ours` are those we have paused.
+
+        `expected` is what compilers will have taken at their end, by pid, if that is known.
+        """
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
+        if expected is not None:
+            is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
+            found = [_candidate(worker, expected.get(worker.pid)) for worker in workers]
+            return self._decide_known(room, found, ours, is_pressed=is_pressed)
+        self._admitted = {(worker.pid, worker.started) for worker in workers}
         # Only working processes count here: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._choose_paused(room, soon, working, ours)
@@ -59,6 +83,36 @@ class Pace:
         growths = [self._peaks.of(worker) for worker in workers]
         before, self.allowed = self.allowed, self._admit(memory, room, growths)
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
+
+    def _decide_known(
+        self, room: int, found: Sequence[Candidate], ours: Collection[int], *, is_pressed: bool
+    ) -> Decision:
+        """Decide on compilers whose needs are known, and on others, which need nothing more."""
+        known = [one for one in found if one.growth or one.worker.pid in ours]
+        running: list[Candidate] = []
+        waiting: list[Candidate] = []
+        for one in known:
+            is_waiting = one.worker.pid in ours or _key(one) not in self._admitted
+            (waiting if is_waiting else running).append(one)
+        if running and room < running[0].growth:  # not even the oldest could finish
+            running, waiting = running[:1], [*running[1:], *waiting]
+        started = next_compilers(room, running, waiting)
+        left = [one for one in waiting if one not in started]
+        self._admitted = {_key(one) for one in found} - {_key(one) for one in left}
+        before, busy = self.allowed, len(found) - len(left)
+        if left or not is_pressed:
+            self.allowed = max(1, min(self.count, max(busy + _WAITING, 0 if left else before)))
+        pause = [one.worker for one in left if not one.worker.stopped]
+        resume = [one.worker for one in started if one.worker.pid in ours]
+        return Decision(self.allowed, pause, resume, self._reason_known(left))
+
+    def _reason_known(self, left: Sequence[Candidate]) -> str:
+        if not left or self._has_waited:
+            return SAME
+        self._has_waited = True
+        each = show_size(left[0].peak)
+        free = show_size(self._available)
+        return f"compilers wait for memory, as in earlier builds: {free} available, {each} needed"
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
         """Return the slots for which there is memory; at most one more than now.
@@ -107,4 +161,15 @@ class Pace:
             return f"fewer slots, for want of memory: {left}"
         if self.allowed > before:
             return f"there is memory for another slot: {left}"
-        return "as before"
+        return SAME
+
+
+def _key(one: Candidate) -> tuple[int, float]:
+    return one.worker.pid, one.worker.started
+
+
+def _candidate(worker: LeafProcess, expected: UnitUsage | None) -> Candidate:
+    if expected is None:
+        return Candidate(worker, 0, 0)
+    growth = max(0, expected.memory - worker.memory)
+    return Candidate(worker, growth, max(0.0, expected.cpu - worker.cpu))

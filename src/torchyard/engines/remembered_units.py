@@ -1,0 +1,53 @@
+"""What running compilers will take, from what their units took in earlier builds."""
+
+from collections.abc import Mapping, Sequence
+
+from torchyard.host.process_tree import LeafProcess
+from torchyard.model.unit_usage import UnitUsage
+from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
+
+_MARGIN = 1.05
+"""A unit may take so many times what it took: its source has changed, and its end was not seen."""
+
+_NOTHING = UnitUsage(memory=0, cpu=0)
+
+
+class RememberedUnits:
+    """The units of all jobs that have started; of two with the same name, the larger counts."""
+
+    def __init__(self, finder: UnitFinder | None = None) -> None:
+        self._finder = finder or UnitFinder()
+        self._units: Mapping[str, UnitUsage] = {}
+        self._unknown = _NOTHING
+        self.largest = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._units)
+
+    def add(self, units: Mapping[str, UnitUsage]) -> None:
+        """Add the units of a job; another thread may be reading meanwhile."""
+        if not units:
+            return
+        joined = {name: used.joined(self._units.get(name, used)) for name, used in units.items()}
+        self._units = {**self._units, **joined}
+        peaks = sorted(used.memory for used in self._units.values())
+        self.largest = peaks[-1]
+        # One that is not known is taken to be larger than nine of ten others, and to run long.
+        self._unknown = UnitUsage(memory=peaks[len(peaks) * 9 // 10], cpu=1e8)
+
+    def expect(self, workers: Sequence[LeafProcess]) -> dict[int, UnitUsage]:
+        """Return what compilers will have taken at their end, by pid.
+
+        Of a unit's processes, such as a compiler and the client of a cache that waits for it, the
+        largest one counts for all. Processes that make no unit are left out.
+        """
+        units = self._finder.find(workers)
+        first: dict[RunningUnit, LeafProcess] = {}
+        for worker in sorted(workers, key=lambda worker: -worker.memory):
+            if worker.pid in units:
+                first.setdefault(units[worker.pid]._replace(command=0), worker)
+        return {worker.pid: self._of(unit) for unit, worker in first.items()}
+
+    def _of(self, unit: RunningUnit) -> UnitUsage:
+        used = self._units.get(unit.output, self._unknown)
+        return UnitUsage(memory=round(used.memory * _MARGIN), cpu=used.cpu)
