@@ -2,12 +2,16 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from torchyard.model.values import Reported
 
 UNITS_FILE = ".torchyard_units.json"
 """The name of the file beside ninja's log that has the memory of units."""
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a document raises that is none."""
 
 
 class UnitUsage(Reported, kw_only=True):

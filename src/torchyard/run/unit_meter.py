@@ -12,7 +12,7 @@ import msgspec
 from torchyard.errors import TorchyardError
 from torchyard.host.process_tree import LeafProcess, find_leaf_processes, peak_memory
 from torchyard.host.untrusted_tree import UntrustedTree
-from torchyard.model.unit_usage import UNITS_FILE, UnitsDocument, UnitUsage
+from torchyard.model.unit_usage import UNITS_FILE, UNREADABLE, UnitsDocument, UnitUsage
 from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
 _TICK = 0.1
@@ -105,6 +105,6 @@ def leave_units(meter: UnitMeter, job: Path, seen_as: str) -> None:
 
 def read_units_file(tree: UntrustedTree, path: str) -> dict[str, UnitUsage]:
     """Return the units of an earlier step; none, if there is no file that can be read."""
-    with suppress(TorchyardError, OSError, msgspec.DecodeError), tree.open_file(path) as file:
+    with suppress(TorchyardError, OSError, *UNREADABLE), tree.open_file(path) as file:
         return msgspec.json.decode(file.read(1 << 26), type=UnitsDocument).units
     return {}
