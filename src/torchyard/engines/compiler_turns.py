@@ -18,6 +18,10 @@ class Candidate(NamedTuple):
     seconds: float
 
     @property
+    def key(self) -> tuple[int, float]:
+        return self.worker.key
+
+    @property
     def peak(self) -> int:
         return self.worker.memory + self.growth
 

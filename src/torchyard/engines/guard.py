@@ -92,7 +92,7 @@ class Guard:
         self._apply(pace, memory, workers)
         withhold = self._slots.count - pace.allowed
         if withhold > self._slots.withheld:  # waiting at the fifo is the way to win slots back
-            self._slots.withhold(withhold, _SHORT)
+            self._slots.withhold(withhold, _SOON if self.units else _SHORT)
             return 0
         plenty = memory.available > self._slots.count * (self.units.largest or DEFAULT_PEAK)
         if self._paused and self.units:
@@ -101,8 +101,7 @@ class Guard:
 
     def _apply(self, pace: Pace, memory: Memory, workers: list[LeafProcess]) -> None:
         """Decide on a sample, and apply the decision."""
-        expected = self.units.expect(workers) if self.units else None
-        decision = pace.decide(memory, workers, self._paused, expected)
+        decision = pace.decide(memory, workers, self._paused, self.units.expect(workers))
         for worker in decision.pause:
             pause(worker)
             self._paused[worker.pid] = worker

@@ -69,6 +69,10 @@ class Peaks:
         """Return whether a process has been waiting, for input or for a paused process."""
         return self._running[worker.pid, worker.started].idle >= _IDLE
 
+    def largest(self, worker: LeafProcess) -> int:
+        """Return the most memory that a process was seen with: one that is ending has none."""
+        return self._running[worker.pid, worker.started].peak
+
     def of(self, worker: LeafProcess) -> Growth:
         """Return how much a process will still grow, from those that grew at least as large."""
         if self.idles(worker):

@@ -1,6 +1,7 @@
 """What running compilers will take, from what their units took in earlier builds."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.unit_usage import UnitUsage
@@ -12,6 +13,13 @@ _MARGIN = 1.05
 _NOTHING = UnitUsage(memory=0, cpu=0)
 
 
+class Expected(NamedTuple):
+    """What compilers will have taken at their end, by pid, and the mean of all units."""
+
+    units: Mapping[int, UnitUsage]
+    mean: float
+
+
 class RememberedUnits:
     """The units of all jobs that have started; of two with the same name, the larger counts."""
 
@@ -19,6 +27,7 @@ class RememberedUnits:
         self._finder = finder or UnitFinder()
         self._units: Mapping[str, UnitUsage] = {}
         self._unknown = _NOTHING
+        self._mean = 0.0
         self.largest = 0
 
     def __bool__(self) -> bool:
@@ -32,21 +41,24 @@ class RememberedUnits:
         self._units = {**self._units, **joined}
         peaks = sorted(used.memory for used in self._units.values())
         self.largest = peaks[-1]
+        self._mean = sum(peaks) / len(peaks)
         # One that is not known is taken to be larger than nine of ten others, and to run long.
         self._unknown = UnitUsage(memory=peaks[len(peaks) * 9 // 10], cpu=1e8)
 
-    def expect(self, workers: Sequence[LeafProcess]) -> dict[int, UnitUsage]:
-        """Return what compilers will have taken at their end, by pid.
+    def expect(self, workers: Sequence[LeafProcess]) -> Expected | None:
+        """Return what compilers will have taken at their end; None if nothing is remembered.
 
         Of a unit's processes, such as a compiler and the client of a cache that waits for it, the
         largest one counts for all. Processes that make no unit are left out.
         """
+        if not self:
+            return None
         units = self._finder.find(workers)
         first: dict[RunningUnit, LeafProcess] = {}
         for worker in sorted(workers, key=lambda worker: -worker.memory):
             if worker.pid in units:
                 first.setdefault(units[worker.pid]._replace(command=0), worker)
-        return {worker.pid: self._of(unit) for unit, worker in first.items()}
+        return Expected({one.pid: self._of(unit) for unit, one in first.items()}, self._mean)
 
     def _of(self, unit: RunningUnit) -> UnitUsage:
         used = self._units.get(unit.output, self._unknown)

@@ -8,16 +8,16 @@ Where it is known from earlier builds what each compiler will take, nothing has 
 that does not fit is paused as soon as it is seen, while it has next to nothing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
+from torchyard.engines.remembered_units import Expected
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
-from torchyard.model.unit_usage import UnitUsage
 
 # Memory kept free for other programs and for errors of the forecast.
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
@@ -28,7 +28,8 @@ _HIGH_PRESSURE = 20
 # frees its memory a moment after its successor has started.
 _CONVINCED = 3
 
-# Compilers that wait while others run: the largest of them goes first, the smaller fill gaps.
+# Compilers that wait besides those that fit on average: the largest goes first, others fill gaps.
+# They have to be there already: ninja looks for free slots only when one of its commands ends.
 _WAITING = 2
 
 SAME = "as before"
@@ -41,6 +42,21 @@ class Decision(NamedTuple):
     pause: Sequence[LeafProcess]
     resume: Sequence[LeafProcess]
     reason: str
+
+
+class _Known:
+    """The processes of a sample, of which those that make a unit have a known need."""
+
+    def __init__(self, workers: Sequence[LeafProcess], expected: Expected, peaks: Peaks) -> None:
+        units = expected.units
+        pairs = [(one, units[one.pid]) for one in workers if one.pid in units]
+        self.compilers = [
+            Candidate(one, max(0, used.memory - peaks.largest(one)), max(0.0, used.cpu - one.cpu))
+            for one, used in pairs
+        ]
+        self.is_exceeded = any(one.memory > used.memory for one, used in pairs)
+        self.memory = sum(one.memory for one, _ in pairs)
+        self.mean = expected.mean
 
 
 class Pace:
@@ -60,21 +76,21 @@ class Pace:
         memory: Memory,
         workers: Sequence[LeafProcess],
         ours: Collection[int],
-        expected: Mapping[int, UnitUsage] | None = None,
+        expected: Expected | None = None,
     ) -> Decision:
         """Decide on one sample; processes come oldest first, `ours` are those we have paused.
 
-        `expected` is what compilers will have taken at their end, by pid, if that is known.
+        `expected` is what compilers will have taken at their end, if that is known.
         """
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
         if expected is not None:
-            is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
-            found = [_candidate(worker, expected.get(worker.pid)) for worker in workers]
-            return self._decide_known(room, found, ours, is_pressed=is_pressed)
-        self._admitted = {(worker.pid, worker.started) for worker in workers}
+            return self._decide_known(
+                memory, room, soon, _Known(workers, expected, self._peaks), ours
+            )
+        self._admitted = {worker.key for worker in workers}
         # Only working processes count here: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._choose_paused(room, soon, working, ours)
@@ -85,23 +101,23 @@ class Pace:
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
 
     def _decide_known(
-        self, room: int, found: Sequence[Candidate], ours: Collection[int], *, is_pressed: bool
+        self, memory: Memory, room: int, soon: int, known: _Known, ours: Collection[int]
     ) -> Decision:
-        """Decide on compilers whose needs are known, and on others, which need nothing more."""
-        known = [one for one in found if one.growth or one.worker.pid in ours]
+        """Decide on compilers whose needs are known; other processes are left alone."""
         running: list[Candidate] = []
         waiting: list[Candidate] = []
-        for one in known:
-            is_waiting = one.worker.pid in ours or _key(one) not in self._admitted
+        for one in known.compilers:
+            is_waiting = one.worker.pid in ours or one.key not in self._admitted
             (waiting if is_waiting else running).append(one)
-        if running and room < running[0].growth:  # not even the oldest could finish
+        # Also if one takes more than before, or other programs do, the oldest has to finish.
+        if running and (soon if known.is_exceeded else room) < running[0].growth:
             running, waiting = running[:1], [*running[1:], *waiting]
         started = next_compilers(room, running, waiting)
         left = [one for one in waiting if one not in started]
-        self._admitted = {_key(one) for one in found} - {_key(one) for one in left}
-        before, busy = self.allowed, len(found) - len(left)
-        if left or not is_pressed:
-            self.allowed = max(1, min(self.count, max(busy + _WAITING, 0 if left else before)))
+        self._admitted = {one.key for one in known.compilers} - {one.key for one in left}
+        fits = max(0, round((room + known.memory) / max(1, known.mean))) + _WAITING
+        is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
+        self.allowed = min(self.count, fits, self.allowed if is_pressed else fits)
         pause = [one.worker for one in left if not one.worker.stopped]
         resume = [one.worker for one in started if one.worker.pid in ours]
         return Decision(self.allowed, pause, resume, self._reason_known(left))
@@ -162,14 +178,3 @@ class Pace:
         if self.allowed > before:
             return f"there is memory for another slot: {left}"
         return SAME
-
-
-def _key(one: Candidate) -> tuple[int, float]:
-    return one.worker.pid, one.worker.started
-
-
-def _candidate(worker: LeafProcess, expected: UnitUsage | None) -> Candidate:
-    if expected is None:
-        return Candidate(worker, 0, 0)
-    growth = max(0, expected.memory - worker.memory)
-    return Candidate(worker, growth, max(0.0, expected.cpu - worker.cpu))

@@ -29,6 +29,10 @@ class LeafProcess(NamedTuple):
     stopped: bool = False
     above: tuple[int, ...] = ()
 
+    @property
+    def key(self) -> tuple[int, float]:
+        return self.pid, self.started
+
 
 class _Process(NamedTuple):
     parent: int

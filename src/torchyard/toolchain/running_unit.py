@@ -41,9 +41,8 @@ class UnitFinder:
         """
         before, self._found = self._found, {}
         for worker in workers:
-            key = worker.pid, worker.started
-            if unit := before.get(key) or self._read(worker):
-                self._found[key] = unit
+            if unit := before.get(worker.key) or self._read(worker):
+                self._found[worker.key] = unit
         return {pid: unit for (pid, _), unit in self._found.items()}
 
     def _read(self, worker: LeafProcess) -> RunningUnit | None:
