@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.integration.test_memory_guard import LENGTH, UNIT, YARD, build
 
+NEEDS_GXX = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.test_pace import GB, TICK, Config, Unit, memory, pids, workers
 
 from torchyard.engines.compiler_turns import Candidate, next_compilers
-from torchyard.engines.remembered_units import Expected
+from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.engines.throttle import Pace
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.unit_usage import UnitUsage
@@ -58,7 +58,7 @@ def test_one_runs_however_little_there_is() -> None:
 def test_one_that_does_not_fit_waits_from_its_first_moment_and_a_smaller_one_does_not() -> None:
     pace = Pace(8, memory(3, 3))
     now = workers(0.1, 0.1, 0.1)
-    expected = Expected({0: known(2), 1: known(1.5), 2: known(0.4)}, GB)
+    expected = ExpectedUnits({0: known(2), 1: known(1.5), 2: known(0.4)}, GB)
     decision = pace.decide(memory(2.7, 3), now, (), expected)
     assert pids(decision.pause) == [1]
     assert decision.allowed == 5  # three that fit on average, and two that may wait
@@ -71,13 +71,13 @@ def test_one_that_does_not_fit_waits_from_its_first_moment_and_a_smaller_one_doe
 
 def test_processes_that_make_no_unit_never_wait() -> None:
     pace = Pace(8, memory(1, 3))
-    assert pace.decide(memory(0.01, 3), workers(0.5, 0.5), (), Expected({}, GB)).pause == []
+    assert pace.decide(memory(0.01, 3), workers(0.5, 0.5), (), ExpectedUnits({}, GB)).pause == []
 
 
 def test_all_but_the_oldest_are_paused_if_they_take_more_than_before() -> None:
     """Or if another program of the machine takes the memory."""
     pace = Pace(8, memory(3, 3))
-    expected = Expected({0: known(1), 1: known(1)}, GB)
+    expected = ExpectedUnits({0: known(1), 1: known(1)}, GB)
     assert pace.decide(memory(2.8, 3), workers(0.1, 0.1), (), expected).pause == []
     decision = pace.decide(memory(0.2, 3), workers(0.5, 0.9, cpu=3), (), expected)
     assert pids(decision.pause) == [1]
@@ -100,11 +100,11 @@ class KnownConfig(Config):
     def held(self, unit: Unit, done: float) -> float:
         return held(unit, done)
 
-    def expected(self) -> Expected:
+    def expected(self) -> ExpectedUnits:
         units = {
             pid: known(1.05 * unit.peak, unit.seconds) for pid, (unit, _) in self.running.items()
         }
-        return Expected(units, self.mean * GB)
+        return ExpectedUnits(units, self.mean * GB)
 
 
 def fixed(jobs: int, total: float, cores: int, units: Sequence[Unit]) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from torchyard.engines.remembered_units import Expected
+from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.engines.throttle import Decision, Pace
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
@@ -138,7 +138,7 @@ class Config:
         """Return what a compiler has when so much of its work is done."""
         return unit.peak * done
 
-    def expected(self) -> Expected | None:
+    def expected(self) -> ExpectedUnits | None:
         """Return what is known of the running units from earlier builds."""
         return None
 

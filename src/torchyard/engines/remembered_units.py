@@ -13,7 +13,7 @@ _MARGIN = 1.05
 _NOTHING = UnitUsage(memory=0, cpu=0)
 
 
-class Expected(NamedTuple):
+class ExpectedUnits(NamedTuple):
     """What compilers will have taken at their end, by pid, and the mean of all units."""
 
     units: Mapping[int, UnitUsage]
@@ -45,7 +45,7 @@ class RememberedUnits:
         # One that is not known is taken to be larger than nine of ten others, and to run long.
         self._unknown = UnitUsage(memory=peaks[len(peaks) * 9 // 10], cpu=1e8)
 
-    def expect(self, workers: Sequence[LeafProcess]) -> Expected | None:
+    def expect(self, workers: Sequence[LeafProcess]) -> ExpectedUnits | None:
         """Return what compilers will have taken at their end; None if nothing is remembered.
 
         Of a unit's processes, such as a compiler and the client of a cache that waits for it, the
@@ -58,7 +58,7 @@ class RememberedUnits:
         for worker in sorted(workers, key=lambda worker: -worker.memory):
             if worker.pid in units:
                 first.setdefault(units[worker.pid]._replace(command=0), worker)
-        return Expected({one.pid: self._of(unit) for unit, one in first.items()}, self._mean)
+        return ExpectedUnits({one.pid: self._of(unit) for unit, one in first.items()}, self._mean)
 
     def _of(self, unit: RunningUnit) -> UnitUsage:
         used = self._units.get(unit.output, self._unknown)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
-from torchyard.engines.remembered_units import Expected
+from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
@@ -47,7 +47,9 @@ class Decision(NamedTuple):
 class _Known:
     """The processes of a sample, of which those that make a unit have a known need."""
 
-    def __init__(self, workers: Sequence[LeafProcess], expected: Expected, peaks: Peaks) -> None:
+    def __init__(
+        self, workers: Sequence[LeafProcess], expected: ExpectedUnits, peaks: Peaks
+    ) -> None:
         units = expected.units
         pairs = [(one, units[one.pid]) for one in workers if one.pid in units]
         self.compilers = [
@@ -76,7 +78,7 @@ class Pace:
         memory: Memory,
         workers: Sequence[LeafProcess],
         ours: Collection[int],
-        expected: Expected | None = None,
+        expected: ExpectedUnits | None = None,
     ) -> Decision:
         """Decide on one sample; processes come oldest first, `ours` are those we have paused.
 

@@ -16,6 +16,10 @@ from torchyard.errors import HostError
 _READ = 1 << 16
 
 
+class TimeLimitError(HostError):
+    """A program was killed, as it took too long."""
+
+
 def own_program(name: str) -> str:
     """Return the path of a program that was installed with torchyard, or else the one on PATH."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
@@ -42,12 +46,14 @@ def capture(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     talk: bool = False,
+    limit: float | None = None,
 ) -> str:
     """Run a program to its end and return its stdout; raise HostError if it fails.
 
-    Without `env` it inherits the environment; with `talk`, its stderr is returned, too.
+    Without `env` it inherits the environment; with `talk`, its stderr is returned, too. One that
+    has not ended after `limit` seconds is killed, and raises TimeLimitError.
     """
-    done = _run(argv, cwd, env)
+    done = _run(argv, cwd, env, limit)
     command = " ".join(argv)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
@@ -130,16 +136,24 @@ def unread_bytes(pipe: int) -> int:
 
 
 def _run(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    limit: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [_program(argv[0]), *argv[1:]],
-        cwd=cwd,
-        env=env,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
+    try:
+        return subprocess.run(
+            [_program(argv[0]), *argv[1:]],
+            cwd=cwd,
+            env=env,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired as error:
+        msg = f"`{' '.join(argv)}` had not ended after {limit:g} s"
+        raise TimeLimitError(msg) from error
 
 
 def _program(name: str) -> str:
