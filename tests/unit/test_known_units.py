@@ -10,46 +10,37 @@ from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.engines.throttle import Pace
 from torchyard.host.process_tree import LeafProcess
-from torchyard.model.unit_usage import UnitUsage
 
 
-def known(peak: float, seconds: float = 10) -> UnitUsage:
-    return UnitUsage(memory=round(peak * GB), cpu=seconds)
+def known(*peaks: float) -> ExpectedUnits:
+    """Return what workers 0, 1, 2 … will take, in gigabytes."""
+    return ExpectedUnits({pid: round(peak * GB) for pid, peak in enumerate(peaks)}, GB)
 
 
-def candidate(pid: int, has: float, needs: float, seconds: float) -> Candidate:
-    worker = LeafProcess(pid, pid, round(has * GB), 0)
-    return Candidate(worker, round(needs * GB), seconds)
+def candidate(pid: int, has: float, needs: float) -> Candidate:
+    return Candidate(LeafProcess(pid, pid, round(has * GB), 0), round(needs * GB))
 
 
 def chosen(room: float, running: list[Candidate], waiting: list[Candidate]) -> list[int]:
-    return [one.worker.pid for one in next_compilers(room * GB, running, waiting)]
+    return [one.worker.pid for one in next_compilers(round(room * GB), running, waiting)]
 
 
 # ---------------------------------------------------------------------------- who is next
 
 
 def test_the_largest_goes_first_and_the_rest_fill_what_is_left() -> None:
-    waiting = [candidate(n, 0, size, 10) for n, size in enumerate((1, 2, 0.5))]
+    waiting = [candidate(n, 0, size) for n, size in enumerate((1, 2, 0.5))]
     assert chosen(2.6, [], waiting) == [1, 2]
 
 
 def test_what_runs_will_still_grow() -> None:
-    assert chosen(2, [candidate(0, 0.1, 1.5, 10)], [candidate(1, 0, 0.6, 10)]) == []
-    assert chosen(2, [candidate(0, 1.6, 0, 10)], [candidate(1, 0, 0.6, 10)]) == [1]
-
-
-def test_one_that_waits_is_overtaken_only_by_those_that_do_not_delay_it() -> None:
-    running = [candidate(0, 1, 0, 10)]
-    large = candidate(1, 0, 2.5, 10)
-    assert chosen(2, running, [large, candidate(2, 0, 1, 5)]) == [2]  # it will have ended
-    assert chosen(2, running, [large, candidate(2, 0, 1, 60)]) == []
-    assert chosen(2, running, [large, candidate(2, 0, 0.4, 60)]) == [2]  # fits beside it
+    assert chosen(2, [candidate(0, 0.1, 1.5)], [candidate(1, 0, 0.6)]) == []
+    assert chosen(2, [candidate(0, 1.6, 0)], [candidate(1, 0, 0.6)]) == [1]
 
 
 def test_one_runs_however_little_there_is() -> None:
-    assert chosen(-1, [], [candidate(0, 0, 5, 1), candidate(1, 0, 6, 1)]) == [0]
-    assert chosen(-1, [candidate(2, 0, 0, 1)], [candidate(0, 0, 5, 1)]) == []
+    assert chosen(-1, [], [candidate(0, 0, 5), candidate(1, 0, 6)]) == [0]
+    assert chosen(-1, [candidate(2, 0, 0)], [candidate(0, 0, 5)]) == []
 
 
 # -------------------------------------------------------------------------------- the pace
@@ -58,7 +49,7 @@ def test_one_runs_however_little_there_is() -> None:
 def test_one_that_does_not_fit_waits_from_its_first_moment_and_a_smaller_one_does_not() -> None:
     pace = Pace(8, memory(3, 3))
     now = workers(0.1, 0.1, 0.1)
-    expected = ExpectedUnits({0: known(2), 1: known(1.5), 2: known(0.4)}, GB)
+    expected = known(2, 1.5, 0.4)
     decision = pace.decide(memory(2.7, 3), now, (), expected)
     assert pids(decision.pause) == [1]
     assert decision.allowed == 5  # three that fit on average, and two that may wait
@@ -71,13 +62,13 @@ def test_one_that_does_not_fit_waits_from_its_first_moment_and_a_smaller_one_doe
 
 def test_processes_that_make_no_unit_never_wait() -> None:
     pace = Pace(8, memory(1, 3))
-    assert pace.decide(memory(0.01, 3), workers(0.5, 0.5), (), ExpectedUnits({}, GB)).pause == []
+    assert pace.decide(memory(0.01, 3), workers(0.5, 0.5), (), known()).pause == []
 
 
 def test_all_but_the_oldest_are_paused_if_they_take_more_than_before() -> None:
     """Or if another program of the machine takes the memory."""
     pace = Pace(8, memory(3, 3))
-    expected = ExpectedUnits({0: known(1), 1: known(1)}, GB)
+    expected = known(1, 1)
     assert pace.decide(memory(2.8, 3), workers(0.1, 0.1), (), expected).pause == []
     decision = pace.decide(memory(0.2, 3), workers(0.5, 0.9, cpu=3), (), expected)
     assert pids(decision.pause) == [1]
@@ -101,10 +92,8 @@ class KnownConfig(Config):
         return held(unit, done)
 
     def expected(self) -> ExpectedUnits:
-        units = {
-            pid: known(1.05 * unit.peak, unit.seconds) for pid, (unit, _) in self.running.items()
-        }
-        return ExpectedUnits(units, self.mean * GB)
+        peaks = {pid: round(1.05 * unit.peak * GB) for pid, (unit, _) in self.running.items()}
+        return ExpectedUnits(peaks, self.mean * GB)
 
 
 def fixed(jobs: int, total: float, cores: int, units: Sequence[Unit]) -> float:

@@ -10,13 +10,11 @@ from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 _MARGIN = 1.05
 """A unit may take so many times what it took: its source has changed, and its end was not seen."""
 
-_NOTHING = UnitUsage(memory=0, cpu=0)
-
 
 class ExpectedUnits(NamedTuple):
-    """What compilers will have taken at their end, by pid, and the mean of all units."""
+    """The bytes that compilers will have at most, by pid, and the mean of all units."""
 
-    units: Mapping[int, UnitUsage]
+    peaks: Mapping[int, int]
     mean: float
 
 
@@ -26,7 +24,7 @@ class RememberedUnits:
     def __init__(self, finder: UnitFinder | None = None) -> None:
         self._finder = finder or UnitFinder()
         self._units: Mapping[str, UnitUsage] = {}
-        self._unknown = _NOTHING
+        self._unknown = 0
         self._mean = 0.0
         self.largest = 0
 
@@ -42,11 +40,11 @@ class RememberedUnits:
         peaks = sorted(used.memory for used in self._units.values())
         self.largest = peaks[-1]
         self._mean = sum(peaks) / len(peaks)
-        # One that is not known is taken to be larger than nine of ten others, and to run long.
-        self._unknown = UnitUsage(memory=peaks[len(peaks) * 9 // 10], cpu=1e8)
+        # One that is not known is taken to be larger than nine of ten others.
+        self._unknown = peaks[len(peaks) * 9 // 10]
 
     def expect(self, workers: Sequence[LeafProcess]) -> ExpectedUnits | None:
-        """Return what compilers will have taken at their end; None if nothing is remembered.
+        """Return what running compilers will take; None if nothing is remembered.
 
         Of a unit's processes, such as a compiler and the client of a cache that waits for it, the
         largest one counts for all. Processes that make no unit are left out.
@@ -60,6 +58,6 @@ class RememberedUnits:
                 first.setdefault(units[worker.pid]._replace(command=0), worker)
         return ExpectedUnits({one.pid: self._of(unit) for unit, one in first.items()}, self._mean)
 
-    def _of(self, unit: RunningUnit) -> UnitUsage:
-        used = self._units.get(unit.output, self._unknown)
-        return UnitUsage(memory=round(used.memory * _MARGIN), cpu=used.cpu)
+    def _of(self, unit: RunningUnit) -> int:
+        used = self._units.get(unit.output)
+        return round((used.memory if used else self._unknown) * _MARGIN)

@@ -50,13 +50,9 @@ class _Known:
     def __init__(
         self, workers: Sequence[LeafProcess], expected: ExpectedUnits, peaks: Peaks
     ) -> None:
-        units = expected.units
-        pairs = [(one, units[one.pid]) for one in workers if one.pid in units]
-        self.compilers = [
-            Candidate(one, max(0, used.memory - peaks.largest(one)), max(0.0, used.cpu - one.cpu))
-            for one, used in pairs
-        ]
-        self.is_exceeded = any(one.memory > used.memory for one, used in pairs)
+        pairs = [(one, expected.peaks[one.pid]) for one in workers if one.pid in expected.peaks]
+        self.compilers = [Candidate(one, max(0, most - peaks.largest(one))) for one, most in pairs]
+        self.is_exceeded = any(one.memory > most for one, most in pairs)
         self.memory = sum(one.memory for one, _ in pairs)
         self.mean = expected.mean
 
@@ -82,7 +78,7 @@ class Pace:
     ) -> Decision:
         """Decide on one sample; processes come oldest first, `ours` are those we have paused.
 
-        `expected` is what compilers will have taken at their end, if that is known.
+        `expected` is what compilers will take, if that is known.
         """
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
@@ -109,14 +105,16 @@ class Pace:
         running: list[Candidate] = []
         waiting: list[Candidate] = []
         for one in known.compilers:
-            is_waiting = one.worker.pid in ours or one.key not in self._admitted
+            is_waiting = one.worker.pid in ours or one.worker.key not in self._admitted
             (waiting if is_waiting else running).append(one)
         # Also if one takes more than before, or other programs do, the oldest has to finish.
         if running and (soon if known.is_exceeded else room) < running[0].growth:
             running, waiting = running[:1], [*running[1:], *waiting]
         started = next_compilers(room, running, waiting)
         left = [one for one in waiting if one not in started]
-        self._admitted = {one.key for one in known.compilers} - {one.key for one in left}
+        self._admitted = {one.worker.key for one in known.compilers} - {
+            one.worker.key for one in left
+        }
         fits = max(0, round((room + known.memory) / max(1, known.mean))) + _WAITING
         is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
         self.allowed = min(self.count, fits, self.allowed if is_pressed else fits)
