@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 LIGHT, MIDDLE, HEAVY = 3, 8, 12
 """Units of 0.3, 0.8 and 1.2 GB, of which two fit into the limit."""
 UNITS = [*[LIGHT, MIDDLE] * 5, *[HEAVY] * 3, *[LIGHT] * 5]
-CHAINS = 12
+CHAINS = 9
 """The chains of templates that cost a compiler 0.1 GB."""
 SLOTS = 8
 

@@ -16,10 +16,6 @@ from torchyard.errors import HostError
 _READ = 1 << 16
 
 
-class TimeLimitError(HostError):
-    """A program was killed, as it took too long."""
-
-
 def own_program(name: str) -> str:
     """Return the path of a program that was installed with torchyard, or else the one on PATH."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
@@ -51,7 +47,7 @@ def capture(
     """Run a program to its end and return its stdout; raise HostError if it fails.
 
     Without `env` it inherits the environment; with `talk`, its stderr is returned, too. One that
-    has not ended after `limit` seconds is killed, and raises TimeLimitError.
+    has not ended after `limit` seconds is killed, and raises TimeoutError.
     """
     done = _run(argv, cwd, env, limit)
     command = " ".join(argv)
@@ -152,8 +148,7 @@ def _run(
             timeout=limit,
         )
     except subprocess.TimeoutExpired as error:
-        msg = f"`{' '.join(argv)}` had not ended after {limit:g} s"
-        raise TimeLimitError(msg) from error
+        raise TimeoutError from error
 
 
 def _program(name: str) -> str:

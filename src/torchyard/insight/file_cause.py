@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from torchyard.errors import BuildError, SelectionError
-from torchyard.host.process import TimeLimitError, capture
+from torchyard.host.process import capture
 from torchyard.insight.build_record import BUILD_FILE, LOG, left_by_ninja, read_edges
 from torchyard.insight.job_cause import RebuildCause
 from torchyard.insight.ninja_file import Edge
@@ -116,7 +116,7 @@ class FileCauses:
             ninja = ["ninja", "-n", "-f", str(file), *words]
             try:
                 text = capture(ninja, cwd=self.folder, talk=True, limit=_SECONDS)
-            except TimeLimitError as error:
+            except TimeoutError as error:
                 msg = f"ninja has not read `{self.folder}` in {_SECONDS:g} s"
                 hint = (
                     f"see where `ninja -n` waits there: is a file that {BUILD_FILE} names a pipe?"
