@@ -92,7 +92,7 @@ class KnownConfig(Config):
         return held(unit, done)
 
     def expected(self) -> ExpectedUnits:
-        peaks = {pid: round(1.05 * unit.peak * GB) for pid, (unit, _) in self.running.items()}
+        peaks = {pid: round(unit.peak * GB) for pid, (unit, _) in self.running.items()}
         return ExpectedUnits(peaks, self.mean * GB)
 
 
@@ -128,7 +128,7 @@ def test_nothing_is_killed_and_little_is_lost_to_the_best_fixed_number(
     total: float, cores: int, mix: str
 ) -> None:
     units = MIXES[mix]
-    room = (total - max(0.128, min(1, total / 16))) / 1.05  # what is left of memory for others
+    room = total - max(0.128, min(1, total / 16))  # what is left of memory for others
     best = min(fixed(jobs, room, cores, units) for jobs in range(1, cores + 1))
     ours = KnownConfig(slots=cores, total=total, cores=cores, units=units).run()
     assert ours <= 1.1 * best + 1  # a second until all slots are in use

@@ -76,7 +76,7 @@ def test_the_largest_process_of_a_unit_counts_for_all(compilers: list[LeafProces
     first, second, _ = compilers
     expected = units.expect([first, first._replace(pid=1, started=0, memory=0), second])
     assert expected is not None
-    sizes = {first.pid: 2.1 * GB, second.pid: 3.15 * GB}  # the second is not known
+    sizes = {first.pid: 2 * GB, second.pid: 3 * GB}  # the second is not known
     assert expected.peaks == sizes
     assert units.largest == 3 * GB
 

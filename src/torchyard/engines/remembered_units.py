@@ -7,9 +7,6 @@ from torchyard.host.process_tree import LeafProcess
 from torchyard.model.unit_usage import UnitUsage
 from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
-_MARGIN = 1.05
-"""A unit may take so many times what it took: its source has changed, and its end was not seen."""
-
 
 class ExpectedUnits(NamedTuple):
     """The bytes that compilers will have at most, by pid, and the mean of all units."""
@@ -60,4 +57,4 @@ class RememberedUnits:
 
     def _of(self, unit: RunningUnit) -> int:
         used = self._units.get(unit.output)
-        return round((used.memory if used else self._unknown) * _MARGIN)
+        return used.memory if used else self._unknown

@@ -32,6 +32,9 @@ _CONVINCED = 3
 # They have to be there already: ninja looks for free slots only when one of its commands ends.
 _WAITING = 2
 
+# A compiler that takes so many times what it took before: the others are not to be trusted, either.
+_SURPRISE = 1.1
+
 SAME = "as before"
 
 
@@ -52,7 +55,7 @@ class _Known:
     ) -> None:
         pairs = [(one, expected.peaks[one.pid]) for one in workers if one.pid in expected.peaks]
         self.compilers = [Candidate(one, max(0, most - peaks.largest(one))) for one, most in pairs]
-        self.is_exceeded = any(one.memory > most for one, most in pairs)
+        self.is_exceeded = any(one.memory > _SURPRISE * most for one, most in pairs)
         self.memory = sum(one.memory for one, _ in pairs)
         self.mean = expected.mean
 
