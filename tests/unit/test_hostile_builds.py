@@ -172,3 +172,28 @@ def test_a_directory_of_another_generator(torchyard: Command, tmp_path: Path) ->
     done = torchyard("why", tmp_path)
     assert done.code == 5
     assert "is no file that ninja makes" in done.err.replace("\n", " ")
+
+
+def test_a_long_chain_of_libraries_is_drawn(torchyard: Command, tmp_path: Path) -> None:
+    """Each of them is needed by the one before: with 3,000, what is squared takes minutes."""
+    text = "".join(
+        f"build lib{n}.so: CXX_SHARED_LIBRARY_LINKER__l{n}_ {n}.o\n"
+        f"  LINK_LIBRARIES = lib{n + 1}.so\n"
+        for n in range(3001)
+    )
+    build = written(tmp_path / "build", text)
+    page = torchyard("graph", build, "--format", "svg")
+    assert page.code == 0
+    assert page.out.count("<rect") >= 3001
+
+
+def test_why_does_not_wait_for_a_pipe(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchyard.insight.file_cause._SECONDS", 0.5)
+    build = written(tmp_path / "build", f"rule cxx\n  command = c++\n{UNIT}include more.ninja\n")
+    os.mkfifo(build / "more.ninja")
+    done = torchyard("why", build / "a.o")
+    assert done.code == 9
+    assert "has not read" in done.err
+    assert "a pipe?" in done.err.replace("\n", " ")

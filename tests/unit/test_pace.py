@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.engines.throttle import Decision, Pace
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
@@ -133,6 +134,14 @@ class Config:
             self.most = max(self.most, len(self.running))
         raise AssertionError
 
+    def held(self, unit: Unit, done: float) -> float:
+        """Return what a compiler has when so much of its work is done."""
+        return unit.peak * done
+
+    def expected(self) -> ExpectedUnits | None:
+        """Return what is known of the running units from earlier builds."""
+        return None
+
     def step(self) -> None:
         active = self.running.keys() - self.paused
         self.idle = 0 if active else self.idle + 1
@@ -141,13 +150,20 @@ class Config:
             unit, done = self.running[pid]
             done += TICK * min(1, self.cores / len(active)) / unit.seconds
             self.running[pid] = unit, done
-        used = sum(unit.peak * done for unit, done in self.running.values())
+        used = sum(self.held(unit, done) for unit, done in self.running.values())
         assert used < self.total, "killed for want of memory"
         now = [
-            LeafProcess(pid, pid, round(unit.peak * done * GB), done, pid in self.paused)
+            LeafProcess(
+                pid,
+                pid,
+                round(self.held(unit, done) * GB),
+                done * unit.seconds,
+                pid in self.paused,
+            )
             for pid, (unit, done) in self.running.items()
         ]
-        decision = self.pace.decide(memory(self.total - used, self.total), now, self.paused)
+        free = memory(self.total - used, self.total)
+        decision = self.pace.decide(free, now, self.paused, self.expected())
         self.pauses += len(decision.pause)
         self.paused = (self.paused | set(pids(decision.pause))) - set(pids(decision.resume))
         self.running = {pid: life for pid, life in self.running.items() if life[1] < 1}

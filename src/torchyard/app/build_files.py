@@ -53,6 +53,7 @@ def open_store_of(what: str, file: str, store: str | None) -> "Store":
 def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
     from torchyard.insight.build_record import BUILD_FILE, LOG
     from torchyard.model.result import Tree
+    from torchyard.model.unit_usage import UNITS_FILE
     from torchyard.store.trees import fetch_tree
 
     logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
@@ -75,7 +76,7 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
         return found.size if found else 0
 
     replies = [path for path in files if path.startswith(build + _REPLIES)]
-    fetch([BUILD_FILE, LOG, *(path.removeprefix(build) for path in replies)])
+    fetch([BUILD_FILE, LOG, UNITS_FILE, *(path.removeprefix(build) for path in replies)])
     return BuildFiles(scratch / build, size, fetch)
 
 

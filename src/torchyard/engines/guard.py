@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torchyard.engines.memory_forecast import DEFAULT_PEAK
-from torchyard.engines.throttle import Pace
+from torchyard.engines.remembered_units import RememberedUnits
+from torchyard.engines.throttle import SAME, Pace
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import Memory, read_memory
 from torchyard.host.process_tree import LeafProcess, find_leaf_processes, pause, resume
@@ -14,6 +15,8 @@ from torchyard.model.quantity import show_count
 
 # Seconds between two samples: when memory may run short, and when there is plenty.
 _SHORT, _LONG = 0.25, 1.0
+# The same while compilers wait that can go on as soon as another one ends.
+_SOON = 0.1
 
 
 class SlotChange(NamedTuple):
@@ -44,6 +47,8 @@ class Guard:
         self._roots = roots
         self._on_change = on_change
         self._memory = memory
+        self.units = RememberedUnits()
+        """What compilers took in earlier builds; may be added to at any time."""
         self._paused: dict[int, LeafProcess] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -87,15 +92,16 @@ class Guard:
         self._apply(pace, memory, workers)
         withhold = self._slots.count - pace.allowed
         if withhold > self._slots.withheld:  # waiting at the fifo is the way to win slots back
-            self._slots.withhold(withhold, _SHORT)
+            self._slots.withhold(withhold, _SOON if self.units else _SHORT)
             return 0
-        plenty = memory.available > self._slots.count * DEFAULT_PEAK
+        plenty = memory.available > self._slots.count * (self.units.largest or DEFAULT_PEAK)
+        if self._paused and self.units:
+            return _SOON
         return _LONG if plenty and not self._paused else _SHORT
 
     def _apply(self, pace: Pace, memory: Memory, workers: list[LeafProcess]) -> None:
         """Decide on a sample, and apply the decision."""
-        before = pace.allowed
-        decision = pace.decide(memory, workers, self._paused)
+        decision = pace.decide(memory, workers, self._paused, self.units.expect(workers))
         for worker in decision.pause:
             pause(worker)
             self._paused[worker.pid] = worker
@@ -104,7 +110,7 @@ class Guard:
         for pid in [*gone, *(worker.pid for worker in decision.resume)]:
             resume(self._paused.pop(pid))
         self._slots.withhold(self._slots.count - decision.allowed)
-        if decision.allowed != before or decision.pause or decision.resume:
+        if decision.reason != SAME:
             self._report(decision.allowed, memory, decision.reason)
 
     def _report(self, allowed: int, memory: Memory, reason: str) -> None:

@@ -19,7 +19,7 @@ _IDLE = 8
 
 
 class Growth(NamedTuple):
-    """Expected further bytes, and their variance; independent ones can be added."""
+    """ExpectedUnits further bytes, and their variance; independent ones can be added."""
 
     mean: float = 0
     variance: float = 0
@@ -68,6 +68,10 @@ class Peaks:
     def idles(self, worker: LeafProcess) -> bool:
         """Return whether a process has been waiting, for input or for a paused process."""
         return self._running[worker.pid, worker.started].idle >= _IDLE
+
+    def largest(self, worker: LeafProcess) -> int:
+        """Return the most memory that a process was seen with: one that is ending has none."""
+        return self._running[worker.pid, worker.started].peak
 
     def of(self, worker: LeafProcess) -> Growth:
         """Return how much a process will still grow, from those that grew at least as large."""

@@ -22,11 +22,13 @@ from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
 from torchyard.model.event import Listener
 from torchyard.model.job_spec import short_name
+from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.permissions import secrets_for
 from torchyard.store.claims import ClaimMonitor
 from torchyard.store.store import Store
+from torchyard.store.unit_memory import remembered_units
 
 _TICK = 0.5
 """Seconds between two rounds if no job prints anything."""
@@ -84,6 +86,7 @@ class Runner:
         self._changes: queue.SimpleQueue[SlotChange] = queue.SimpleQueue()
         self._patience = ClaimMonitor(store.objects)
         self._waited: set[int] = set()
+        self._guard: Guard | None = None
         self._given_up = False
         self._stopped = False
 
@@ -106,7 +109,7 @@ class Runner:
             self._server,
             StopCounter() as stops,
         ):
-            guard = Guard(slots, self._programs.pids, self._changes.put)
+            guard = self._guard = Guard(slots, self._programs.pids, self._changes.put)
             guard.start()
             try:
                 while self._programs or (self._schedule.has_work and not self._given_up):
@@ -192,6 +195,8 @@ class Runner:
             argv.append("--secrets")
             stdin = msgspec.json.encode(dict(secrets))
         self._attempts[number] += 1
+        if self._guard and job.stage in (Stage.CORE, Stage.BINDINGS):
+            self._guard.units.add(remembered_units(self._store.objects, job.identifier))
         self._programs.start(number, argv, context.folder / f"{name}.errors", stdin)
 
     def _pool(self, number: int, slots: Jobserver) -> Jobserver:

@@ -3,13 +3,18 @@
 Slots in use can't be revoked, and a paused compiler keeps its memory. So new work is admitted only
 if its predicted peak fits, and compilers are paused early enough for the oldest one to finish; the
 memory that it frees lets the next one continue.
+
+Where it is known from earlier builds what each compiler will take, nothing has to be predicted: one
+that does not fit is paused as soon as it is seen, while it has next to nothing.
 """
 
 from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
+from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
@@ -23,6 +28,15 @@ _HIGH_PRESSURE = 20
 # frees its memory a moment after its successor has started.
 _CONVINCED = 3
 
+# Compilers that wait besides those that fit on average: the largest goes first, others fill gaps.
+# They have to be there already: ninja looks for free slots only when one of its commands ends.
+_WAITING = 2
+
+# A compiler that takes so many times what it took before: the others are not to be trusted, either.
+_SURPRISE = 1.1
+
+SAME = "as before"
+
 
 class Decision(NamedTuple):
     """Slots to allow, processes to pause and to resume, and why."""
@@ -31,6 +45,19 @@ class Decision(NamedTuple):
     pause: Sequence[LeafProcess]
     resume: Sequence[LeafProcess]
     reason: str
+
+
+class _Known:
+    """The processes of a sample, of which those that make a unit have a known need."""
+
+    def __init__(
+        self, workers: Sequence[LeafProcess], expected: ExpectedUnits, peaks: Peaks
+    ) -> None:
+        pairs = [(one, expected.peaks[one.pid]) for one in workers if one.pid in expected.peaks]
+        self.compilers = [Candidate(one, max(0, most - peaks.largest(one))) for one, most in pairs]
+        self.is_exceeded = any(one.memory > _SURPRISE * most for one, most in pairs)
+        self.memory = sum(one.memory for one, _ in pairs)
+        self.mean = expected.mean
 
 
 class Pace:
@@ -42,15 +69,29 @@ class Pace:
         self._peaks = Peaks()
         self._available = memory.available
         self._short = 0
+        self._admitted: set[tuple[int, float]] = set()
+        self._has_waited = False
 
     def decide(
-        self, memory: Memory, workers: Sequence[LeafProcess], ours: Collection[int]
+        self,
+        memory: Memory,
+        workers: Sequence[LeafProcess],
+        ours: Collection[int],
+        expected: ExpectedUnits | None = None,
     ) -> Decision:
-        """Decide on one sample; processes come oldest first, `ours` are those we have paused."""
+        """Decide on one sample; processes come oldest first, `ours` are those we have paused.
+
+        `expected` is what compilers will take, if that is known.
+        """
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
+        if expected is not None:
+            return self._decide_known(
+                memory, room, soon, _Known(workers, expected, self._peaks), ours
+            )
+        self._admitted = {worker.key for worker in workers}
         # Only working processes count here: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._choose_paused(room, soon, working, ours)
@@ -59,6 +100,38 @@ class Pace:
         growths = [self._peaks.of(worker) for worker in workers]
         before, self.allowed = self.allowed, self._admit(memory, room, growths)
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
+
+    def _decide_known(
+        self, memory: Memory, room: int, soon: int, known: _Known, ours: Collection[int]
+    ) -> Decision:
+        """Decide on compilers whose needs are known; other processes are left alone."""
+        running: list[Candidate] = []
+        waiting: list[Candidate] = []
+        for one in known.compilers:
+            is_waiting = one.worker.pid in ours or one.worker.key not in self._admitted
+            (waiting if is_waiting else running).append(one)
+        # Also if one takes more than before, or other programs do, the oldest has to finish.
+        if running and (soon if known.is_exceeded else room) < running[0].growth:
+            running, waiting = running[:1], [*running[1:], *waiting]
+        started = next_compilers(room, running, waiting)
+        left = [one for one in waiting if one not in started]
+        self._admitted = {one.worker.key for one in known.compilers} - {
+            one.worker.key for one in left
+        }
+        fits = max(0, round((room + known.memory) / max(1, known.mean))) + _WAITING
+        is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
+        self.allowed = min(self.count, fits, self.allowed if is_pressed else fits)
+        pause = [one.worker for one in left if not one.worker.stopped]
+        resume = [one.worker for one in started if one.worker.pid in ours]
+        return Decision(self.allowed, pause, resume, self._reason_known(left))
+
+    def _reason_known(self, left: Sequence[Candidate]) -> str:
+        if not left or self._has_waited:
+            return SAME
+        self._has_waited = True
+        each = show_size(left[0].peak)
+        free = show_size(self._available)
+        return f"compilers wait for memory, as in earlier builds: {free} available, {each} needed"
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
         """Return the slots for which there is memory; at most one more than now.
@@ -107,4 +180,4 @@ class Pace:
             return f"fewer slots, for want of memory: {left}"
         if self.allowed > before:
             return f"there is memory for another slot: {left}"
-        return "as before"
+        return SAME

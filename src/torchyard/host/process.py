@@ -42,12 +42,14 @@ def capture(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     talk: bool = False,
+    limit: float | None = None,
 ) -> str:
     """Run a program to its end and return its stdout; raise HostError if it fails.
 
-    Without `env` it inherits the environment; with `talk`, its stderr is returned, too.
+    Without `env` it inherits the environment; with `talk`, its stderr is returned, too. One that
+    has not ended after `limit` seconds is killed, and raises TimeoutError.
     """
-    done = _run(argv, cwd, env)
+    done = _run(argv, cwd, env, limit)
     command = " ".join(argv)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
@@ -130,16 +132,23 @@ def unread_bytes(pipe: int) -> int:
 
 
 def _run(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    limit: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [_program(argv[0]), *argv[1:]],
-        cwd=cwd,
-        env=env,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
+    try:
+        return subprocess.run(
+            [_program(argv[0]), *argv[1:]],
+            cwd=cwd,
+            env=env,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
 
 
 def _program(name: str) -> str:

@@ -19,6 +19,7 @@ class LeafProcess(NamedTuple):
     """A process without children somewhere below a job's process, such as a compiler.
 
     `started` orders processes; together with the pid it identifies one, even if pids are reused.
+    `above` are the processes that lead to it, the nearest first, without the job's own.
     """
 
     pid: int
@@ -26,6 +27,11 @@ class LeafProcess(NamedTuple):
     memory: int
     cpu: float
     stopped: bool = False
+    above: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, float]:
+        return self.pid, self.started
 
 
 class _Process(NamedTuple):
@@ -119,17 +125,28 @@ def find_leaf_processes(roots: Iterable[int], proc: Path = Path("/proc")) -> lis
         children.setdefault(process.parent, []).append(pid)
     found: dict[int, LeafProcess] = {}
     seen: set[int] = set()
-    todo = list(roots)
+    todo: list[tuple[int, tuple[int, ...]]] = [(root, ()) for root in roots]
     while todo:
-        pid = todo.pop()
+        pid, above = todo.pop()
         if pid in seen:
             continue
         seen.add(pid)
         below = children.get(pid, ())
-        todo.extend(below)
+        lead = () if pid in roots else (pid, *above)
+        todo.extend((child, lead) for child in below)
         if not below and pid not in roots and table[pid].session not in roots:
-            found[pid] = table[pid].leaf
+            found[pid] = table[pid].leaf._replace(above=above)
     return sorted(found.values(), key=lambda leaf: (leaf.started, leaf.pid))
+
+
+def peak_memory(pid: int) -> int:
+    """Return the most resident bytes that a process has had; 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123 - as below
+            _, _, rest = file.read().partition(b"VmHWM:")
+    except OSError:
+        return 0
+    return int(rest.split(maxsplit=1)[0]) * 1024 if rest else 0
 
 
 def pause(leaf: LeafProcess) -> None:

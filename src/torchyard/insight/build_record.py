@@ -1,15 +1,18 @@
 """A finished build: its commands with their times, and which of them need which."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from torchyard.errors import BuildError, UsageError
 from torchyard.insight.ninja_file import Edge, read_ninja_file
 from torchyard.insight.ninja_log import LogEntry, read_ninja_log
 from torchyard.insight.schedule import Work, critical_path, makespan
+from torchyard.model.unit_usage import UNITS_FILE, UNREADABLE, UnitsDocument, UnitUsage
 
 BUILD_FILE = "build.ninja"
 LOG = ".ninja_log"
@@ -24,7 +27,10 @@ _LARGEST = 1 << 28
 
 
 class Unit(NamedTuple):
-    """A command that was run: what it made, for which target, and when."""
+    """A command that was run: what it made, for which target, when, and in how much memory.
+
+    The bytes are None where they were not measured.
+    """
 
     name: str
     target: str
@@ -32,6 +38,7 @@ class Unit(NamedTuple):
     run: int
     begin: float
     end: float
+    memory: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -49,13 +56,18 @@ class TargetTime(NamedTuple):
 class BuildRecord:
     """What a build left: its commands, in the order in which they ended."""
 
-    def __init__(self, edges: Sequence[Edge], entries: Sequence[LogEntry]) -> None:
+    def __init__(
+        self,
+        edges: Sequence[Edge],
+        entries: Sequence[LogEntry],
+        usage: Mapping[str, UnitUsage] | None = None,
+    ) -> None:
         by_output = {output: edge for edge in edges for output in edge.outputs}
         self.units: list[Unit] = []
         self._edges: list[Edge | None] = []
         for entry in entries:
             edge = next((by_output[name] for name in entry.outputs if name in by_output), None)
-            self.units.append(_unit(entry, edge))
+            self.units.append(_unit(entry, edge, usage or {}))
             self._edges.append(edge)
         self.edges = edges
 
@@ -155,7 +167,11 @@ class _Needs:
 
 def read_build(folder: Path) -> BuildRecord:
     """Read what a build left in its directory."""
-    return _read_build(*(left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)))
+    files = [left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)]
+    measured = folder / UNITS_FILE
+    if measured.is_file() and measured.stat().st_size <= _LARGEST:
+        files.append(measured)
+    return _last_read(*files, times=tuple(path.stat().st_mtime_ns for path in files))
 
 
 def read_started_build(folder: Path) -> BuildRecord:
@@ -165,15 +181,25 @@ def read_started_build(folder: Path) -> BuildRecord:
     return BuildRecord(read_edges(folder), [])
 
 
-def _read_build(file: Path, log: Path) -> BuildRecord:
-    times = (path.stat().st_mtime_ns for path in (file, log))
-    return _last_read(file, log, *times)
-
-
 @lru_cache(maxsize=1)
-def _last_read(file: Path, log: Path, *_times: int) -> BuildRecord:
+def _last_read(
+    file: Path,
+    log: Path,
+    measured: Path | None = None,
+    *,
+    times: tuple[int, ...],  # noqa: ARG001 - of the files: others are read again
+) -> BuildRecord:
     """Keep the last one: graph and timings are often asked for the same build."""
-    return BuildRecord(read_ninja_file(file), read_ninja_log(log))
+    usage = read_usage(measured) if measured else {}
+    return BuildRecord(read_ninja_file(file), read_ninja_log(log), usage)
+
+
+def read_usage(path: Path) -> dict[str, UnitUsage]:
+    """Read what units took, by the file that each made; nothing, if it was not written by us."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=UnitsDocument).units
+    except (*UNREADABLE, OSError):
+        return {}
 
 
 def read_edges(folder: Path) -> list[Edge]:
@@ -196,7 +222,8 @@ def left_by_ninja(folder: Path, name: str) -> Path:
     return path
 
 
-def _unit(entry: LogEntry, edge: Edge | None) -> Unit:
+def _unit(entry: LogEntry, edge: Edge | None, usage: Mapping[str, UnitUsage]) -> Unit:
+    used = next((usage[output] for output in entry.outputs if output in usage), None)
     name = edge.outputs[0] if edge else entry.outputs[0]
     return Unit(
         name,
@@ -205,6 +232,7 @@ def _unit(entry: LogEntry, edge: Edge | None) -> Unit:
         entry.run,
         entry.begin,
         entry.end,
+        used.memory if used else None,
     )
 
 

@@ -17,6 +17,8 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.toolchain.ninja import ExplainedBuild
 
 _DEPS = ".ninja_deps"
+_SECONDS = 120.0
+"""How long ninja may take: it reads the build of PyTorch, and the times of its files, in one."""
 _OTHER_LOG = re.compile(r"warning: (?:build|deps) log version")
 
 
@@ -111,7 +113,15 @@ class FileCauses:
                     shutil.copy2(self.folder / name, scratch)
             file = Path(scratch, BUILD_FILE)
             file.write_text(f"include {BUILD_FILE}\nbuilddir = {scratch}\n", encoding="utf-8")
-            text = capture(["ninja", "-n", "-f", str(file), *words], cwd=self.folder, talk=True)
+            ninja = ["ninja", "-n", "-f", str(file), *words]
+            try:
+                text = capture(ninja, cwd=self.folder, talk=True, limit=_SECONDS)
+            except TimeoutError as error:
+                msg = f"ninja has not read `{self.folder}` in {_SECONDS:g} s"
+                hint = (
+                    f"see where `ninja -n` waits there: is a file that {BUILD_FILE} names a pipe?"
+                )
+                raise BuildError(msg, hint=hint) from error
         if _OTHER_LOG.search(text):
             msg = f"ninja can't read the log in `{self.folder}`: another version has built there"
             raise BuildError(msg, hint="put the ninja that built there first in PATH")

@@ -11,6 +11,7 @@ import msgspec
 from torchyard.errors import TorchyardError
 from torchyard.insight.build_record import LOG
 from torchyard.insight.ninja_log import read_ninja_log
+from torchyard.model.identifier import job_series
 from torchyard.model.matrix import any_match
 from torchyard.model.result import Result, Tree
 from torchyard.model.values import Reported
@@ -38,9 +39,7 @@ class HistoryRow(Reported, kw_only=True):
     @property
     def series(self) -> str:
         """The job without its version: the same in every nightly."""
-        stage, _, cell = self.job.partition(":")
-        label, _, scope = cell.partition("/")
-        return f"{stage}:{label.rpartition('-')[0]}-*/{scope}"
+        return job_series(self.job)
 
 
 class _Device(msgspec.Struct):

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Literal, NamedTuple
 
 from torchyard.errors import SelectionError
@@ -153,13 +154,14 @@ def _one_of(name: str, nodes: list[LinkNode]) -> LinkNode:
 
 def reduce_links(graph: LinkGraph) -> LinkGraph:
     """Leave out links that are implied by a chain of others, so that a picture is readable."""
-    reach = _reachable(graph.links)
+    reach = cache(partial(_reachable, graph.links))
 
     def is_implied(user: str, one: str) -> bool:
         """Whether another link leads there, and not in a circle."""
         return any(
-            one in reach[other] and user not in reach[other] and other not in reach[one]
+            one in reach(other) and user not in reach(other) and other not in reach(one)
             for other in graph.links[user]
+            if other != one
         )
 
     return LinkGraph(
@@ -171,16 +173,13 @@ def reduce_links(graph: LinkGraph) -> LinkGraph:
     )
 
 
-def _reachable(links: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Return all that can be reached from each node."""
-    found: dict[str, set[str]] = {}
-    for start in links:
-        seen: set[str] = set()
-        waiting = list(links[start])
-        while waiting:
-            name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
-                waiting += links.get(name, ())
-        found[start] = seen
-    return found
+def _reachable(links: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """Return all that can be reached from a node."""
+    seen: set[str] = set()
+    waiting = list(links.get(start, ()))
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += links.get(name, ())
+    return seen

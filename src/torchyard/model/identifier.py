@@ -54,6 +54,13 @@ class Cell(NamedTuple):
         return cls(*scope_of(Stage.PACKAGE, path))
 
 
+def job_series(identifier: str) -> str:
+    """Return a job's identifier without its version: the same in every nightly."""
+    stage, _, cell = identifier.partition(":")
+    label, _, scope = cell.partition("/")
+    return f"{stage}:{label.rpartition('-')[0]}-*/{scope}"
+
+
 def scope_path(scope: Sequence[str]) -> str:
     """Return the first fields of a cell, or a channel's name, as a path."""
     if len(scope) < len(("platform", "compute", "variant")):

@@ -1,6 +1,6 @@
 """Pictures of graphs in layers: each node is below all that need it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -109,19 +109,31 @@ def _places(graph: DrawnGraph, rows: list[list[_Spot]], width: int) -> dict[_Spo
 def _layers(graph: DrawnGraph) -> list[list[str]]:
     """Put each node below all that need it; those from outside are in the last layer."""
     depth = {name: 0 for name, node in graph.nodes.items() if node.kind not in _LAST}
-    for _ in depth:  # in a circle depths would grow for ever
-        deeper = {
-            target: depth[source] + 1
-            for source, targets in graph.edges.items()
-            for target in targets
-            if target in depth and depth[target] <= depth[source] < len(depth) - 1
-        }
-        if not deeper:
-            break
-        depth |= deeper
-    own = [[name for name in depth if depth[name] == d] for d in sorted(set(depth.values()))]
+    needed = {target for targets in graph.edges.values() for target in targets}
+    begun: set[str] = set()
+    for first in ([name for name in depth if name not in needed], depth):
+        _deepen(graph, depth, [name for name in first if name not in begun], begun)
+    own: dict[int, list[str]] = {}
+    for name, row in depth.items():
+        own.setdefault(row, []).append(name)
     outside = [name for name in graph.nodes if name not in depth]
-    return [layer for layer in (*own, outside) if layer]
+    return [layer for layer in (*(own[row] for row in sorted(own)), outside) if layer]
+
+
+def _deepen(
+    graph: DrawnGraph, depth: dict[str, int], first: Iterable[str], begun: set[str]
+) -> None:
+    """Put what some nodes need below them, and what that needs below it, and so on."""
+    raised = dict.fromkeys(first)
+    for _ in depth:
+        begun |= raised.keys()
+        before, raised = raised, {}
+        for source in before:
+            for target in sorted(graph.edges.get(source, ())):
+                # In a circle depths would grow for ever.
+                if target in depth and depth[target] <= depth[source] < len(depth) - 1:
+                    depth[target] = depth[source] + 1
+                    raised[target] = None
 
 
 def _untangled(rows: list[list[_Spot]], routes: list[list[_Spot]]) -> list[list[_Spot]]:

@@ -12,6 +12,7 @@ import time
 import uuid
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ from torchyard.store.claims import Claim, ClaimMonitor, Owner
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
+from torchyard.store.unit_memory import remember_units
 from torchyard.store.verify import remove_result
 from torchyard.toolchain.build_tree import restore_tree
 from torchyard.version import __version__
@@ -184,7 +186,9 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
         for name, value in sorted(context.recorded().items()):
             log.add(f"   {name}={value}")
         try:
-            used = run_steps(context, steps, log, on_event)
+            used = run_steps(
+                context, steps, log, on_event, partial(remember_units, store.objects, task.id)
+            )
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from torchyard.model.event import Listener, Progress, Stepped, Stepping
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
+from torchyard.model.unit_usage import UnitUsage
 from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
 from torchyard.run.sandbox import (
@@ -33,6 +34,7 @@ from torchyard.run.sandbox import (
     work_path,
 )
 from torchyard.run.tries import StepTries
+from torchyard.run.unit_meter import UnitMeter, leave_units
 from torchyard.run.workdir import OUT, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
@@ -112,9 +114,16 @@ class StepContext(NamedTuple):
 
 
 def run_steps(
-    context: StepContext, steps: tuple[Step, ...], log: Log, on_event: Listener
+    context: StepContext,
+    steps: tuple[Step, ...],
+    log: Log,
+    on_event: Listener,
+    on_units: Callable[[Mapping[str, UnitUsage]], None] = lambda _units: None,
 ) -> tuple[Usage, ...]:
-    """Run all steps that are left; the cost of each is saved as soon as it ends."""
+    """Run all steps that are left; the cost of each is saved as soon as it ends.
+
+    `on_units` is called with the units that a step has compiled, also if it fails.
+    """
     place, job = context.place, context.place.order.task.id
     state = place.state()
     places, env = context.places(), context.environment()
@@ -130,7 +139,13 @@ def run_steps(
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
         tries = StepTries(place, state, step.title)
-        ended = _run(context, whole, tries, log, on_event)
+        meter = UnitMeter()
+        try:
+            with meter:
+                ended = _run(context, whole, tries, log, on_event)
+        finally:
+            leave_units(meter, place.job, work_path(context.sandbox.kind, place))
+            on_units(meter.units)
         used = tries.usage(ended.used, disk=_disk_usage(place))
         log.add(f"== ended well after {ended.seconds:.3f} s")
         _check_outputs(filled, place)

@@ -21,6 +21,7 @@ from torchyard.store.keys import (
     CLAIMS,
     RESULTS,
     UNFINISHED,
+    UNITS,
     claim_key,
     key_name,
     result_key,
@@ -29,6 +30,7 @@ from torchyard.store.keys import (
 from torchyard.store.objects import ObjectMeta
 from torchyard.store.pins import pinned_fingerprints
 from torchyard.store.store import Store, Unusable
+from torchyard.store.unit_memory import units_key_of
 
 _ABANDONED = timedelta(days=1)
 """A claim without a heartbeat for so long is probably abandoned."""
@@ -49,6 +51,8 @@ class Garbage(NamedTuple):
     """Manifests that can't be used, which stay."""
     is_blind: bool
     """Whether one of these does not even show what it names: no result and no blob is removed."""
+    units: list[str]
+    """The keys of what is remembered of the units of jobs that have no result any more."""
 
     @property
     def freed(self) -> int:
@@ -86,6 +90,7 @@ def remove_garbage(
     if not dry_run:
         _drop_claims(store, now - _ABANDONED)
         _drop_unfinished(store, now - grace)
+        store.objects.delete(garbage.units)
     return garbage
 
 
@@ -123,9 +128,11 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     listed = {key_name(meta.key) for meta in metas}
     old = {key_name(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
+    remembered: dict[str, str] = {}
     unusable: Unusable = {}
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _with_beat(store.results(listed, unusable), beat):
+        remembered[result.fingerprint] = units_key_of(result.id)
         if result.order.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.order.task.inputs}
         if result.fingerprint in old:
@@ -137,6 +144,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     again = list(_with_beat(store.objects.list(RESULTS), beat))
     newer = {key_name(meta.key) for meta in again} - listed
     for result in _with_beat(store.results(newer, unusable), beat):
+        remembered[result.fingerprint] = units_key_of(result.id)
         kept.update(result.blobs())
     is_blind = False
     for key in {meta.key for meta in (*metas, *again) if key_name(meta.key) in unusable}:
@@ -155,6 +163,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
             kept.update(blobs)
         else:
             results[name] = identifier
+    used = {key for name, key in remembered.items() if name not in results}
     return Garbage(
         results,
         {
@@ -170,6 +179,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
         len(listed) + len(newer) - len(results),
         unusable,
         is_blind,
+        [meta.key for meta in _older(store.objects.list(UNITS), born) if meta.key not in used],
     )
 
 

@@ -6,6 +6,7 @@ pins/NAME.json             results that garbage collection keeps
 history/cd/cd34….json      figures of a result that was collected
 claims/cd/cd34….json       a process is working on this job
 unfinished/cd/cd34….json   what a job had done when its time was over
+units/ef/ef56….json        what the units of a job took in memory, by a digest of its name
 sweeps/…                   the leases of garbage collections
 """
 
@@ -19,6 +20,7 @@ PINS = "pins/"
 HISTORY = "history/"
 CLAIMS = "claims/"
 UNFINISHED = "unfinished/"
+UNITS = "units/"
 SWEEPS = "sweeps/"
 
 
@@ -51,6 +53,10 @@ def claim_key(fingerprint: str) -> str:
 
 def unfinished_key(fingerprint: str) -> str:
     return f"{UNFINISHED}{digest_path(fingerprint)}.json"
+
+
+def units_key(digest: str) -> str:
+    return f"{UNITS}{digest_path(digest)}.json"
 
 
 def pin_key(name: str) -> str:

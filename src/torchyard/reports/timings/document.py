@@ -9,10 +9,11 @@ from torchyard.reports.document import JsonDocument
 
 
 class UnitDocument(JsonDocument, kw_only=True):
-    """A command: its first output, its target, and when it ran, in seconds.
+    """A command: its first output, its target, when it ran, in seconds, and its peak in bytes.
 
     `run` counts the runs of ninja, of which an interrupted build has several; each has its own
-    clock.
+    clock. The peak is null if it was not measured: of other builds than torchyard's, and of
+    commands that took less than half a second.
     """
 
     name: str
@@ -20,6 +21,7 @@ class UnitDocument(JsonDocument, kw_only=True):
     run: int
     begin: float
     end: float
+    memory: int | None
 
 
 class TargetDocument(JsonDocument, kw_only=True):
@@ -95,6 +97,12 @@ def timings_document(
     )
 
 
+def heaviest(document: TimingsDocument, most: int) -> list[tuple[UnitDocument, int]]:
+    """Return the commands that took most memory, with their bytes."""
+    measured = [(unit, unit.memory) for unit in document.units if unit.memory is not None]
+    return sorted(measured, key=lambda pair: -pair[1])[:most]
+
+
 def _unit(one: Unit) -> UnitDocument:
     return UnitDocument(
         name=one.name,
@@ -102,6 +110,7 @@ def _unit(one: Unit) -> UnitDocument:
         run=one.run,
         begin=_rounded(one.begin),
         end=_rounded(one.end),
+        memory=one.memory,
     )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchyard.model.quantity import show_duration
+from torchyard.model.quantity import show_duration, show_size
 from torchyard.reports.seconds import show_seconds
 from torchyard.reports.templates import Filters, render_template
-from torchyard.reports.timings.document import TimingsDocument, UnitDocument
+from torchyard.reports.timings.document import TimingsDocument, UnitDocument, heaviest
 from torchyard.reports.timings.trace import lanes
 
 _WIDTH, _ROW, _GAP = 1200, 18, 3
@@ -38,7 +38,11 @@ class Tick(NamedTuple):
     words: str
 
 
-TIMINGS_FILTERS: Filters = {"duration": show_duration, "seconds": show_seconds}
+TIMINGS_FILTERS: Filters = {
+    "duration": show_duration,
+    "seconds": show_seconds,
+    "size": show_size,
+}
 """What the part `timings_part.html` uses."""
 
 
@@ -59,6 +63,7 @@ def timings_values(document: TimingsDocument) -> dict[str, object]:
         "ticks": list(_ticks(document.seconds)),
         "legend": list(colours),
         "slowest": slowest[:_LISTED],
+        "heaviest": heaviest(document, _LISTED),
         "width": _WIDTH,
         "row": _ROW,
         "height": rows * (_ROW + _GAP),
@@ -81,6 +86,8 @@ def _bars(
             together.clear()
         if width >= least:
             title = f"{unit.name}, {unit.target}: {show_seconds(unit.end - unit.begin)}"
+            if unit.memory is not None:
+                title += f", {show_size(unit.memory)}"
             yield _bar(colour, begin * scale, lane, width, title)
             continue
         together.append((unit, begin))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 
-from torchyard.model.quantity import show_duration
+from torchyard.model.quantity import show_duration, show_size
 from torchyard.reports.seconds import show_seconds
 from torchyard.reports.tables import and_more, folded, indented, number, table
-from torchyard.reports.timings.document import TimingsDocument, UnitDocument
+from torchyard.reports.timings.document import TimingsDocument, UnitDocument, heaviest
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 10
@@ -31,6 +31,12 @@ def _parts(document: TimingsDocument, most: int) -> Iterator[RenderableType]:
     yield from and_more(len(document.targets) - most, 0)
     units = sorted(document.units, key=lambda unit: unit.begin - unit.end)
     yield from _units("slowest commands", units[:most])
+    if heavy := heaviest(document, most):
+        yield ""
+        rows = (
+            [show_size(size), show_seconds(_took(one)), printable(one.name)] for one, size in heavy
+        )
+        yield table([number("memory"), number("time"), folded("most memory")], rows)
     chain = document.critical_path
     length = show_duration(sum(unit.end - unit.begin for unit in chain))
     longest = sorted(chain, key=lambda unit: unit.begin - unit.end)[:most]
@@ -61,8 +67,12 @@ def _targets(document: TimingsDocument, most: int) -> RenderableType:
 
 def _units(title: str, units: list[UnitDocument]) -> Iterator[RenderableType]:
     yield ""
-    rows = ([show_seconds(unit.end - unit.begin), printable(unit.name)] for unit in units)
+    rows = ([show_seconds(_took(unit)), printable(unit.name)] for unit in units)
     yield table([number("time"), folded(title)], rows)
+
+
+def _took(unit: UnitDocument) -> float:
+    return unit.end - unit.begin
 
 
 def _slower(document: TimingsDocument, most: int) -> RenderableType:

@@ -21,7 +21,7 @@ def timings_trace(document: TimingsDocument) -> bytes:
             "tid": lane,
             "ts": round(begin * _MICROSECONDS),
             "dur": round((unit.end - unit.begin) * _MICROSECONDS),
-            "args": {"output": unit.name, "target": unit.target},
+            "args": {"output": unit.name, "target": unit.target, "memory": unit.memory},
         }
         for unit, begin, lane in lanes(document)
     ]

@@ -1,0 +1,32 @@
+"""What units of a build took: memory and time, as the next build of the same job will need them."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from torchyard.model.values import Reported
+
+UNITS_FILE = ".torchyard_units.json"
+"""The name of the file beside ninja's log that has the memory of units."""
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a document raises that is none."""
+
+
+class UnitUsage(Reported, kw_only=True):
+    """The most bytes that the compiler of a unit had, and its CPU seconds."""
+
+    memory: Annotated[int, Meta(ge=0, lt=1 << 62)]
+    cpu: Annotated[float, Meta(ge=0, lt=1e9)]
+
+    def joined(self, other: "UnitUsage") -> "UnitUsage":
+        """Return the larger of each."""
+        return UnitUsage(memory=max(self.memory, other.memory), cpu=max(self.cpu, other.cpu))
+
+
+class UnitsDocument(Reported, kw_only=True):
+    """The usage of units, by the file that each makes, as its command names it."""
+
+    version: Literal[1] = 1
+    units: dict[str, UnitUsage] = {}
