@@ -19,7 +19,7 @@ _IDLE = 8
 
 
 class Growth(NamedTuple):
-    """ExpectedUnits further bytes, and their variance; independent ones can be added."""
+    """Expected further bytes, and their variance; independent ones can be added."""
 
     mean: float = 0
     variance: float = 0
