@@ -67,6 +67,7 @@ def names_of_controls(browser: Browser) -> list[str]:
     return [node["name"]["value"] for node in nodes if node["role"]["value"] in roles]
 
 
+@pytest.mark.slow
 def test_a_plan_can_be_watched(farm: TrialFarm, tmp_path: Path) -> None:
     web, plan = f"http://{LOOPBACK}:{farm.web}/", farm.submit()
     with ExitStack() as stack:

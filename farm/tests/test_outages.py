@@ -103,6 +103,7 @@ def test_without_an_outage_a_plan_is_built_once_by_several_workers(
     assert busy.submit(PACKAGES, "-f", str(busy.file)) == ""  # all is there
 
 
+@pytest.mark.slow
 def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(ordeal: Ordeal) -> None:
     """The first one's job is restarted; the second one's continues, and is found again."""
     busy = ordeal.submit()

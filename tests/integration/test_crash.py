@@ -371,6 +371,7 @@ def test_a_copy_that_is_killed(
             check_store(deed.target, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [pytest.param(6, id="some"), ALL])
 @pytest.mark.parametrize(
     "stock", ["directory", pytest.param("bucket", marks=pytest.mark.slow)], indirect=True
@@ -401,6 +402,7 @@ def test_a_large_upload_that_is_killed(
     assert died
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 @pytest.mark.parametrize("every", [pytest.param(4, id="some"), ALL])
 @pytest.mark.parametrize("stock", ["directory"], indirect=True)

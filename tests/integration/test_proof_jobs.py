@@ -139,6 +139,7 @@ def own_tests(folder: Path, text: str) -> Path:
     return tests
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_fails_its_job_and_only_such_jobs_are_done_again(
     proven: Project, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -406,6 +406,7 @@ def test_what_an_earlier_try_left_is_not_used(project: Project) -> None:
     assert result.code == 0, result.err
 
 
+@pytest.mark.slow
 def test_a_core_is_not_compiled_again_for_another_python(
     project: Project, gcc_99: Path, tmp_path: Path
 ) -> None:
