@@ -1,6 +1,7 @@
 """An extension is built against a real torch, from `init` to a smoke tested wheel."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,6 +75,25 @@ def test_from_a_checkout_to_a_proven_wheel(
     path, install = here.out.splitlines()[-2:]
     assert Path(path).read_bytes() == wheel.read_bytes()
     assert install.endswith(f"pip install --python {tmp_path}/env/bin/python3 {path}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_setuptools_compiles_through_the_cache(torchyard: Command, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT, tmp_path / "tinyext")
+    file = tmp_path / "torchyard.toml"
+    names = "--recipe extension --name tinyext --version 0.1.0 --path tinyext"
+    cell = "--compute cpu --python cp311 --torch 2.13"
+    assert torchyard("init", "-f", file, *names.split(), *cell.split()).code == 0
+    said = file.read_text("utf-8")
+    file.write_text(said.replace("[toolchain]\n", f'[toolchain]\ncache = "{tmp_path}/cache"\n'))
+    assert torchyard("lock", "-f", file).code == 0
+    for time, counts in (("first", "cache_misses +1"), ("again", "cache_hits +1")):
+        store = tmp_path / time
+        done = torchyard("build", "bindings:*", "-f", file, "--store", store)
+        assert done.code == 0, done.err
+        shown = torchyard("store", "show", "bindings:*", "-f", file, "--store", store)
+        assert re.search(f"^{counts}$", shown.out, re.MULTILINE), shown.out
 
 
 def make_environment(folder: Path) -> None:

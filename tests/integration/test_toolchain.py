@@ -562,6 +562,56 @@ def test_jobs_share_a_cache_in_a_bucket(tmp_path: Path, s3_server: S3Server) -> 
 
 
 @needs_gcc
+def test_backends_without_launchers_share_a_cache_whatever_their_python(
+    tmp_path: Path, gcc: Compiler
+) -> None:
+    counts = []
+    for python in ("python3.11", "python3.12"):
+        folder = tmp_path / python
+        headers = folder / "env/lib" / python / "site-packages"
+        headers.mkdir(parents=True)
+        (headers / "where.h").write_text("const char *where = __FILE__;\n", encoding="utf-8")
+        (folder / "answer.c").write_text(f'#include "where.h"\n{ANSWER}', encoding="utf-8")
+        cache.prepare_cache(folder)
+        place = cache.cache_variables(str(tmp_path / "cache"), folder, str(folder))
+        compilers = {"CC": gcc.cc, "CXX": gcc.cxx}
+        env = cache.stand_in(SYSTEM | compilers | place, folder, str(folder))
+        try:
+            run([env["CC"], "-c", f"-I{headers}", "answer.c", "-o", "answer.o"], env, folder)
+            counts.append(cache.stats(env, folder))
+        finally:
+            cache.stop(env, folder)
+        assert "CMAKE_CXX_COMPILER_LAUNCHER" not in env, "or it would be compiled twice"
+    assert [(one.hits, one.misses) for one in counts] == [(0, 1), (1, 0)]
+
+
+def test_nvcc_is_cached_and_its_host_compiler_is_not(tmp_path: Path) -> None:
+    """Programs that print their names are in place of sccache and of the compilers."""
+    root = tmp_path / "job/toolchain/cuda"
+    programs = {"nvcc": '"$CXX" host', "cudafe++": "true", "g++": "true", "gcc": "true"}
+    for name, line in programs.items():
+        program(root / "bin" / name, f'echo "{name} $@"\n{line}')
+    program(tmp_path / "job" / cache.PROGRAM, 'echo through the cache\n"$@"')
+    (root / "include").mkdir()
+    compilers = {"CC": f"{root}/bin/gcc", "CXX": f"{root}/bin/g++", "CUDA_HOME": str(root)}
+    env = cache.stand_in(SYSTEM | compilers, tmp_path / "job", str(tmp_path / "job"))
+
+    home = Path(env["CUDA_HOME"])
+    assert env["CUDA_PATH"] == env["CUDA_HOME"] != str(root)
+    assert (home / "include").resolve() == root / "include"
+    assert (home / "bin/cudafe++").resolve() == root / "bin/cudafe++"
+    assert run([env["CXX"], "-c"], env, tmp_path) == "through the cache\ng++ -c\n"
+    said = run([home / "bin/nvcc", "x.cu"], env, tmp_path)
+    assert said == "through the cache\nnvcc x.cu\ng++ host\n"
+
+
+def program(file: Path, lines: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")
+    file.chmod(0o755)
+
+
+@needs_gcc
 def test_what_a_killed_run_left_is_ended_before_the_next_one(tmp_path: Path) -> None:
     toolchain = planned(Toolchain(cache=str(tmp_path / "cache")), "cpu")
     (tmp_path / "answer.c").write_text(ANSWER, encoding="utf-8")

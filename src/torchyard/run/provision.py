@@ -126,6 +126,10 @@ def provide_toolchain(
         newest=core.compilers or (shipped.compilers if shipped else {}),
         digests=digests,
     )
+    if cache and core.stage is Stage.BINDINGS:  # by the project's own backend, of any kind
+        from torchyard.toolchain.cache import stand_in  # noqa: PLC0415 - few jobs have one
+
+        tools = stand_in(tools, layout.folder, layout.seen_as)
     return tools | recipe_module(core.recipe).environment(order)
 
 

@@ -15,6 +15,12 @@ from torchyard.model.quantity import parse_size
 from torchyard.model.values import Value
 
 PROGRAM = "toolchain/bin/sccache"
+_STAND_INS = "toolchain/cached"
+_HOST_LAUNCHERS = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")
+_IN_NVCC = "TORCHYARD_IN_NVCC"
+"""Set where nvcc runs a host compiler: sccache caches the whole of nvcc, and refuses one in it."""
+
+_CUDA_ROOTS = ("CUDA_HOME", "CUDA_PATH")
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
 _IDLE_SECONDS = "1800"  # in case the process that should stop it is killed
 _TRIAL = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "1"}
@@ -80,6 +86,49 @@ def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
         "SCCACHE_IDLE_TIMEOUT": _IDLE_SECONDS,
         **_storage(cache),
     }
+
+
+def stand_in(env: Mapping[str, str], folder: Path, seen_as: str) -> dict[str, str]:
+    """Make programs that compile through the cache, in place of a job's compilers.
+
+    They are for build systems that take no launcher, such as setuptools: these run CC, CXX, and
+    `bin/nvcc` in CUDA_HOME. Return the job's variables with them. Python's version is in the path
+    of torch's headers, and makes no difference to the cache.
+    """
+    made, shown = folder / _STAND_INS, f"{seen_as}/{_STAND_INS}"
+    sccache = f"{seen_as}/{PROGRAM}"
+    changed = {}
+    for name in ("CC", "CXX"):
+        program = Path(env[name]).name
+        plain = f'[ -z "${_IN_NVCC}" ] || exec {env[name]} "$@"\n'
+        _write_script(made / program, f'{plain}exec {sccache} {env[name]} "$@"\n')
+        changed[name] = f"{shown}/{program}"
+    if root := env.get("CUDA_HOME"):
+        here = folder / Path(root).relative_to(seen_as) if root.startswith(seen_as) else Path(root)
+        _mirror(here, Path(root), made / "cuda", except_for="bin")
+        _mirror(here / "bin", Path(root, "bin"), made / "cuda/bin", except_for="nvcc")
+        nvcc = f'{_IN_NVCC}=1 exec {sccache} {root}/bin/nvcc "$@"\n'
+        _write_script(made / "cuda/bin/nvcc", nvcc)
+        changed |= dict.fromkeys(_CUDA_ROOTS, f"{shown}/cuda")
+    packages = (path.relative_to(folder) for path in folder.glob("env/lib/python*/site-packages"))
+    bases = [*(f"{seen_as}/{path}" for path in packages), seen_as]
+    kept = {name: text for name, text in env.items() if name not in _HOST_LAUNCHERS}
+    return kept | changed | {"SCCACHE_BASEDIRS": ":".join(bases)}
+
+
+def _write_script(file: Path, lines: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
+    file.chmod(0o755)
+
+
+def _mirror(folder: Path, seen_as: Path, to: Path, *, except_for: str) -> None:
+    """Link everything in a folder into another one."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    for path in folder.iterdir():
+        if path.name != except_for:
+            (to / path.name).symlink_to(seen_as / path.name)
 
 
 def is_usable(cache: str, folder: Path) -> bool:
