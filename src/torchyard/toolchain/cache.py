@@ -105,11 +105,11 @@ def stand_in(env: Mapping[str, str], folder: Path, seen_as: str) -> dict[str, st
         changed[name] = f"{shown}/{program}"
     if root := env.get("CUDA_HOME"):
         here = folder / Path(root).relative_to(seen_as) if root.startswith(seen_as) else Path(root)
-        _mirror(here, Path(root), made / "cuda", except_for="bin")
-        _mirror(here / "bin", Path(root, "bin"), made / "cuda/bin", except_for="nvcc")
+        _mirror(here, Path(root), made / "toolkit", except_for="bin")
+        _mirror(here / "bin", Path(root, "bin"), made / "toolkit/bin", except_for="nvcc")
         nvcc = f'{_IN_NVCC}=1 exec {sccache} {root}/bin/nvcc "$@"\n'
-        _write_script(made / "cuda/bin/nvcc", nvcc)
-        changed |= dict.fromkeys(_CUDA_ROOTS, f"{shown}/cuda")
+        _write_script(made / "toolkit/bin/nvcc", nvcc)
+        changed |= dict.fromkeys(_CUDA_ROOTS, f"{shown}/toolkit")
     packages = (path.relative_to(folder) for path in folder.glob("env/lib/python*/site-packages"))
     bases = [*(f"{seen_as}/{path}" for path in packages), seen_as]
     kept = {name: text for name, text in env.items() if name not in _HOST_LAUNCHERS}
