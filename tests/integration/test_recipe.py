@@ -170,7 +170,7 @@ def test_conda_packages_are_solved_for_installed_and_work(
     assert_works(tmp_path / "prefix/bin/python", blas)
 
 
-@pytest.mark.parametrize("blas", BLAS)
+@pytest.mark.parametrize("blas", [pytest.param("mkl", marks=slow), "openblas"])
 def test_a_cpp_program_is_built_upon_libtorch(built: Project, tmp_path: Path, blas: str) -> None:
     with ZipFile(built.package(f"cpu-{blas}/any/libtorch", tmp_path)) as archive:
         archive.extractall(tmp_path)
