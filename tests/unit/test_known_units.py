@@ -25,7 +25,7 @@ def chosen(room: float, running: list[Candidate], waiting: list[Candidate]) -> l
     return [one.worker.pid for one in next_compilers(round(room * GB), running, waiting)]
 
 
-# ---------------------------------------------------------------------------- who is next
+# ---------------------------------------------------------------------------- the next compilers
 
 
 def test_the_largest_goes_first_and_the_rest_fill_what_is_left() -> None:

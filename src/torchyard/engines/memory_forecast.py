@@ -57,7 +57,7 @@ class Peaks:
         """Remember one sample; processes missing from it have ended."""
         now: dict[tuple[int, float], _Life] = {}
         for worker in workers:
-            key = worker.pid, worker.started
+            key = worker.key
             life = self._running.pop(key, _Life())
             peak, worked = max(life.peak, worker.memory), worker.cpu != life.cpu
             idle = 0 if worked or worker.stopped else life.idle + 1
@@ -67,11 +67,11 @@ class Peaks:
 
     def idles(self, worker: LeafProcess) -> bool:
         """Return whether a process has been waiting, for input or for a paused process."""
-        return self._running[worker.pid, worker.started].idle >= _IDLE
+        return self._running[worker.key].idle >= _IDLE
 
     def largest(self, worker: LeafProcess) -> int:
         """Return the most memory that a process was seen with: one that is ending has none."""
-        return self._running[worker.pid, worker.started].peak
+        return self._running[worker.key].peak
 
     def of(self, worker: LeafProcess) -> Growth:
         """Return how much a process will still grow, from those that grew at least as large."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from torchyard.host.process_tree import LeafProcess
-from torchyard.model.unit_usage import UnitUsage
+from torchyard.model.unit_usage import UnitUsage, join_units
 from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
 
@@ -32,8 +32,7 @@ class RememberedUnits:
         """Add the units of a job; another thread may be reading meanwhile."""
         if not units:
             return
-        joined = {name: used.joined(self._units.get(name, used)) for name, used in units.items()}
-        self._units = {**self._units, **joined}
+        self._units = join_units(self._units, units)
         peaks = sorted(used.memory for used in self._units.values())
         self.largest = peaks[-1]
         self._mean = sum(peaks) / len(peaks)

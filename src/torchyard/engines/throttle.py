@@ -32,7 +32,7 @@ _CONVINCED = 3
 # They have to be there already: ninja looks for free slots only when one of its commands ends.
 _WAITING = 2
 
-# A compiler that takes so many times what it took before: the others are not to be trusted, either.
+# A compiler above this multiple of its remembered peak: the peaks of all others are in doubt, too.
 _SURPRISE = 1.1
 
 SAME = "as before"

@@ -6,13 +6,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from torchyard.errors import BuildError, UsageError
 from torchyard.insight.ninja_file import Edge, read_ninja_file
 from torchyard.insight.ninja_log import LogEntry, read_ninja_log
 from torchyard.insight.schedule import Work, critical_path, makespan
-from torchyard.model.unit_usage import UNITS_FILE, UNREADABLE, UnitsDocument, UnitUsage
+from torchyard.model.unit_usage import UNITS_FILE, UnitUsage, decode_units
 
 BUILD_FILE = "build.ninja"
 LOG = ".ninja_log"
@@ -195,10 +193,10 @@ def _last_read(
 
 
 def read_usage(path: Path) -> dict[str, UnitUsage]:
-    """Read what units took, by the file that each made; nothing, if it was not written by us."""
+    """Read what units took, by the file that each made; none, if the file can't be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=UnitsDocument).units
-    except (*UNREADABLE, OSError):
+        return decode_units(path.read_bytes())
+    except OSError:
         return {}
 
 

@@ -1,5 +1,6 @@
 """What units of a build took: memory and time, as the next build of the same job will need them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -9,9 +10,6 @@ from torchyard.model.values import Reported
 
 UNITS_FILE = ".torchyard_units.json"
 """The name of the file beside ninja's log that has the memory of units."""
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a document raises that is none."""
 
 
 class UnitUsage(Reported, kw_only=True):
@@ -30,3 +28,19 @@ class UnitsDocument(Reported, kw_only=True):
 
     version: Literal[1] = 1
     units: dict[str, UnitUsage] = {}
+
+
+def decode_units(data: bytes) -> dict[str, UnitUsage]:
+    """Return the units of an encoded document; none if it can't be decoded."""
+    try:
+        return msgspec.json.decode(data, type=UnitsDocument).units
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def join_units(
+    first: Mapping[str, UnitUsage], other: Mapping[str, UnitUsage]
+) -> dict[str, UnitUsage]:
+    """Return the units of both; those that both have with the larger of each."""
+    both = {name: used.joined(first[name]) for name, used in other.items() if name in first}
+    return {**first, **other, **both}

@@ -12,7 +12,13 @@ import msgspec
 from torchyard.errors import TorchyardError
 from torchyard.host.process_tree import LeafProcess, find_leaf_processes, peak_memory
 from torchyard.host.untrusted_tree import UntrustedTree
-from torchyard.model.unit_usage import UNITS_FILE, UNREADABLE, UnitsDocument, UnitUsage
+from torchyard.model.unit_usage import (
+    UNITS_FILE,
+    UnitsDocument,
+    UnitUsage,
+    decode_units,
+    join_units,
+)
 from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
 _TICK = 0.1
@@ -80,12 +86,6 @@ class UnitMeter:
                 units[unit.output] = used.joined(units.get(unit.output, used))
 
 
-def join_units(first: dict[str, UnitUsage], other: dict[str, UnitUsage]) -> dict[str, UnitUsage]:
-    """Return the units of both; those that both have with the larger of each."""
-    both = {name: used.joined(first[name]) for name, used in other.items() if name in first}
-    return first | other | both
-
-
 def leave_units(meter: UnitMeter, job: Path, seen_as: str) -> None:
     """Write the memory of units beside ninja's log, in the directories of a job.
 
@@ -105,6 +105,6 @@ def leave_units(meter: UnitMeter, job: Path, seen_as: str) -> None:
 
 def read_units_file(tree: UntrustedTree, path: str) -> dict[str, UnitUsage]:
     """Return the units of an earlier step; none, if there is no file that can be read."""
-    with suppress(TorchyardError, OSError, *UNREADABLE), tree.open_file(path) as file:
-        return msgspec.json.decode(file.read(1 << 26), type=UnitsDocument).units
+    with suppress(TorchyardError, OSError), tree.open_file(path) as file:
+        return decode_units(file.read(1 << 26))
     return {}

@@ -11,7 +11,7 @@ import msgspec
 
 from torchyard.errors import TorchyardError
 from torchyard.model.identifier import job_series
-from torchyard.model.unit_usage import UNREADABLE, UnitsDocument, UnitUsage
+from torchyard.model.unit_usage import UnitsDocument, UnitUsage, decode_units
 from torchyard.store.keys import units_key
 from torchyard.store.objects import Objects
 
@@ -29,10 +29,10 @@ def units_key_of(job: str) -> str:
 def remembered_units(objects: Objects, job: str) -> dict[str, UnitUsage]:
     """Return what the units of a job took last; none, if there is no record that can be used."""
     key = units_key_of(job)
-    with suppress(TorchyardError, OSError, *UNREADABLE):
+    with suppress(TorchyardError, OSError):
         meta = objects.head(key)
         if meta is not None and meta.size <= _LARGEST and (data := objects.read(key)):
-            return msgspec.json.decode(data, type=UnitsDocument).units
+            return decode_units(data)
     return {}
 
 
