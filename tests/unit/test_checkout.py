@@ -45,6 +45,41 @@ def test_a_pyproject_comes_first_and_sources_show_cuda(tmp_path: Path) -> None:
     assert (found.torch, found.cuda) == ("pyproject.toml", "csrc/kernel.cu")
 
 
+USES = """
+import os, torch.nn, scipy.sparse
+import cv2
+from torch_scatter import scatter_add
+from . import near
+from my_ext.sub import x
+try:
+    import optional_one
+except ImportError:
+    pass
+def late():
+    import another_one
+raise SystemExit("it was run")
+"""
+
+
+def test_imports_that_are_not_declared_are_found(tmp_path: Path, torchyard: Command) -> None:
+    text = SETUP.replace("ext_modules", "install_requires=['SciPy'], ext_modules")
+    (tmp_path / "setup.py").write_text(text, encoding="utf-8")
+    for name, content in (("__init__", ""), ("sub/x", USES), ("zz", USES), ("odd", "(" * 5000)):
+        path = tmp_path / f"my_ext/{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    (tmp_path / "my_ext/dir.py").mkdir()
+    found = read_checkout(tmp_path)
+    assert found is not None
+    assert found.undeclared == (
+        FoundValue("cv2", "my_ext/sub/x.py"),
+        FoundValue("torch_scatter", "my_ext/sub/x.py"),
+    )
+    assert torchyard("init", "-f", tmp_path / "torchyard.toml", "--path", tmp_path).code == 0
+    written = (tmp_path / "torchyard.toml").read_text("utf-8")
+    assert "# my_ext/sub/x.py imports torch_scatter, which is not declared" in written
+
+
 @pytest.mark.parametrize(
     "text",
     [

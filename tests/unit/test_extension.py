@@ -103,6 +103,42 @@ def test_requirements_and_label_of_an_extension() -> None:
             config_of(f'{TOOLED}[build]\nlabel = "{label}"\n')
 
 
+def with_dependencies(text: str) -> str:
+    return TOOLED.replace("[project]\n", f"[project]\ndependencies = {text}\n")
+
+
+def test_dependencies_of_an_extension() -> None:
+    text = with_dependencies('["torch-scatter>=2", "scipy", "scipy"]')
+    plan = plan_with(text=text)
+    task = order_in(plan, Stage.PACKAGE, f"{CELL}/wheel").task
+    assert task.words("dependencies") == ["scipy", "torch-scatter>=2"]
+    before = {job.identifier: job.fingerprint for job in plan_with().jobs}
+    same = [job.stage for job in plan.jobs if before[job.identifier] == job.fingerprint]
+    assert set(same) == {Stage.SOURCE, Stage.BINDINGS}  # nothing is compiled again
+    for line in ('["x @ https://a.example/b.whl"]', '["-r x"]', '[""]'):
+        with pytest.raises(ConfigError, match="is no requirement"):
+            config_of(with_dependencies(line))
+    for line in ("torch", "Torch>=2", "torch [x] ; python_version>'3'"):
+        with pytest.raises(ConfigError, match="is that of its cell"):
+            config_of(with_dependencies(f'["{line}"]'))
+    others = config_of(with_dependencies('["torch-scatter", "torch.x"]')).project.dependencies
+    assert others == ("torch-scatter", "torch.x")
+
+
+def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
+    address = "https://a.example/torch-{release}+{compute}/"
+    text = f'{TOOLED}[smoke]\nindexes = ["{address}", "{address}"]\n'
+    plan = plan_with(text=text)
+    for compute, release in (("cpu", "2.13"), ("cpu", "2.14"), ("cu130", "2.13")):
+        path = f"{LINUX}/{compute}-torch{release}/cp311/wheel"
+        task = order_in(plan, Stage.SMOKE, path).task
+        assert task.words("indexes") == [f"https://a.example/torch-{release}+{compute}/"]
+    assert order_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel").task.words("indexes") == []
+    for wrong in ("channel", "https://me:secret@a.example/"):
+        with pytest.raises(ConfigError, match="is no address of an index"):
+            config_of(f'{TOOLED}[smoke]\nindexes = ["{wrong}"]\n')
+
+
 def test_a_project_says_how_it_is_built() -> None:
     assert read_build_system(None) == BuildSystem()
     assert read_build_system("[project]\nname = 'x'\n") == BuildSystem()
@@ -181,6 +217,15 @@ def test_a_wheel_says_what_it_fits(tmp_path: Path) -> None:
     rpath = ["patchelf", "--print-rpath", str(tmp_path / "torch_scatter/_scatter_cpu.so")]
     said = subprocess.run(rpath, capture_output=True, text=True, check=True).stdout.strip()
     assert said == "$ORIGIN:$ORIGIN/../torch_scatter.libs"
+
+
+def test_a_wheel_requires_what_its_project_does_not_declare(tmp_path: Path) -> None:
+    make_image(tmp_path)
+    wheel = assemble(tmp_path, text=with_dependencies('["torch-sparse", "numpy"]'))
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read("torch_scatter-2.1.2+pt213cpu.dist-info/METADATA").decode()
+    requires = HeaderParser().parsestr(text).get_all("Requires-Dist")
+    assert requires == ["numpy", "torch-sparse", "torch==2.13.*"]
 
 
 def test_the_stable_abi_is_kept_in_the_tags(tmp_path: Path) -> None:

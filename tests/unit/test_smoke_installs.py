@@ -18,7 +18,7 @@ from torchyard.checks.smoke.hostile import link_distribution
 from torchyard.checks.smoke.install import install_wheel
 from torchyard.checks.smoke.installation import Installer
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.checks.smoke.wheelhouse import gather
+from torchyard.checks.smoke.wheelhouse import WheelSources, gather
 from torchyard.errors import CheckError, HostError, SmokeError
 from torchyard.host import bubblewrap
 from torchyard.host.bubblewrap import can_confine, confined
@@ -134,7 +134,31 @@ def test_nothing_is_downloaded_for_such_a_wheel(
     wheel = make_wheel(trap.folder, "direct", f"Requires-Dist: evil @ {trap.sdist.as_uri()}")
     monkeypatch.setattr(smoke_confined, "capture", _fail)
     with pytest.raises(CheckError, match="an address"):
-        gather([wheel], running_interpreter(), tmp_path / "house", numpy=False)
+        gather([wheel], running_interpreter(), tmp_path / "house", WheelSources(), numpy=False)
+
+
+def test_requirements_come_from_further_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "channel/simple/elsewhere/index.html"
+    for folder in (tmp_path / "channel/files", page.parent, tmp_path / "empty"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "empty").as_uri())
+    make_wheel(tmp_path / "channel/files", "elsewhere")
+    page.write_text('<a href="../../files/elsewhere-1.0-py3-none-any.whl">elsewhere</a>')
+    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: elsewhere")
+    sources = WheelSources(indexes=[(tmp_path / "channel/simple").as_uri()])
+    gather([wheel], running_interpreter(), tmp_path / "house", sources, numpy=False)
+    assert (tmp_path / "house/elsewhere-1.0-py3-none-any.whl").is_file()
+
+
+def test_requirements_that_no_index_has_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: elsewhere-of-nobody")
+    with pytest.raises(HostError, match="elsewhere-of-nobody"):
+        gather([wheel], running_interpreter(), tmp_path / "house", WheelSources(), numpy=False)
 
 
 def _fail(*_: object, **__: object) -> str:

@@ -34,7 +34,7 @@ from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
-from torchyard.model.recipe import DEPTH, Dimension, Stage
+from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain, is_pinned
@@ -43,6 +43,7 @@ NO_RELEASE = "none"
 """The value of `release` for projects that no torch release gives pins for."""
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
 """Addresses of indexes, without a user name."""
+_TORCH = re.compile(r"torch(?![\w.-])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -128,9 +129,29 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         hint = "0 to 99: from 100, conda's solvers would take it for a build with MKL"
         problems.add(("project", "build_number"), f"`{number}` is no build number", hint)
         number = "0"
+    _check_dependencies(spec, recipe, problems)
     return Project(
-        name=spec.name, version=version, recipe=recipe, release=release, build_number=int(number)
+        name=spec.name,
+        version=version,
+        recipe=recipe,
+        release=release,
+        build_number=int(number),
+        dependencies=tuple(sorted(set(spec.dependencies))),
     )
+
+
+def _check_dependencies(spec: ProjectSpec, recipe: Recipe, problems: Problems) -> None:
+    """Check what wheels require besides what the project declares."""
+    if spec.dependencies and recipe.variant is not Dimension.TORCH:
+        what = f"recipe `{recipe.name}` makes no wheels with requirements of the file"
+        problems.add(("project", "dependencies"), what, "leave it out", at_key=True)
+    for index, text in enumerate(spec.dependencies):
+        path: Path = ("project", "dependencies", index)
+        if not _is_requirement(text):
+            problems.add(path, f"`{text}` is no requirement", "write it as in pyproject.toml")
+        elif _TORCH.match(text):
+            what = "the torch that a wheel requires is that of its cell"
+            problems.add(path, what, "leave it out; [matrix] has the releases")
 
 
 def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
@@ -190,8 +211,7 @@ def _check_elsewhere(spec: ChannelSpec, path: Path, problems: Problems) -> None:
         problems.add((*path, "external", index), "no package has an empty name")
     for index, url in enumerate(spec.upstream):
         if not _INDEX.fullmatch(url):
-            hint = "write https://…, without a user name or password"
-            problems.add((*path, "upstream", index), f"`{url}` is no address of an index", hint)
+            problems.add((*path, "upstream", index), *_no_index(url))
 
 
 def _goes_in_circles(name: str, specs: Mapping[str, ChannelSpec]) -> bool:
@@ -358,7 +378,20 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
     for index, channel in enumerate(spec.channels):
         if not channel:
             problems.add(("smoke", "channels", index), "a channel is an address or a directory")
-    return Smoke(level=spec.level, folder=spec.tests or "", channels=tuple(spec.channels))
+    for index, url in enumerate(spec.indexes):
+        if not _INDEX.fullmatch(url):
+            problems.add(("smoke", "indexes", index), *_no_index(url))
+    return Smoke(
+        level=spec.level,
+        folder=spec.tests or "",
+        channels=tuple(spec.channels),
+        indexes=tuple(dict.fromkeys(spec.indexes)),
+    )
+
+
+def _no_index(url: str) -> tuple[str, str]:
+    """Return what is wrong with the address of an index, and what to write."""
+    return f"`{url}` is no address of an index", "write https://…, without a user name or password"
 
 
 def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec, problems: Problems) -> Sandbox:

@@ -43,6 +43,13 @@ class ProjectSpec(Value, kw_only=True):
             "`none`: the project has its own pins."
         ),
     ] = None
+    dependencies: Annotated[
+        list[str],
+        Meta(
+            description="What an extension needs at run time and does not declare, such as "
+            "`torch-scatter`: its wheels require this as well."
+        ),
+    ] = field(default_factory=list)
 
 
 class SourceSpec(Value, kw_only=True):
@@ -359,6 +366,14 @@ class SmokeSpec(Value, kw_only=True):
         Meta(
             description="Conda channels for dependencies of conda packages, in order of priority: "
             "addresses, or directories relative to this file."
+        ),
+    ] = field(default_factory=list)
+    indexes: Annotated[
+        list[str],
+        Meta(
+            description="Simple indexes for dependencies of wheels, besides those that pip is set "
+            "up for; `{release}` stands for the torch release of the cell, such as `2.13`, and "
+            "`{compute}` for its compute platform."
         ),
     ] = field(default_factory=list)
 

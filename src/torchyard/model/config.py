@@ -17,7 +17,8 @@ from torchyard.model.values import DEFAULT, Origin, Value
 class Project(Value, kw_only=True):
     """What is built. `release` is the row of the torch release table to take pins from, if any.
 
-    `build_number` counts packages of one version that are made anew.
+    `build_number` counts packages of one version that are made anew; `dependencies` are
+    requirements that its wheels have besides those that it declares itself.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Project(Value, kw_only=True):
     recipe: Recipe
     release: str | None
     build_number: int = 0
+    dependencies: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -25,3 +25,5 @@ class Smoke(Value, kw_only=True):
     folder: str = ""
     tests: dict[str, str] = {}
     channels: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    """Addresses, with words in braces for what differs between cells."""

@@ -102,7 +102,8 @@ class SettingsMaker:
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
         formed = form if packs or stage is Stage.SMOKE else None
         about: Scope = scope[:4] if compiles and self._is_locked else head
-        key = (stage, about if compiles or packs else None, formed, overrides)
+        tries = stage is Stage.SMOKE and bool(self.config.smoke.indexes)
+        key = (stage, about if compiles or packs or tries else None, formed, overrides)
         made = self._made.get(key)
         if made is None:
             draft = self._draft(stage)
@@ -115,7 +116,7 @@ class SettingsMaker:
             if stage is Stage.CHECK and stage not in self.config.steps:
                 self._set_check(draft)
             if stage is Stage.SMOKE and stage not in self.config.steps:
-                self._set_smoke(draft, form)
+                self._set_smoke(draft, form, head)
             made = self._made[key] = draft.finish(overrides)
         return made
 
@@ -123,7 +124,7 @@ class SettingsMaker:
         """Return the settings of a smoke job with the torch of a cell that another one serves."""
         draft = self._draft(Stage.SMOKE)
         if Stage.SMOKE not in self.config.steps:
-            self._set_smoke(draft, form)
+            self._set_smoke(draft, form, (scope[0], scope[1], scope[2]))
         self._set_locked(draft, scope_path(scope[:4]))
         patterns = self._overrides[Stage.SMOKE]
         return draft.finish(tuple(index for index, one in patterns if one.matches(scope)))
@@ -200,6 +201,9 @@ class SettingsMaker:
             draft.set("label", local_label(label, compute, variant), origin)
             if self.config.build.abi is not AbiClass.FULL:
                 draft.set("abi", self.config.build.abi.value, self.config.origin("build.abi"))
+            if dependencies := self.config.project.dependencies:
+                origin = self.config.origin("project.dependencies")
+                draft.set("dependencies", dependencies, origin)
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))
@@ -221,7 +225,7 @@ class SettingsMaker:
         else:
             draft.set("policy", check.policy, origin)
 
-    def _set_smoke(self, draft: "_Draft", form: str | None) -> None:
+    def _set_smoke(self, draft: "_Draft", form: str | None, head: Head) -> None:
         smoke = self.config.smoke
         self._set_version(draft)
         draft.set("level", smoke.level, self.config.origin("smoke.level"))
@@ -229,6 +233,9 @@ class SettingsMaker:
             draft.set_files("tests", smoke.tests, self.config.origin("smoke.tests"))
         if form is not None and self.tables.formats[form].channels and smoke.channels:
             draft.set("channels", smoke.channels, self.config.origin("smoke.channels"))
+        if form is not None and self.tables.formats[form].library_pins and smoke.indexes:
+            indexes = tuple(_cell_index(url, *head) for url in smoke.indexes)
+            draft.set("indexes", indexes, self.config.origin("smoke.indexes"))
 
     def _set_version(self, draft: "_Draft") -> None:
         """Set the version of torchyard, which ships rules, policies and tests."""
@@ -342,6 +349,12 @@ def local_label(template: str, compute: str, variant: str) -> str:
     """Return the local version of an extension's packages, such as `pt213cu130`."""
     release = variant.removeprefix(TORCH_PREFIX).replace(".", "")
     return template.replace("{torch}", release).replace("{compute}", compute)
+
+
+def _cell_index(template: str, _platform: str, compute: str, variant: str) -> str:
+    """Return the index that a cell's wheels are tested with."""
+    release = variant.removeprefix(TORCH_PREFIX)
+    return template.replace("{release}", release).replace("{compute}", compute)
 
 
 def _spell(value: Setting) -> str:

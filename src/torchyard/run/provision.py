@@ -154,12 +154,17 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     wheels = sorted((place.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
-    from torchyard.checks.smoke.wheelhouse import gather, offline  # noqa: PLC0415 - as above
+    from torchyard.checks.smoke.wheelhouse import (  # noqa: PLC0415 - as above
+        WheelSources,
+        gather,
+        offline,
+    )
 
     interpreter = _interpreter(task)
     numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
     folder = place.folder / _WHEELS
-    gather(wheels, interpreter, folder, numpy=numpy, exactly=_torch_of(place.order))
+    sources = WheelSources(_torch_of(place.order), task.words("indexes"))
+    gather(wheels, interpreter, folder, sources, numpy=numpy)
     return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.toolchain.python_project import PYPROJECT
+from torchyard.toolchain.undeclared_imports import undeclared_imports
 
 _SETUP = "setup.py"
 _CMAKE = "CMakeLists.txt"
+_DECLARING = (PYPROJECT, _SETUP, "setup.cfg", "requirements.txt")
 _LONGEST = 1 << 20
 _USES_TORCH = re.compile(
     r"torch\.utils\.cpp_extension|find_package\(\s*Torch\b|^torch\b", re.MULTILINE
@@ -30,13 +32,17 @@ class FoundValue(NamedTuple):
 
 
 class Checkout(NamedTuple):
-    """A project that is compiled against torch; `cuda` is the file that says it has CUDA code."""
+    """A project that is compiled against torch; `cuda` is the file that says it has CUDA code.
+
+    `undeclared` are modules that it imports, and none of its files of requirements names.
+    """
 
     name: FoundValue | None
     version: FoundValue | None
     torch: str
     cuda: str | None
     requires_python: FoundValue | None
+    undeclared: tuple[FoundValue, ...] = ()
 
 
 def read_checkout(folder: Path) -> Checkout | None:
@@ -59,6 +65,7 @@ def read_checkout(folder: Path) -> Checkout | None:
         torch=torch,
         cuda=_cuda(folder, texts),
         requires_python=_stated(project, "requires-python"),
+        undeclared=_undeclared(folder, name),
     )
 
 
@@ -86,6 +93,17 @@ def _stated(project: Mapping[str, object], key: str) -> FoundValue | None:
 def _matched(pattern: re.Pattern[str], setup: str) -> FoundValue | None:
     found = pattern.search(setup)
     return FoundValue(next(filter(None, found.groups())), _SETUP) if found else None
+
+
+def _undeclared(folder: Path, name: FoundValue | None) -> tuple[FoundValue, ...]:
+    module = re.sub(r"[-.]", "_", name.text) if name else ""
+    places = [folder / top / module for top in (".", "src") if module]
+    declared = [read_beginning(path) for path in map(folder.joinpath, _DECLARING)]
+    return tuple(
+        FoundValue(*found)
+        for place in places
+        for found in undeclared_imports(place, declared).items()
+    )
 
 
 def _cuda(folder: Path, texts: Mapping[str, str]) -> str | None:

@@ -122,6 +122,14 @@ def _local_paths(words: Iterable[str]) -> Iterator[Path]:
     yield from (path for _, path in installer_files())
 
 
+def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
+    """Yield the directories of channels whose indexes, each in a folder there, are given."""
+    for index in indexes:
+        parts = urlsplit(index)
+        if parts.scheme == "file":
+            yield Path(unquote(parts.path)).parent
+
+
 def _parts_of(path: Path) -> Iterator[Path]:
     """Yield a file or directory; for an interpreter, the directories that it consists of."""
     if path in (Path.home(), Path("/")):

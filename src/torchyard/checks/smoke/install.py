@@ -1,13 +1,14 @@
 """Installing a package into a fresh environment, with its declared requirements only."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
 from torchyard.checks.smoke.confined import (
+    channel_folders,
     make_venv,
     refuse_direct_references,
     run_pip,
@@ -85,7 +86,7 @@ def install_wheel(
     if not package.index:
         refuse_direct_references(Path(package.path))
     wanted = _wanted(package, installer, others)
-    channels = list(_channel_folders((package.index, *others)))
+    channels = list(channel_folders((package.index, *others)))
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
         make_venv(interpreter.path, folder)
@@ -134,14 +135,6 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
     else:  # it would look for all versions in the first index that has any
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
     return [*words, "--", f"{package.name}=={package.version}"]
-
-
-def _channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
-    """Yield the directories of channels whose indexes, each in a folder there, are given."""
-    for index in indexes:
-        parts = urlsplit(index)
-        if parts.scheme == "file":
-            yield Path(unquote(parts.path)).parent
 
 
 def unmet_requirements(installation: Installation) -> HostError | None:

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.checks.smoke.confined import (
+    channel_folders,
     make_venv,
     refuse_direct_references,
     run_pip,
@@ -13,18 +15,26 @@ from torchyard.checks.smoke.confined import (
 from torchyard.toolchain.interpreters import Interpreter
 
 
+class WheelSources(NamedTuple):
+    """Where requirements come from.
+
+    `exactly` are the versions that some must have; `indexes` are searched besides those that pip
+    is set up for.
+    """
+
+    exactly: Sequence[str] = ()
+    indexes: Sequence[str] = ()
+
+
 def gather(
     wheels: Sequence[Path],
     interpreter: Interpreter,
     folder: Path,
+    sources: WheelSources,
     *,
     numpy: bool,
-    exactly: Sequence[str] = (),
 ) -> None:
-    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one.
-
-    `exactly` are the versions that some of the requirements must have.
-    """
+    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one."""
     if (folder / "complete").exists():
         return
     for wheel in wheels:
@@ -33,13 +43,20 @@ def gather(
     folder.mkdir(parents=True, exist_ok=True)
     make_venv(interpreter.path, maker)
     limits = folder / "constraints.txt"
-    limits.write_text("".join(f"{pin}\n" for pin in exactly), encoding="utf-8")
-    wanted: list[Sequence[str]] = [["-c", str(limits), str(wheel)] for wheel in wheels]
+    limits.write_text("".join(f"{pin}\n" for pin in sources.exactly), encoding="utf-8")
+    more = [word for index in sources.indexes for word in ("--extra-index-url", index)]
+    wanted: list[Sequence[str]] = [[*more, "-c", str(limits), str(wheel)] for wheel in wheels]
     if numpy:
         wanted += [["numpy"], [_oldest_numpy(interpreter, folder)]]
     for words in wanted:
         download = ("download", "--quiet", "--no-input", "--dest", str(folder))
-        run_pip(str(maker / "bin/python"), *download, *words, cwd=folder)
+        run_pip(
+            str(maker / "bin/python"),
+            *download,
+            *words,
+            cwd=folder,
+            sees=channel_folders(sources.indexes),
+        )
     (folder / "complete").touch()
 
 

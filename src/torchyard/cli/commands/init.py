@@ -215,6 +215,8 @@ def _notes(found: Checkout, flags: Mapping[str, str | None]) -> Iterator[str]:
     if found.requires_python:
         asked = found.requires_python
         yield f"{asked.file} asks for Python {asked.text}."
+    for module, file in found.undeclared:
+        yield f"{file} imports {module}, which is not declared: `dependencies` could add it."
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -37,7 +37,10 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
         version=f"{facts['version']}+{task.text('label')}",
         tags=_tags(image, facts["python"], abi),
         platform_tag=true_tag(task.text("platform_tag"), prepared.versions),
-        requires=[f"torch>={release}" if abi.fits_torches else f"torch=={release}.*"],
+        requires=[
+            f"torch>={release}" if abi.fits_torches else f"torch=={release}.*",
+            *task.words("dependencies"),
+        ],
         order=build.carried,
         number=build.number,
     )
