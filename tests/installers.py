@@ -103,11 +103,13 @@ class FreshEnvironment:
     is; without them no other index than those of the command is asked.
     """
 
-    def __init__(self, folder: Path, *, own_settings: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, own_settings: bool = False, interpreter: str = sys.executable
+    ) -> None:
         self._folder = folder
         programs = folder / "programs"
         programs.mkdir(parents=True)
-        run(own_program("uv"), "venv", "--quiet", "--python", sys.executable, folder / "env")
+        run(own_program("uv"), "venv", "--quiet", "--python", interpreter, folder / "env")
         python = folder / "env/bin/python"
         for name, words in {
             "pip": (sys.executable, "-m", "pip", "--python", str(python)),

@@ -1,0 +1,104 @@
+"""Real extensions, from their sdists to an environment that `which` said how to make.
+
+The files are those of `examples/extensions`. Compiling takes from five minutes to an hour each;
+with a store that is kept, only what is new is compiled.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.helpers import ROOT, Command
+from tests.installers import FreshEnvironment
+from tests.offered import served
+
+from torchyard.toolchain.interpreters import interpreter_for
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed"),
+]
+
+EXAMPLES = ROOT / "examples/extensions"
+GIVEN = "TORCHYARD_TEST_STORE"
+"""The variable that names a store to keep results in, from one run to the next."""
+
+CPU, CUDA = "cpu-torch2.13", "cu132-torch2.15"
+CELLS = [
+    (name, f"{block}/{python}")
+    for block, names in {
+        CPU: ("torch-spline-conv", "torch-scatter", "torch-cluster"),
+        CUDA: ("causal-conv1d", "torch-spline-conv", "torch-scatter", "torch-cluster"),
+    }.items()
+    for name in names
+    for python in ("cp311", "cp312")
+]
+
+
+class Site:
+    """A channel of extensions in a directory, and a store of what they were made of."""
+
+    def __init__(self, torchyard: Command, folder: Path) -> None:
+        self.torchyard = torchyard
+        self.folder = folder
+        self.channel = folder / "channel"
+        self.store = os.environ.get(GIVEN) or folder / "store"
+
+    def build(self, name: str, cell: str) -> Path:
+        """Build one wheel of an example, check and try it, and return it."""
+        place, dist = self.folder / name, self.folder / "dist" / name
+        shutil.copytree(EXAMPLES / name, place, dirs_exist_ok=True)
+        file = place / "torchyard.toml"
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("https://example.org/ext", self.channel.as_uri()))
+        self._call("lock", "-f", file)
+        chosen = f"*/{cell}/*"
+        self._call("build", chosen, "-f", file, "--store", self.store, "-o", dist)
+        (wheel,) = dist.glob("*.whl")
+        return wheel
+
+    def publish(self, wheel: Path) -> None:
+        self._call("publish", wheel, "--to", self.channel, "--external", "*")
+
+    def commands(self, url: str, name: str) -> dict[str, str]:
+        words = ("--python", "cp311", "--torch", "2.13.0+cpu", "--json")
+        told = json.loads(self._call("which", f"{url}channel", name, *words))
+        commands: dict[str, str] = told["choice"]["commands"]
+        return commands
+
+    def _call(self, *words: object) -> str:
+        done = self.torchyard(*words)
+        assert done.code == 0, done.err
+        return done.out
+
+
+@pytest.fixture
+def site(torchyard: Command, tmp_path: Path) -> Site:
+    return Site(torchyard, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "cell"), CELLS)
+def test_an_extension_is_built_and_tried(site: Site, name: str, cell: str) -> None:
+    label = {CPU: "+pt213cpu-", CUDA: "+pt215cu132-"}[cell.partition("/")[0]]
+    assert label in site.build(name, cell).name
+
+
+def test_one_extension_needs_another(site: Site, tmp_path: Path) -> None:
+    """torch-sparse imports torch-scatter, which is published first; users install both by one."""
+    cell = f"{CPU}/cp311"
+    for name in ("torch-scatter", "torch-sparse"):
+        site.publish(site.build(name, cell))
+    test = EXAMPLES / "torch-sparse/smoke/plain_torch.py"
+    with served(tmp_path) as url:
+        for tool, command in site.commands(url, "torch-sparse").items():
+            folder = tmp_path / tool
+            python = interpreter_for("cp311").path
+            fresh = FreshEnvironment(folder, own_settings=True, interpreter=python)
+            found = fresh.run(command)
+            assert found["torch_sparse"] == "0.6.18+pt213cpu"
+            assert found["torch_scatter"] == "2.1.2+pt213cpu"
+            subprocess.run([folder / "env/bin/python", test], cwd=folder, check=True)
