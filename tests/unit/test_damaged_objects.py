@@ -13,8 +13,9 @@ from torchyard.host import durable
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import state_key
 from torchyard.store.directory import DurableDirectory
-from torchyard.store.keys import blob_key
+from torchyard.store.keys import blob_key, pin_key
 from torchyard.store.objects import Identity, Objects
+from torchyard.store.pins import add_pin, list_pins
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.verify import verify
@@ -198,3 +199,18 @@ def test_a_file_that_fails_leaves_nothing(tmp_path: Path) -> None:
     durable.replace_durably(path, b"others")
     assert path.read_bytes() == b"others"
     durable.sync_folders([tmp_path, tmp_path / "gone"])
+
+
+def test_a_head_that_is_not_utf_8_is_reported(url: str) -> None:
+    put(Channel.at(url, make=True), MADE["wheel"])
+    Path(url, "channel.json").write_bytes(b'{"parts": {"\xff": {}}}')
+    with pytest.raises(StoreError, match=r"of the channel .* can't be read"):
+        Channel.at(url).head()
+
+
+def test_a_pin_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
+    store = Store.at(str(tmp_path))
+    add_pin(store, "v1", [])
+    Path(tmp_path, pin_key("v1")).write_bytes(b'{"results": ["\xff"]}')
+    with pytest.raises(StoreError, match="the pin `v1` can't be read"):
+        list(list_pins(store))

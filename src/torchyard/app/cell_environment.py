@@ -18,6 +18,7 @@ from torchyard.app.cell_job import find_cell_job
 from torchyard.app.locations import absolute, home_directory
 from torchyard.errors import ConfigError
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import JobSpec
 from torchyard.run.environment import bring_ninja, cell_variables
 from torchyard.run.provision import provide_toolchain
@@ -126,7 +127,7 @@ def _remove_unused(home: Path) -> None:
     for record in home.glob(f"*/*/*/{_RECORD}"):
         try:
             made = msgspec.json.decode(record.read_bytes(), type=CellEnvironment)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return
         used |= {Path(part.place).name for part in made.parts}
     shared = home / _SHARED

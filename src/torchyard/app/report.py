@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchyard.app.locations import open_store
 from torchyard.app.plan import plan_packages
 from torchyard.errors import HostError, SelectionError, TorchyardError
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.version import __version__
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _check(store: "Store", result: "Result") -> "CheckDocument | None":
                 fetch_blob(store, blob, text, file.path)
             try:
                 return msgspec.json.decode(text.getvalue(), type=CheckDocument)
-            except msgspec.DecodeError:
+            except UNDECODABLE:
                 return None
     return None
 

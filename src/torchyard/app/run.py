@@ -10,6 +10,7 @@ import msgspec
 from torchyard.app.locations import absolute, work_directory
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
@@ -59,7 +60,7 @@ def find_job_spec(
     if order is not None:
         try:
             return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             msg = f"`{order}` is not a job spec: {error}"
             raise StoreError(msg) from error
     from torchyard.config.load import load_config

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from torchyard.compute.registry import compute_in, compute_platforms
 from torchyard.config.tables import load_tables
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents
@@ -99,7 +100,7 @@ def order_in_package(contents: Contents) -> JobSpec | None:
         return None
     try:
         return _ORDER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return None
 
 

@@ -9,6 +9,7 @@ from torchyard.compute.table import ComputeRow
 from torchyard.config.tables import toml_value
 from torchyard.errors import ConfigError
 from torchyard.host.files import exists, read_text
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
 from torchyard.model.tables import Compute, Tables
@@ -41,7 +42,7 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
     """Parse a lock; each wheel of an environment must have a digest."""
     try:
         lock = msgspec.toml.decode(text, type=BuildLock)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         msg = f"`{path}` can't be read: {error}"
         raise ConfigError(msg, hint=_HINT) from error
     for name, digest in lock.files.items():

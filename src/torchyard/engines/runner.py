@@ -20,6 +20,7 @@ from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
 from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import Listener
 from torchyard.model.job_spec import short_name
 from torchyard.model.recipe import Stage
@@ -216,7 +217,7 @@ class Runner:
     def _on_output(self, output: PoolEvent, slots: Jobserver) -> None:
         number = output.key
         if output.code is None:
-            with suppress(msgspec.DecodeError):  # output of a process that is no event
+            with suppress(*UNDECODABLE):  # output of a process that is no event
                 self._on_event(number, events.decode_event(output.line))
             return
         slots.give()

@@ -11,6 +11,7 @@ import msgspec
 from torchyard.errors import TorchyardError
 from torchyard.insight.build_record import LOG
 from torchyard.insight.ninja_log import read_ninja_log
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.identifier import job_series
 from torchyard.model.matrix import any_match
 from torchyard.model.result import Result, Tree
@@ -101,7 +102,7 @@ def _cache_rate(result: Result) -> dict[str, float]:
 def _checked(path: Path) -> dict[str, float]:
     try:
         report = msgspec.json.decode(path.read_bytes(), type=_Report)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return {}
     found = {f"findings/{severity}": float(count) for severity, count in report.findings.items()}
     for package in report.packages:
@@ -153,7 +154,7 @@ def _kept_rows(store: Store) -> Iterator[HistoryRow]:
         data = store.objects.read(meta.key)
         try:
             row = msgspec.json.decode(data or b"", type=HistoryRow)
-        except msgspec.DecodeError:  # cut off, or written by a newer torchyard
+        except UNDECODABLE:  # cut off, or written by a newer torchyard
             continue
         if row.fingerprint == key_name(meta.key):
             yield row

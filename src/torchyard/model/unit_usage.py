@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Reported
 
 UNITS_FILE = ".torchyard_units.json"
@@ -34,7 +35,7 @@ def decode_units(data: bytes) -> dict[str, UnitUsage]:
     """Return the units of an encoded document; none if it can't be decoded."""
     try:
         return msgspec.json.decode(data, type=UnitsDocument).units
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return {}
 
 

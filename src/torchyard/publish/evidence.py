@@ -12,6 +12,7 @@ import msgspec
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
 from torchyard.publish.plan_results import PlanResults
@@ -80,7 +81,7 @@ def _checked(results: PlanResults, policy: CheckPolicy, today: date) -> set[str]
     for _, data in results.reports(Stage.CHECK, "check.json"):
         try:
             report = msgspec.json.decode(data, type=_CheckReport)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             continue  # of another version of torchyard
         current = today <= ends or report.date == today
         same = report.policy_digest == wanted and report.torchyard == __version__
@@ -94,7 +95,7 @@ def _working(results: PlanResults) -> set[tuple[str, str]]:
     for cell, data in results.reports(Stage.SMOKE, "smoke.json"):
         try:
             report = msgspec.json.decode(data, type=_SmokeReport)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             continue
         works = (one for one in report.packages if one.tried and one.works)
         found.update((cell, one.sha256) for one in works if one.sha256)

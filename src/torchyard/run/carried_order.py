@@ -13,6 +13,7 @@ import msgspec
 
 from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of
@@ -38,7 +39,7 @@ def carried_order(package: Path) -> JobSpec:
     if text is not None:
         try:
             order = msgspec.json.decode(text, type=JobSpec)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             msg = f"the order that `{package}` carries can't be read: {error}"
             raise StoreError(msg, hint=_HINT) from error
         if why := next(_objections(order), None):

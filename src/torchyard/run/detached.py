@@ -26,6 +26,7 @@ from torchyard.host.detached import (
 )
 from torchyard.host.process_id import is_same_process, process_age
 from torchyard.host.process_tree import GRACE, family, kill_all
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value
@@ -83,7 +84,7 @@ class Assignment(Value, kw_only=True):
     @classmethod
     def decode(cls, data: bytes) -> "Assignment | None":
         """Decode an assignment, or return None if the writer was killed before finishing."""
-        with suppress(msgspec.DecodeError):
+        with suppress(*UNDECODABLE):
             return msgspec.json.decode(data, type=cls, dec_hook=lambda kind, text: kind(text))
         return None
 
@@ -175,7 +176,7 @@ def _join(
 
 def _read(line: bytes) -> AnyEvent | SupervisorStarted | JobExit | None:
     """Decode a line; None if it is no event, but output of a library or of Python itself."""
-    with suppress(msgspec.DecodeError):
+    with suppress(*UNDECODABLE):
         read: AnyEvent | SupervisorStarted | JobExit = _LINES.decode(line)
         return read
     return None

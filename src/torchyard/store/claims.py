@@ -15,6 +15,7 @@ import msgspec
 
 from torchyard.errors import ElsewhereError
 from torchyard.host.process_id import is_local_birth, is_running, is_same_process, process_birth
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects
@@ -92,7 +93,7 @@ def read_owner(objects: Objects, key: str) -> Owner | None:
     """Return the holder of a claim; None if there is none, or the claim can't be read."""
     data = objects.read(key)
     if data is not None:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(*UNDECODABLE):
             return msgspec.json.decode(data, type=Owner)
     return None
 

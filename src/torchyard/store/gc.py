@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.recipe import Stage
 from torchyard.store import claims
 from torchyard.store.gc_lease import GcLease
@@ -187,7 +188,7 @@ def _named_in(manifest: bytes) -> set[str] | None:
     """Return all digests and fingerprints in a manifest of any kind; None if it is cut short."""
     try:
         plain = msgspec.json.encode(msgspec.json.decode(manifest))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return None
     return {name.decode() for name in _NAME.findall(plain)}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from torchyard.errors import StoreError
-from torchyard.model.canonical import canonical_json
+from torchyard.model.canonical import UNDECODABLE, canonical_json
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.store.signature import is_signed, sign
@@ -38,7 +38,7 @@ def decode_result(
     """
     try:
         result = _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise _unusable(fingerprint, f"can't be read: {error}") from error
     task = result.order.task if result.order.tasks else None
     is_true = task is not None and result.order.is_true

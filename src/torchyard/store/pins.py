@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from torchyard.errors import SelectionError, StoreError, UsageError
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.identifier import fits_identifier
 from torchyard.model.quantity import show_count
 from torchyard.model.suggest import did_you_mean
@@ -60,7 +61,7 @@ def list_pins(store: Store) -> Iterator[tuple[str, StorePin]]:
         if data is not None:
             try:
                 yield key_name(meta.key), msgspec.json.decode(data, type=StorePin)
-            except msgspec.DecodeError as error:
+            except UNDECODABLE as error:
                 msg = f"the pin `{key_name(meta.key)}` can't be read: {error}"
                 raise StoreError(msg, hint="unpin it, or write it anew") from error
 

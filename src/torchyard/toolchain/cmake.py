@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from torchyard.errors import BuildError
+from torchyard.model.canonical import UNDECODABLE
 
 _T = TypeVar("_T")
 _API = ".cmake/api/v1"
@@ -135,7 +136,7 @@ def _decoded(reply: Path, kind: type[_T]) -> _T:
         if reply.is_file():  # a pipe would never end
             return msgspec.json.decode(reply.read_bytes(), type=kind)
         why = "it is no file"
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         why = str(error)
     msg = f"`{reply}` is no answer of CMake: {why}"
     raise BuildError(msg, hint="configure the build again")

@@ -30,6 +30,7 @@ from torchyard.host.system_view import (
     read_only,
     system_view,
 )
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.step import OWN
 from torchyard.model.values import Value
 from torchyard.toolchain.variables import SYSTEM_PATH
@@ -89,7 +90,7 @@ def ask_in_root(
         answer = msgspec.json.decode(said, type=Answer)
     except HostError as error:
         raise _unstartable(root, str(error)) from error
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         msg = f"torchyard does not run in the root `{root}`: {error}"
         raise HostError(msg) from error
     if answer.error:

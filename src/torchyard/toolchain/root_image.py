@@ -18,6 +18,7 @@ from torchyard.host.locks import locked, report_full_disk
 from torchyard.host.machine import platform_name
 from torchyard.host.system_view import NO_PART
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.root import check_root
 
@@ -119,7 +120,7 @@ def _read(layout: Path, name: str) -> bytes:
 def _decoded(layout: Path, data: bytes) -> _Document:
     try:
         return msgspec.json.decode(data, type=_Document)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise _damaged(layout, str(error)) from error
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from torchyard.checks.compat.torch_symbols import WIDTH, TorchSymbols
 from torchyard.host.durable import write_durably
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 
 _FORM = f"torchyard symbols 1 {sys.byteorder}\n".encode()
@@ -40,7 +41,7 @@ def load_symbols_file(path: Path) -> TorchSymbols | None:
     end = start + int.from_bytes(body[len(_FORM) : start], "little")
     try:
         about = msgspec.json.decode(body[start:end], type=_About)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return None
     digests = body[end:]
     if len(digests) % WIDTH:

@@ -5,12 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
-import msgspec
 
 from torchyard.app.locations import EVENTS, home_directory
 from torchyard.cli.options import file_option, json_option
 from torchyard.errors import SelectionError
 from torchyard.host.detached import RunRecord, find_record
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import decode_event
 from torchyard.terminal.console import show, write
 
@@ -44,7 +44,7 @@ def _show(record: RunRecord) -> None:
 
     board, is_running = Board(), record.is_running()  # asked first, so that its last line is read
     for line in record.lines():
-        with suppress(msgspec.DecodeError):  # a full disk may have cut it
+        with suppress(*UNDECODABLE):  # a full disk may have cut it
             board(decode_event(line))
     since = time.time() - record.written() if is_running else 0.0
     show(BoardView(board, board.now + max(0.0, since)))

@@ -12,6 +12,7 @@ import msgspec
 
 from torchyard.host.zstd import ZstdError, ZstdFile
 from torchyard.index.entry import is_file_name
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 
 REPODATA = "repodata.json"
@@ -111,14 +112,13 @@ _Kind = TypeVar("_Kind", _Shard, _Shards)
 _DOCUMENT = msgspec.json.Decoder(_Document)
 _SHARD = msgspec.msgpack.Decoder(_Shard)
 _SHARDS = msgspec.msgpack.Decoder(_Shards)
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_repodata(data: bytes) -> Repodata:
     """Read `repodata.json`."""
     try:
         document = _DOCUMENT.decode(data)
-    except _BROKEN as error:
+    except UNDECODABLE as error:
         return Repodata(faults=(f"it can't be read: {error}",))
     return _checked(
         {**document.old, **document.new}, _folder(document.info.base_url), document.info.subdir
@@ -176,7 +176,7 @@ def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_Kind]) -> _Kind | st
         return text
     try:
         return decoder.decode(text)
-    except _BROKEN as error:
+    except UNDECODABLE as error:
         return f"it can't be read: {error}"
 
 

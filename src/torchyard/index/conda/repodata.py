@@ -11,7 +11,7 @@ from torchyard.errors import BuildError
 from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
-from torchyard.model.canonical import canonical_json
+from torchyard.model.canonical import UNDECODABLE, canonical_json
 from torchyard.package.conda.index import RUN_EXPORTS, parse_index
 from torchyard.package.conda.name import SUFFIX, conda_name
 
@@ -36,7 +36,7 @@ def record_of(
     record |= {"sha256": sha256, "md5": md5, "size": size}
     try:
         exports = msgspec.json.decode(run_exports or b"{}", type=dict[str, tuple[str, ...]])
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         msg = f"`{RUN_EXPORTS}` can't be read: {error}"
         raise BuildError(msg, hint="write the package anew") from error
     if exports:

@@ -15,6 +15,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from torchyard.index.entry import is_file_name
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 
 ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
@@ -239,14 +240,13 @@ class _Json(Value, kw_only=True, forbid_unknown_fields=False):
 
 _JSON = msgspec.json.Decoder(_Json)
 _ROW = msgspec.json.Decoder(_Row)
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _read_json(data: bytes, url: str) -> Listing:
     faults: list[str] = []
     try:
         page = _JSON.decode(data)
-    except _BROKEN as error:
+    except UNDECODABLE as error:
         fault = f"it can't be read: {error}"
         return Listing(kind="json", faults=(fault,), readable=False)
     if not page.meta.api:
@@ -255,7 +255,7 @@ def _read_json(data: bytes, url: str) -> Listing:
     for number, raw in enumerate(page.files):
         try:
             _add(_json_file(_ROW.decode(raw), url, faults), files, faults)
-        except _BROKEN as error:
+        except UNDECODABLE as error:
             faults.append(f"`files[{number}]` can't be read: {error}")
     return Listing(
         kind="json",

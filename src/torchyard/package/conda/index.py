@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from torchyard.errors import BuildError
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents
 
@@ -57,7 +58,7 @@ def parse_paths(text: bytes) -> tuple[CondaPath, ...]:
 def _decode(name: str, text: bytes, kind: type[_Part]) -> _Part:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         msg = f"`{name}` can't be read: {error}"
         raise BuildError(msg, hint="write the package anew") from error
 

@@ -8,6 +8,7 @@ import msgspec
 from torchyard.errors import StoreError
 from torchyard.host.zstd import ZstdError, decompress_text
 from torchyard.index.entry import State
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.publish.channel.head import HEAD, Head, state_key
 
 _HEAD = msgspec.json.Decoder(Head)
@@ -47,7 +48,7 @@ class ChannelReader:
     def _decoded(self, data: bytes) -> Head:
         try:
             return _HEAD.decode(data)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             msg = f"`{HEAD}` of the channel `{self.url}` can't be read: {error}"
             raise StoreError(msg, hint=self._hint(error)) from error
 
@@ -88,6 +89,6 @@ class ChannelReader:
             raise StoreError(msg, hint=hint)
         try:
             return _STATE.decode(decompress_text(data))
-        except (msgspec.DecodeError, ZstdError) as error:
+        except (*UNDECODABLE, ZstdError) as error:
             msg = f"the state {digest} of `{self.url}` can't be read: {error}"
             raise StoreError(msg, hint=self._hint(error)) from error

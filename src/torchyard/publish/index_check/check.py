@@ -19,6 +19,7 @@ from torchyard.index.entry import WHOLE
 from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.sections import SECTIONS
 from torchyard.index.simple.section import SimpleSection
+from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.values import Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import CondaAudit
@@ -92,7 +93,7 @@ def _own_head(fetcher: Fetcher, url: str) -> Head | None:
     answer = fetcher.get(f"{url}{HEAD}")
     try:
         return msgspec.json.decode(answer.data, type=Head) if answer.found else None
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return None
 
 

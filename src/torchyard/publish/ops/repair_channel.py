@@ -16,7 +16,7 @@ from torchyard.errors import StoreError
 from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, State
 from torchyard.index.sections import SECTIONS
-from torchyard.model.canonical import canonical_json
+from torchyard.model.canonical import UNDECODABLE, canonical_json
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ROOTS, ChangeReason
 from torchyard.publish.channel.head import (
@@ -154,7 +154,7 @@ def _read_head(channel: Channel) -> tuple[HeadSource, Head, str | None]:
 def _decoded(data: bytes) -> Head | None:
     try:
         return msgspec.json.decode(data, type=Head)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return None
 
 
