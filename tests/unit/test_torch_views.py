@@ -9,6 +9,7 @@ from tests.channel_reader import assert_right
 from tests.channels import put, wheel
 
 from torchyard.index.entry import State
+from torchyard.index.simple.section import required_torch
 from torchyard.index.views import (
     View,
     admits_torch,
@@ -137,3 +138,21 @@ def test_one_more_file_changes_only_the_pages_of_its_torch(tmp_path: Path) -> No
     put(channel, wheel("ext", "1.2", "cpu", ["torch==2.13.*"]))
     assert [pages(tmp_path, path) for path in paths] == before
     assert pages(tmp_path, "torch-2.13.0+cpu.html").count("<a ") == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "release"),
+    [
+        (("torch", "torch==2.15.*"), "2.15"),
+        (("Torch==2.15.*", "torch>=2.0"), "2.15"),
+        (("torch>=2.13", "torch<2.14", "torch==1.0; extra == 'old'"), "2.13"),
+        (("torch==2.13.*", "torch==2.9.*; sys_platform == 'win32'"), "2.13"),
+        (("torch==2.13.*; sys_platform == 'linux'", "torch==2.9.*; os_name == 'nt'"), "2.13"),
+        (("torch", "numpy==2.13.*"), ""),
+    ],
+)
+def test_all_requirements_of_torch_decide(lines: tuple[str, ...], release: str) -> None:
+    """An extension's project may have one of its own, beside that of the cell."""
+    text = "Metadata-Version: 2.1\nName: x\nVersion: 1\n"
+    about = text + "".join(f"Requires-Dist: {line}\n" for line in lines)
+    assert torch_release(required_torch(about.encode())) == release

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import reduce
 from hashlib import sha256
 from html import escape
+from operator import and_
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.errors import PublishError
@@ -50,13 +53,18 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
 
 
 def required_torch(metadata: bytes) -> str:
-    """Return the versions of torch that a wheel requires, as `==2.13.*`; "" for any or none."""
+    """Return the versions of torch that a wheel requires, as `==2.13.*`; "" for any or none.
+
+    All requirements have to be met; those for some machines only count if there are no others.
+    """
+    found = []
     for line in values(fields_of(metadata), "Requires-Dist"):
         with suppress(InvalidRequirement):
-            found = Requirement(line)
-            if canonicalize_name(found.name) == _TORCH and not is_for_extra(found):
-                return str(found.specifier)
-    return ""
+            requirement = Requirement(line)
+            if canonicalize_name(requirement.name) == _TORCH and not is_for_extra(requirement):
+                found.append(requirement)
+    everywhere = [one for one in found if one.marker is None] or found[:1]
+    return str(reduce(and_, (one.specifier for one in everywhere), SpecifierSet()))
 
 
 class SimpleSection:
