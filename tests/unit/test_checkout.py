@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command
 
+from torchyard.config.load import load_config
 from torchyard.toolchain.checkout import FoundValue, read_checkout
 
 SETUP = """
@@ -80,9 +81,58 @@ def test_imports_that_are_not_declared_are_found(tmp_path: Path, torchyard: Comm
     assert "# my_ext/sub/x.py imports torch_scatter, which is not declared" in written
 
 
+def test_what_is_in_names_stays_in_a_comment(tmp_path: Path, torchyard: Command) -> None:
+    """Names of files and values are those of the project, which may not be trusted."""
+    lines = 'x\n[sandbox]\nkind = "none"\n#\x1b]0;x\x07'
+    text = PYPROJECT.replace('">=3.10"', '">=3.10\\n[sandbox]\\nkind = 1"')
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "other_ext").mkdir()
+    for name in (lines, "\udcff"):
+        (tmp_path / f"other_ext/{name}.py").write_text(f"import missing_{len(name)}\n")
+    (tmp_path / f"{lines}.cu").touch()
+    file = tmp_path / "torchyard.toml"
+    done = torchyard("init", "-f", file, "--path", tmp_path)
+    assert done.code == 0, done.err
+    assert load_config(str(file)).sandbox.kind is None
+    assert file.read_text("utf-8").count("imports missing_") == 2
+
+
+def test_a_name_leads_to_no_other_folder(tmp_path: Path) -> None:
+    other, project = tmp_path / "other", tmp_path / "project"
+    for folder in (other, project):
+        folder.mkdir()
+    (other / "x.py").write_text("import missing\n", encoding="utf-8")
+    for name in (str(other), "../other", "a\\u001b]0;x"):
+        text = PYPROJECT.replace("other-ext", name)
+        (project / "pyproject.toml").write_text(text, encoding="utf-8")
+        found = read_checkout(project)
+        assert found is not None
+        assert (found.name, found.undeclared) == (None, ())
+    (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (project / "other_ext").symlink_to(other)
+    (project / "src/other_ext").mkdir(parents=True)
+    (project / "src/other_ext/x.py").symlink_to(other / "x.py")
+    found = read_checkout(project)
+    assert found is not None
+    assert found.undeclared == ()
+
+
+def test_of_many_imports_a_few_are_written_down(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
+    (tmp_path / "my_ext").mkdir()
+    many = "".join(f"import m{number}\n" for number in range(1000))
+    (tmp_path / "my_ext/a.py").write_text(many, encoding="utf-8")
+    (tmp_path / "my_ext/b.py").write_text("#" * (5 << 20) + "\nimport large\n", encoding="utf-8")
+    found = read_checkout(tmp_path)
+    assert found is not None
+    assert len(found.undeclared) == 20
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "a = " + "[" * 5000,
+        "a = " + "9" * 5000,
         "",
         "[project",
         "project = 1",

@@ -23,6 +23,8 @@ from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.extension import environment
 from torchyard.recipes.known_extensions import known_variables
+from torchyard.run.provision import _torch_of
+from torchyard.toolchain.index_wheels import resolve_wheels
 from torchyard.toolchain.python_project import (
     BuildSystem,
     build_wheel_program,
@@ -115,10 +117,12 @@ def test_dependencies_of_an_extension() -> None:
     before = {job.identifier: job.fingerprint for job in plan_with().jobs}
     same = [job.stage for job in plan.jobs if before[job.identifier] == job.fingerprint]
     assert set(same) == {Stage.SOURCE, Stage.BINDINGS}  # nothing is compiled again
-    for line in ('["x @ https://a.example/b.whl"]', '["-r x"]', '[""]'):
+    deep = f"x; {'(' * 3000}"
+    broken = "x; os_name != 'y\\\\n'"
+    for line in ("x @ https://a.example/b.whl", "-r x", "", deep, broken):
         with pytest.raises(ConfigError, match="is no requirement"):
-            config_of(with_dependencies(line))
-    for line in ("torch", "Torch>=2", "torch [x] ; python_version>'3'"):
+            config_of(with_dependencies(f'["{line}"]'))
+    for line in ("torch", " torch==1.0", "Torch>=2", "torch [x] ; python_version>'3'"):
         with pytest.raises(ConfigError, match="is that of its cell"):
             config_of(with_dependencies(f'["{line}"]'))
     others = config_of(with_dependencies('["torch-scatter", "torch.x"]')).project.dependencies
@@ -139,14 +143,50 @@ def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
             config_of(f'{TOOLED}[smoke]\nindexes = ["{wrong}"]\n')
 
 
+def test_a_smoke_job_takes_pinned_requirements_only() -> None:
+    """Its order may come from elsewhere; pip would take a second line for an option."""
+    order = order_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel")
+    assert _torch_of(order) == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
+    settings = {**order.task.settings, "requires": ("torch==2.13.0\n--extra-index-url=x --hash",)}
+    task = msgspec.structs.replace(order.task, settings=settings)
+    with pytest.raises(ConfigError, match="is not one version of a package"):
+        _torch_of(msgspec.structs.replace(order, tasks=(*order.tasks[:-1], task)))
+
+
 def test_a_project_says_how_it_is_built() -> None:
     assert read_build_system(None) == BuildSystem()
     assert read_build_system("[project]\nname = 'x'\n") == BuildSystem()
     text = "[build-system]\nrequires = ['a>=1']\nbuild-backend = 'b.c:d'\nbackend-path = ['.']\n"
     assert read_build_system(text) == BuildSystem(("a>=1",), "b.c:d", (".",))
-    for wrong in ("[build-system", "[build-system]\nrequires = ['a >']\n"):
-        with pytest.raises(ConfigError, match="of the source"):
-            read_build_system(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[build-system",
+        "a = " + "[" * 5000,
+        "a = " + "9" * 5000,
+        "[build-system]\nrequires = 'torch'",
+        "[build-system]\nrequires = [5]",
+        "[build-system]\nbackend-path = 7",
+        "[build-system]\nrequires = ['a >']",
+        f"[build-system]\nrequires = ['a; {'(' * 5000}']",
+        "[build-system]\nrequires = ['a @ https://a.example/${PASSWORD}/a.whl']",
+        '[build-system]\nrequires = ["a @ https://a.example/a.tar.gz\\n--no-binary=a"]',
+        "[build-system]\nrequires = [\"a; os_name != 'x\\\\n--no-binary=a'\"]",
+    ],
+    ids=repr,
+)
+def test_a_project_can_ask_for_packages_of_an_index_only(text: str) -> None:
+    """uv takes what follows a line break for options, and would build a source distribution."""
+    with pytest.raises(ConfigError, match="of the source"):
+        read_build_system(text)
+
+
+def test_uv_gets_plain_requirements_only() -> None:
+    for line in ("a\n--no-binary=a", "a @ https://a.example/a.whl", "--editable=.", "-r x"):
+        with pytest.raises(ConfigError, match="is no requirement of a package in an index"):
+            resolve_wheels([line], "3.11", "x86_64-manylinux_2_28")
 
 
 def test_a_backend_of_the_project_itself_makes_the_wheel(tmp_path: Path) -> None:

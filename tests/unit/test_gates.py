@@ -456,6 +456,9 @@ MARKERS = {
     "; extra != 'x'": False,
     "; extra == ''": False,
     "; platform_version == 'extra'": False,
+    "; extra <= 'x'": False,
+    "; extra not in 'x'": False,
+    "; 'x' in extra": False,
 }
 
 

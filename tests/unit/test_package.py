@@ -574,3 +574,26 @@ def test_a_damaged_elf_file_is_told(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(BuildError, match=r"x\.so` begins like an ELF file but is damaged"):
         read_elf(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Summary: x\rRequires-Dist: squat-me",
+        "License: x\n\xa0of that",
+        "License: x\n\x0cof that",
+        "Li cense: x",
+        ": x",
+    ],
+    ids=repr,
+)
+def test_what_ends_the_fields_for_installers_is_no_metadata(line: str) -> None:
+    """For them, the requirements below would be a part of the description, or others appear."""
+    with pytest.raises(BuildError, match="METADATA has"):
+        metadata(f"Metadata-Version: 2.1\nName: x\n{line}\n", "x", "1", ["torch==2.13.*"])
+
+
+def test_a_requirement_stays_on_its_line() -> None:
+    text = "Metadata-Version: 2.1\nName: x\nRequires-Dist: a; os_name != 'y\\n\\n'\n"
+    with pytest.raises(ConfigError, match="would end its line"):
+        metadata(text, "x", "1", ["torch==2.13.*"])

@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,27 @@ def test_requirements_come_from_further_indexes(
     sources = WheelSources(indexes=[(tmp_path / "channel/simple").as_uri()])
     gather([wheel], running_interpreter(), tmp_path / "house", sources, numpy=False)
     assert (tmp_path / "house/elsewhere-1.0-py3-none-any.whl").is_file()
+
+
+def test_another_wheel_of_the_locked_version_is_refused(trap: Trap, tmp_path: Path) -> None:
+    """An index of [smoke] could have a torch of its own; what is tested is the locked one."""
+    other = make_wheel(trap.folder, "torch")
+    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: torch")
+    python = running_interpreter()
+    right = WheelSources([f"torch==1.0 --hash=sha256:{sha256(other.read_bytes()).hexdigest()}"])
+    gather([wheel], python, tmp_path / "right", right, numpy=False)
+    assert (tmp_path / "right" / other.name).is_file()
+    wrong = WheelSources([f"torch==1.0 --hash=sha256:{'0' * 64}"])
+    with pytest.raises(CheckError, match=r"is not the wheel that torchyard\.lock has"):
+        gather([wheel], python, tmp_path / "wrong", wrong, numpy=False)
+
+
+def test_a_requirement_by_address_further_on_is_refused(trap: Trap, tmp_path: Path) -> None:
+    further = make_wheel(tmp_path, "further")
+    make_wheel(trap.folder, "direct", f"Requires-Dist: further @ {further.as_uri()}")
+    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: direct")
+    with pytest.raises((CheckError, HostError), match="further"):
+        gather([wheel], running_interpreter(), tmp_path / "house", WheelSources(), numpy=False)
 
 
 def test_requirements_that_no_index_has_are_an_error(

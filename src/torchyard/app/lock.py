@@ -165,8 +165,9 @@ def _build_system(build: PreparedBuild) -> BuildSystem:
     for file in result.tree.files:
         if file.path == PYPROJECT:
             with TemporaryDirectory() as name:
-                fetch_file(build.store, file, Path(name, PYPROJECT))
-                return read_build_system(Path(name, PYPROJECT).read_text(encoding="utf-8"))
+                path = Path(name, PYPROJECT)
+                fetch_file(build.store, file, path)
+                return read_build_system(path.read_text(encoding="utf-8", errors="replace"))
     return read_build_system(None)
 
 

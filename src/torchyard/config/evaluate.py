@@ -35,6 +35,7 @@ from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
+from torchyard.model.requirement import PROJECT_NAME, is_plain_requirement
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain, is_pinned
@@ -43,8 +44,7 @@ NO_RELEASE = "none"
 """The value of `release` for projects that no torch release gives pins for."""
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
 """Addresses of indexes, without a user name."""
-_TORCH = re.compile(r"torch(?![\w.-])", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+_TORCH = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _LABEL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
@@ -109,7 +109,7 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         what = f"`project.recipe` can't be `{spec.recipe}`"
         problems.add(("project", "recipe"), what, hint)
         raise ConfigError.of(problems.found)
-    if not _NAME.fullmatch(spec.name):
+    if not PROJECT_NAME.fullmatch(spec.name):
         hint = "letters and digits, with - _ or . between them"
         problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)
     if spec.nightly is not None and not _DATE.fullmatch(spec.nightly):
@@ -147,7 +147,7 @@ def _check_dependencies(spec: ProjectSpec, recipe: Recipe, problems: Problems) -
         problems.add(("project", "dependencies"), what, "leave it out", at_key=True)
     for index, text in enumerate(spec.dependencies):
         path: Path = ("project", "dependencies", index)
-        if not _is_requirement(text):
+        if not is_plain_requirement(text):
             problems.add(path, f"`{text}` is no requirement", "write it as in pyproject.toml")
         elif _TORCH.match(text):
             what = "the torch that a wheel requires is that of its cell"
@@ -323,7 +323,7 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
 def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
     is_locked = project.recipe.variant is Dimension.TORCH
     for index, requirement in enumerate(spec.requires or ()):
-        if is_locked and not _is_requirement(requirement):
+        if is_locked and not is_plain_requirement(requirement):
             what = f"`{requirement}` is no requirement"
             problems.add(("build", "requires", index), what, "write it as in pyproject.toml")
         elif not is_locked and not is_pinned(requirement):
@@ -357,15 +357,6 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
         label=label,
         abi=abi,
     )
-
-
-def _is_requirement(text: str) -> bool:
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - slow
-
-    try:
-        return Requirement(text).url is None
-    except InvalidRequirement:
-        return False
 
 
 def _check(spec: CheckSpec, problems: Problems) -> Check:

@@ -45,7 +45,7 @@ def starter(answers: Answers, tables: Tables) -> str:
     return _TEMPLATE.format(
         recipe=answers.recipe,
         title=answers.name,
-        notes="".join(f"# {note}\n" for note in answers.notes),
+        notes="".join(f"# {_on_one_line(note)}\n" for note in answers.notes),
         name=_quoted(answers.name),
         version=_quoted(answers.version),
         source=source,
@@ -70,6 +70,11 @@ def _toolchain(answers: Answers, tables: Tables) -> str:
     row = tables.builds[release]
     requires = "".join(f"  {_quoted(pin)},\n" for pin in row.requires)
     return _TOOLCHAIN.format(backend=_quoted(row.backend), requires=requires)
+
+
+def _on_one_line(note: str) -> str:
+    """Return a note as one comment, whatever is in the names of files that it cites."""
+    return "".join(char if char.isprintable() else "?" for char in note)
 
 
 def _quoted(text: str) -> str:

@@ -49,7 +49,7 @@ def read_tree(folder: Path) -> TreeFacts:
 
 def python_range(folder: Path) -> str:
     """Return the Pythons that a tree takes, as its pyproject.toml says, or an empty string."""
-    with suppress(tomllib.TOMLDecodeError):
+    with suppress(ValueError, RecursionError):
         project = tomllib.loads(read_beginning(folder / "pyproject.toml")).get("project")
         if isinstance(project, dict):
             return str(project.get("requires-python", ""))

@@ -13,13 +13,13 @@ import msgspec
 
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.config.tables import load_tables
-from torchyard.errors import ElsewhereError, HostError
+from torchyard.errors import ConfigError, ElsewhereError, HostError
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.toolchain import Toolchain
+from torchyard.model.toolchain import Toolchain, is_pinned
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.registry import recipe_module
@@ -169,10 +169,13 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 
 def _torch_of(order: JobSpec) -> list[str]:
-    """Return the torch of a job, or that which its extension was compiled against: `torch==…`."""
+    """Return the torch of a job, or that which its extension was compiled against, with a hash."""
     pins = order.task.words("requires") or order.compiled.words("requires")
-    locked = (pin.partition(" ")[0] for pin in pins)
-    return [pin for pin in locked if pin.startswith("torch==")]
+    for pin in pins:
+        if not is_pinned(pin):
+            msg = f"the job requires `{pin}`, which is not one version of a package"
+            raise ConfigError(msg, hint="was it made by torchyard? plan it again")
+    return [pin for pin in pins if pin.startswith("torch==")]
 
 
 def _equip_visit(task: Task) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from torchyard.model.requirement import PROJECT_NAME
 from torchyard.toolchain.python_project import PYPROJECT
 from torchyard.toolchain.undeclared_imports import undeclared_imports
 
@@ -17,7 +18,7 @@ _LONGEST = 1 << 20
 _USES_TORCH = re.compile(
     r"torch\.utils\.cpp_extension|find_package\(\s*Torch\b|^torch\b", re.MULTILINE
 )
-_CUDA = re.compile(r"\bCUDAExtension\b|\bcu_paths?\b|LANGUAGES[^)]*\bCUDA\b")
+_CUDA = re.compile(r"\bCUDAExtension\b|\bcu_paths?\b|LANGUAGES[^)]{0,200}\bCUDA\b")
 _NAME = re.compile(
     r"""\bname\s*=\s*['"]([A-Za-z0-9][\w.-]*)['"]|^__name__\s*=\s*['"]([\w.-]+)['"]""", re.MULTILINE
 )
@@ -49,7 +50,7 @@ def read_checkout(folder: Path) -> Checkout | None:
     """Return what a directory says; None if it is torch, or not compiled against it."""
     texts = {name: read_beginning(folder / name) for name in (PYPROJECT, _SETUP, _CMAKE)}
     table: Mapping[str, object] = {}
-    with suppress(tomllib.TOMLDecodeError):
+    with suppress(ValueError, RecursionError):
         table = tomllib.loads(texts[PYPROJECT])
     project, system = _table(table, "project"), _table(table, "build-system")
     requires = system.get("requires")
@@ -57,6 +58,8 @@ def read_checkout(folder: Path) -> Checkout | None:
     said = {PYPROJECT: listed, _SETUP: texts[_SETUP], _CMAKE: texts[_CMAKE]}
     torch = next((name for name, text in said.items() if _USES_TORCH.search(text)), None)
     name = _stated(project, "name") or _matched(_NAME, texts[_SETUP])
+    if name is not None and not PROJECT_NAME.fullmatch(name.text):
+        name = None
     if torch is None or (name is not None and name.text == "torch"):
         return None
     return Checkout(
@@ -96,12 +99,14 @@ def _matched(pattern: re.Pattern[str], setup: str) -> FoundValue | None:
 
 
 def _undeclared(folder: Path, name: FoundValue | None) -> tuple[FoundValue, ...]:
-    module = re.sub(r"[-.]", "_", name.text) if name else ""
-    places = [folder / top / module for top in (".", "src") if module]
-    declared = [read_beginning(path) for path in map(folder.joinpath, _DECLARING)]
+    if name is None:
+        return ()
+    module = re.sub(r"[-.]", "_", name.text)
+    declared = [read_beginning(folder / file) for file in _DECLARING]
     return tuple(
         FoundValue(*found)
-        for place in places
+        for place in (folder / module, folder / "src" / module)
+        if place.resolve().is_relative_to(folder.resolve())
         for found in undeclared_imports(place, declared).items()
     )
 

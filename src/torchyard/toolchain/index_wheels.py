@@ -12,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from packaging.utils import parse_wheel_filename
 
-from torchyard.errors import HostError
+from torchyard.errors import ConfigError, HostError
+from torchyard.model.requirement import is_plain_requirement
 from torchyard.model.values import Value
 from torchyard.toolchain.pypi import call_uv
 
@@ -89,6 +90,10 @@ def resolve_wheels(
 
 def _compile(requirements: Sequence[str], words: Sequence[str], folder: Path) -> str:
     """Return the lock file that uv writes for requirements, in a folder."""
+    for line in requirements:
+        if not is_plain_requirement(line):  # uv would take it for an option, or run its code
+            msg = f"`{line}` is no requirement of a package in an index"
+            raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)")
     asked, lock = folder / "requirements.in", folder / "pylock.toml"
     asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
     call_uv([*_COMPILE, *words, "--format", "pylock.toml", str(asked), "-o", str(lock)])

@@ -4,12 +4,12 @@ import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from torchyard.errors import ConfigError
+from torchyard.model.requirement import is_plain_requirement
 
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
+_MEND = "mend it there, or by a patch in [source]"
 
 
 class BuildSystem(NamedTuple):
@@ -24,23 +24,30 @@ def read_build_system(text: str | None) -> BuildSystem:
     """Return the build system of a pyproject.toml; setup.py's if there is no such file or table."""
     try:
         table = tomllib.loads(text or "").get("build-system")
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         msg = f"{PYPROJECT} of the source is no TOML: {error}"
-        raise ConfigError(msg, hint="mend it there, or by a patch in [source]") from error
+        raise ConfigError(msg, hint=_MEND) from error
     if not isinstance(table, Mapping):
         return BuildSystem()
     found = BuildSystem(
-        requires=tuple(map(str, table.get("requires", ()))),
+        requires=_texts(table, "requires"),
         backend=str(table.get("build-backend", _LEGACY)),
-        backend_path=tuple(map(str, table.get("backend-path", ()))),
+        backend_path=_texts(table, "backend-path"),
     )
     for requirement in found.requires:
-        try:
-            Requirement(requirement)
-        except InvalidRequirement as error:
-            msg = f"{PYPROJECT} of the source requires `{requirement}`: {error}"
-            raise ConfigError(msg, hint="mend it there, or by a patch in [source]") from error
+        if not is_plain_requirement(requirement):
+            msg = f"{PYPROJECT} of the source requires `{requirement}`, no package of an index"
+            raise ConfigError(msg, hint=_MEND)
     return found
+
+
+def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
+    """Return a list of a table; none if there is no such key."""
+    given = table.get(key, [])
+    if isinstance(given, list) and all(isinstance(text, str) for text in given):
+        return tuple(given)
+    msg = f"`{key}` in {PYPROJECT} of the source is no list of texts"
+    raise ConfigError(msg, hint=_MEND)
 
 
 def build_wheel_program(system: BuildSystem, to: str) -> str:

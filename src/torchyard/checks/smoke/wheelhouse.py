@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +13,18 @@ from torchyard.checks.smoke.confined import (
     run_pip,
     run_uv,
 )
+from torchyard.errors import CheckError
+from torchyard.package.wheel.format import WheelFormat
 from torchyard.toolchain.interpreters import Interpreter
+
+_HASH = "--hash=sha256:"
 
 
 class WheelSources(NamedTuple):
     """Where requirements come from.
 
-    `exactly` are the versions that some must have; `indexes` are searched besides those that pip
-    is set up for.
+    `exactly` are requirements of one version, with the hash of its wheel; `indexes` are searched
+    besides those that pip is set up for.
     """
 
     exactly: Sequence[str] = ()
@@ -34,7 +39,11 @@ def gather(
     *,
     numpy: bool,
 ) -> None:
-    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one."""
+    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one.
+
+    No wheel may require another one by its address, and the wheels of exact requirements must be
+    those with their hashes: an index could have another one of the same version.
+    """
     if (folder / "complete").exists():
         return
     for wheel in wheels:
@@ -43,7 +52,8 @@ def gather(
     folder.mkdir(parents=True, exist_ok=True)
     make_venv(interpreter.path, maker)
     limits = folder / "constraints.txt"
-    limits.write_text("".join(f"{pin}\n" for pin in sources.exactly), encoding="utf-8")
+    pins = dict(pin.split(f" {_HASH}") for pin in sources.exactly)
+    limits.write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
     more = [word for index in sources.indexes for word in ("--extra-index-url", index)]
     wanted: list[Sequence[str]] = [[*more, "-c", str(limits), str(wheel)] for wheel in wheels]
     if numpy:
@@ -57,7 +67,23 @@ def gather(
             cwd=folder,
             sees=channel_folders(sources.indexes),
         )
+    for wheel in folder.glob(f"*{WheelFormat.SUFFIXES[0]}"):
+        refuse_direct_references(wheel)
+    for pin, digest in pins.items():
+        _refuse_other_bytes(folder, pin, digest)
     (folder / "complete").touch()
+
+
+def _refuse_other_bytes(folder: Path, pin: str, digest: str) -> None:
+    """Refuse the wheels of a package that have not the given SHA-256."""
+    name = pin.partition("==")[0].replace("-", "_")
+    for wheel in folder.glob(f"{name}-*{WheelFormat.SUFFIXES[0]}"):
+        with wheel.open("rb") as file:
+            found = file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            msg = f"`{wheel.name}` of an index is not the wheel that torchyard.lock has"
+            hint = "remove it from the indexes of [smoke] and of pip, or run `torchyard lock`"
+            raise CheckError(msg, hint=hint)
 
 
 def _oldest_numpy(interpreter: Interpreter, folder: Path) -> str:

@@ -255,7 +255,8 @@ def project_wheel_command(python: str, to: str, libraries: str | None) -> None:
         found = compiler_variables(Path(python).parents[1], libraries, links)
         env |= {key: f"{env[key]}:{value}" if key in env else value for key, value in found.items()}
     file = Path(PYPROJECT)
-    system = read_build_system(file.read_text(encoding="utf-8") if file.is_file() else None)
+    said = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
+    system = read_build_system(said)
     argv = [python, "-c", build_wheel_program(system, to)]
     replace_process(argv, cwd=Path.cwd(), env=env)
 

@@ -17,7 +17,7 @@ def _holds(parts: object) -> bool:
     """Return whether a marker without extras may be true; `and` binds closer than `or`."""
     if isinstance(parts, tuple):
         words = [part.serialize() for part in parts]
-        if "extra" not in words:
+        if "extra" not in words or words[1] not in ("==", "!="):  # installers disagree on others
             return True
         return Marker(" ".join(words)).evaluate({"extra": ""})
     if not isinstance(parts, list):

@@ -4,6 +4,7 @@ A wheel's metadata depends on its version and tags only, so that all wheels of a
 same; see PEP 427 and the core metadata specification.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -54,6 +55,7 @@ _REPLACED = frozenset(
 """Fields that are rewritten, or removed because they depend on the machine or the backend."""
 
 
+_FIELD_NAME = re.compile(r"[!-9;-~]+")
 _LONGEST_FIELDS = 256 << 10
 
 
@@ -137,13 +139,16 @@ def parse_metadata(text: str) -> tuple[list[Field], str]:
     if len(head) > _LONGEST_FIELDS:
         msg = f"METADATA has fields of {len(head)} characters"
         raise BuildError(msg, hint=f"no reader should have to take more than {_LONGEST_FIELDS}")
+    if "\r" in head:
+        msg = "METADATA has a carriage return, at which installers begin a new field"
+        raise BuildError(msg, hint="the project's backend should have ended lines by a line feed")
     found: list[tuple[str, list[str]]] = []
     for line in head.removesuffix("\n").split("\n") if head else ():
-        if line[:1].isspace() and found:  # goes on with the field above
+        if line.startswith((" ", "\t")) and found:  # goes on with the field above
             found[-1][1].append(line)
             continue
         name, colon, value = line.partition(":")
-        if not colon:
+        if not colon or not _FIELD_NAME.fullmatch(name):
             msg = f"METADATA has a line that is no field: `{line}`"
             raise BuildError(msg, hint="the project's backend should have written `Name: value`")
         found.append((name, [value.strip()]))
@@ -156,11 +161,16 @@ def _rank(field: Field) -> tuple[int, str, str]:
 
 
 def _requirement(text: str) -> str:
+    hint = "requirements look like `numpy>=2` (PEP 508)"
     try:
-        return str(Requirement(text))
-    except InvalidRequirement as error:
+        spelt = str(Requirement(text))
+    except (InvalidRequirement, RecursionError) as error:
         msg = f"`{text}` is no requirement: {error}"
-        raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)") from error
+        raise ConfigError(msg, hint=hint) from error
+    if not spelt.isprintable():  # a marker's quotes may have a line break
+        msg = f"the requirement `{text}` has characters that would end its line"
+        raise ConfigError(msg, hint=hint)
+    return spelt
 
 
 def _wheel_text(tags: WheelTags, platform_tag: str, number: int) -> bytes:
