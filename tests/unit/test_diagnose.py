@@ -1,8 +1,11 @@
 """`torchyard diagnose`: logs of any kind, for people and for machines."""
 
 import gzip
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import jsonschema
 import msgspec
@@ -11,13 +14,22 @@ from tests.helpers import Command
 
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data
+from torchyard.errors import SmokeError
+from torchyard.host.child import Exit
 from torchyard.host.files import read_data
 from torchyard.model.failure import Certainty, Failure, Found
+from torchyard.model.step import OWN, Step
 from torchyard.run import log_text
 from torchyard.run.diagnose import diagnose_log, diagnose_pieces, templates_of
 from torchyard.run.draft_failure import draft_failure
+from torchyard.run.failure import explained
 from torchyard.run.literal_search import LiteralSearch
 from torchyard.run.log_text import LogText, pieces_of_lines
+from torchyard.run.steps import StepError
+
+if TYPE_CHECKING:
+    from torchyard.run.log import Log
+    from torchyard.run.steps import StepContext
 
 FAILURES = load_failures()
 ERROR = "/src/a.cpp:3:9: error: 'x' was not declared in this scope"
@@ -233,3 +245,24 @@ def test_contexts_are_checked() -> None:
     )
     with pytest.raises(Exception, match="has a context that is none"):
         check_failures(rows)
+
+
+def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    line = "  clean: any/import.py failed in 0.1 s: ModuleNotFoundError: No module named 'a_b'"
+    log.write_text(f"2026-11-17T19:00:00.000Z {line}\n", encoding="utf-8")
+    step = Step(run=(sys.executable, *OWN[1:], "tool", "smoke"), name="try it")
+    place = SimpleNamespace(
+        log=log, folder=tmp_path, order=SimpleNamespace(task=SimpleNamespace(id="smoke:x"))
+    )
+    file = tmp_path / "torchyard.toml"
+    file.touch()
+    sandbox = SimpleNamespace(kind="bwrap")
+    context = SimpleNamespace(place=place, sandbox=sandbox, file=str(file))
+    error = StepError("smoke:x", step, Exit(14, 1.0, 1.0, 0), 0)
+    found = explained(error, cast("StepContext", context), cast("Log", None))
+    assert isinstance(found, SmokeError)
+    first, second = found.diagnostics
+    assert "No module named 'a_b'" in first.what
+    assert second.what == "The package imports a_b, and does not require it"
+    assert "`dependencies` of [project]" in str(second.hint)

@@ -104,6 +104,20 @@ def test_a_lock_says_what_torch_is_for_and_refuses_another_cuda(
     assert "torch 2.13.0 of the index was built for cu130, and not cu126" in refused.err
 
 
+def test_the_reason_why_a_source_can_not_be_fetched_is_shown(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "torchyard.toml"
+    archive = 'archive = "none.tar.gz"\nsha256 = "' + "0" * 64 + '"'
+    file.write_text(FILE.replace('path = "code"', archive), encoding="utf-8")
+    (tmp_path / "none.tar.gz").write_bytes(b"")
+    refused = torchyard("lock", "-f", file)
+    assert refused.code
+    assert "none.tar.gz" in refused.err
+    assert "correct [source]" in refused.err
+    assert "--keep-going" not in refused.err
+
+
 def test_what_no_wheel_satisfies_is_an_error_with_uvs_words() -> None:
     with pytest.raises(HostError, match=r"no torch 2\.13 for cpu .* no solution found(?s:.*)2\.14"):
         resolve_with_torch(["torch>=2.14"], "2.13", "cpu", TARGET)

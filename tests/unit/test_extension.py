@@ -141,6 +141,9 @@ def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
     for wrong in ("channel", "https://me:secret@a.example/"):
         with pytest.raises(ConfigError, match="is no address of an index"):
             config_of(f'{TOOLED}[smoke]\nindexes = ["{wrong}"]\n')
+    for wrong in ("torch-{torch}", "{release", "release}"):
+        with pytest.raises(ConfigError, match="has braces around something unknown"):
+            config_of(f'{TOOLED}[smoke]\nindexes = ["https://a.example/{wrong}/"]\n')
 
 
 def test_a_smoke_job_takes_pinned_requirements_only() -> None:

@@ -84,7 +84,8 @@ def project_requirements(
     build = prepare_build(file, changes=changes, select=("source:*",))
     result = build.run(listeners)
     if error := result.error():
-        raise error
+        why = "\n".join(ended.why for ended in result.failed)
+        raise type(error)(why, hint="correct [source], and run `torchyard lock` again")
     return (*_build_system(build).requires, *build.plan.config.build.requires)
 
 

@@ -370,8 +370,13 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
         if not channel:
             problems.add(("smoke", "channels", index), "a channel is an address or a directory")
     for index, url in enumerate(spec.indexes):
+        plain = url.replace("{release}", "").replace("{compute}", "")
         if not _INDEX.fullmatch(url):
             problems.add(("smoke", "indexes", index), *_no_index(url))
+        elif "{" in plain or "}" in plain:
+            what = f"`{url}` has braces around something unknown"
+            hint = "{release} is the torch release, such as 2.13, {compute} the compute platform"
+            problems.add(("smoke", "indexes", index), what, hint)
     return Smoke(
         level=spec.level,
         folder=spec.tests or "",
@@ -382,7 +387,9 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
 
 def _no_index(url: str) -> tuple[str, str]:
     """Return what is wrong with the address of an index, and what to write."""
-    return f"`{url}` is no address of an index", "write https://…, without a user name or password"
+    return f"`{url}` is no address of an index", (
+        "write https://… or file:///…, without a user name or password"
+    )
 
 
 def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec, problems: Problems) -> Sandbox:

@@ -25,6 +25,9 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _FULL = 50 << 20
 """A disk with fewer free bytes than this counts as full."""
 
+_SMOKE = "smoke"
+"""The stage of known failures that a step of torchyard itself prints."""
+
 _LINES, _WIDTH = 1000, 2000
 """How much of what a step of torchyard itself printed is shown."""
 
@@ -43,7 +46,14 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         said = "\n".join((str(error), *_last_lines(path, error.mark)))
         classes = {known.exit_code: known for known in all_errors()}
         own = classes.get(error.ended.code) if kind is Kind.BUILD else None
-        return (own or _class_of(kind))(said, hint=_look_around(context), reason=kind.value)
+        failure = load_failures().get(diagnosis.name or "")
+        ours = failure is not None and failure.stage == _SMOKE
+        return (own or _class_of(kind))(
+            said,
+            hint=_look_around(context),
+            more=_remedy(diagnosis) if ours else (),
+            reason=kind.value,
+        )
     if error.ended.code in _KILLED:
         diagnosis = _killed(diagnosis)
     with suppress(OSError):  # the disk may be what failed
@@ -95,16 +105,18 @@ def _killed(diagnosis: Diagnosis) -> Diagnosis:
     return msgspec.structs.replace(diagnosis, title=known.title, cause=known.cause, fix=known.fix)
 
 
+def _remedy(diagnosis: Diagnosis) -> list[Diagnostic]:
+    if not diagnosis.title:
+        return []
+    return [Diagnostic(diagnosis.title, hint=f"{diagnosis.cause} {diagnosis.fix}")]
+
+
 def _error(
     context: StepContext, error: StepError, diagnosis: Diagnosis, kind: Kind
 ) -> TorchyardError:
     before = lines_before(context.place.log, error.mark)
     lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in diagnosis.lines)
-    more = (
-        [Diagnostic(diagnosis.title, hint=f"{diagnosis.cause} {diagnosis.fix}")]
-        if diagnosis.title
-        else []
-    )
+    more = _remedy(diagnosis)
     if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
         what = "the sandbox gives this step no network"
         more = [Diagnostic(what, hint="write network = true in the step if it has to have one")]

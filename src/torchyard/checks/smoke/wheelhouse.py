@@ -13,7 +13,7 @@ from torchyard.checks.smoke.confined import (
     run_pip,
     run_uv,
 )
-from torchyard.errors import CheckError
+from torchyard.errors import CheckError, HostError
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.toolchain.interpreters import Interpreter
 
@@ -60,18 +60,26 @@ def gather(
         wanted += [["numpy"], [_oldest_numpy(interpreter, folder)]]
     for words in wanted:
         download = ("download", "--quiet", "--no-input", "--dest", str(folder))
-        run_pip(
-            str(maker / "bin/python"),
-            *download,
-            *words,
-            cwd=folder,
-            sees=channel_folders(sources.indexes),
-        )
+        python, seen = str(maker / "bin/python"), channel_folders(sources.indexes)
+        try:
+            run_pip(python, *download, *words, cwd=folder, sees=seen)
+        except HostError as error:
+            raise _missing(str(error), sources) from error
     for wheel in folder.glob(f"*{WheelFormat.SUFFIXES[0]}"):
         refuse_direct_references(wheel)
     for pin, digest in pins.items():
         _refuse_other_bytes(folder, pin, digest)
     (folder / "complete").touch()
+
+
+def _missing(said: str, sources: WheelSources) -> HostError:
+    """Return the error for requirements that pip could not find."""
+    lines = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+    if not lines:
+        return HostError(said)
+    where = ", ".join(("those of pip", *sources.indexes))
+    msg = f"{lines[-1].removeprefix('ERROR: ')}\nindexes: {where}\n{said}"
+    return HostError(msg, hint="check the names; `indexes` of [smoke] names further indexes")
 
 
 def _refuse_other_bytes(folder: Path, pin: str, digest: str) -> None:

@@ -67,7 +67,8 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     write_text(file, text, replace=force)
-    talk(f"wrote {file}; now try: torchyard {'lock' if new else 'plan'} -f {file}")
+    locked = known_recipes()[answers.recipe].variant is Dimension.TORCH
+    talk(f"wrote {file}; now try: torchyard {'lock' if locked else 'plan'} -f {file}")
 
 
 def _unknown_releases(answers: Answers) -> dict[str, Release]:
