@@ -17,6 +17,8 @@ from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
+from torchyard.model.event import Made
+from torchyard.reports.build.console import _package
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -47,7 +49,7 @@ def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
     file = make_project(tmp_path)
     first = build(file, "-o", tmp_path / "dist")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.endswith(": 10 built\n")
+    assert first.stderr.endswith(f": 10 built\ncopied 2 files to {tmp_path}/dist\n")
     assert first.stdout.count(" built ") == 2
     assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == [
         "demo-1.0-cp311.whl",
@@ -67,6 +69,15 @@ def test_only_what_is_asked_for_is_built(tmp_path: Path) -> None:
     assert outcomes(core.stdout) == {"built": 2}
     one = build(file, "cp312", "--skip", "smoke:*", "--json")
     assert outcomes(one.stdout) == {"built": 3}
+    packages = build(file, "package:*", "-o", tmp_path / "dist")
+    assert "not checked or smoke tested, which is not selected" in packages.stderr
+
+
+def test_the_table_has_the_digest_of_the_package_alone() -> None:
+    package = Made(path="a-1-py3-none-any.whl", size=5, digest="5" * 64)
+    debug = Made(path="a-1-py3-none-any-debug.zip", size=9, digest="9" * 64)
+    assert _package([package, debug], 14, "") == (5, "5" * 64)
+    assert _package([debug], 9, "9" * 64) == (9, "9" * 64)
 
 
 def test_a_package_that_is_there_needs_no_core(tmp_path: Path) -> None:

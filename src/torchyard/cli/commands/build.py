@@ -15,6 +15,8 @@ from torchyard.cli.options import (
 )
 from torchyard.engines.registry import LOCAL, make_engine
 from torchyard.errors import UsageError
+from torchyard.model.quantity import show_count
+from torchyard.model.recipe import Stage
 from torchyard.terminal.console import say, write
 
 if TYPE_CHECKING:  # slow to import
@@ -103,7 +105,17 @@ def command(
         output=output,
     )
     _run(build, as_json=as_json)
-    build.deliver()
+    delivered = build.deliver()
+    if output and not as_json:
+        say(f"copied {show_count(len(delivered), 'file')} to {output}{_unproven(build)}")
+
+
+def _unproven(build: "PreparedBuild") -> str:
+    """Return what the selection leaves out of a package's proof, as the end of a sentence."""
+    stages = {job.stage for job in build.plan.jobs}
+    proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
+    missing = [word for stage, word in proofs.items() if stage not in stages]
+    return f"; they were not {' or '.join(missing)}, which is not selected" if missing else ""
 
 
 def _run(build: "PreparedBuild", *, as_json: bool) -> None:

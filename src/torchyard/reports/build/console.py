@@ -1,16 +1,18 @@
 """A build on the two streams: a board or lines while it runs, a table and errors at its end."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from torchyard.errors import INTERRUPTED, TorchyardError
 from torchyard.model.build_result import BuildResult
-from torchyard.model.event import AnyEvent, Ended, encode_event
+from torchyard.model.event import AnyEvent, Ended, Made, encode_event
 from torchyard.model.job_spec import short_name
 from torchyard.model.quantity import show_count
+from torchyard.model.result import File
+from torchyard.package.delivered import is_package_name
 from torchyard.store.store import Store
 from torchyard.store.trees import read_result_log
 from torchyard.terminal.console import say, show, write, write_error
@@ -86,17 +88,26 @@ def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool)
         sys.exit(0 if result.is_out_of_time else INTERRUPTED)
 
 
+def _package(files: Iterable[Made | File], size: int, digest: str) -> tuple[int, str]:
+    """Return the size and the digest of a result's only package; without one, those given."""
+    found = [file for file in files if is_package_name(file.path)]
+    return (found[0].size, found[0].digest) if len(found) == 1 else (size, digest)
+
+
 def _print_packages(result: BuildResult, store: Store) -> None:
     """Print the table of the packages that were asked for."""
     made = [end for end in result.ends if end.job.startswith("package:")]
     rows: list[tuple[str, str, float, int, str]] = [
-        (end.job, end.outcome, end.seconds, end.size, end.digest)
+        (end.job, end.outcome, end.seconds, *_package(end.made, end.size, end.digest))
         for end in made
         if end.outcome in ("built", "failed")
     ]
     packages = result.packages + [end.fingerprint for end in made if end.outcome == "cached"]
     if len(packages) <= _DETAILED:
-        rows += [(r.id, "cached", 0.0, r.size, r.tree.digest) for r in store.results(packages)]
+        rows += [
+            (r.id, "cached", 0.0, *_package(r.tree.files, r.size, r.tree.digest))
+            for r in store.results(packages)
+        ]
     if rows:
         from torchyard.reports.build.text import build_report  # noqa: PLC0415 - rich is slow
 
