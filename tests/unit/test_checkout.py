@@ -78,7 +78,7 @@ def test_imports_that_are_not_declared_are_found(tmp_path: Path, torchyard: Comm
     )
     assert torchyard("init", "-f", tmp_path / "torchyard.toml", "--path", tmp_path).code == 0
     written = (tmp_path / "torchyard.toml").read_text("utf-8")
-    assert "# my_ext/sub/x.py imports torch_scatter, which is not declared" in written
+    assert "# my_ext/sub/x.py imports torch_scatter, which is not declared; `dep" in written
 
 
 def test_what_is_in_names_stays_in_a_comment(tmp_path: Path, torchyard: Command) -> None:

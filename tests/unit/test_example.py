@@ -3,9 +3,14 @@
 from collections import Counter
 
 import pytest
-from tests.helpers import EXAMPLE, plan_of
+from tests.helpers import EXAMPLE, ROOT, plan_of
 
+from torchyard.config.document import Document
+from torchyard.config.load import config_of
+from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Stage
+from torchyard.model.tables import Release
+from torchyard.plan.build import make_plan
 from torchyard.plan.diff import diff_plans
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import PlanSelection
@@ -93,3 +98,19 @@ def test_without_python_3_10_no_libtorch_zip_is_lost(text: str, plan: Plan) -> N
 def test_one_core_serves_wheels_zips_and_conda(plan: Plan) -> None:
     core = plan.find(Stage.CORE, "linux-x86_64/cu130-mkl")
     assert plan.packages_of(core) == 8 + 1 + 5 + 5 + 1 + 1 + 1
+
+
+EXTENSIONS = sorted(path.name for path in (ROOT / "examples/extensions").iterdir())
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_examples_of_extensions(name: str) -> None:
+    """They are planned with their lock; the row for torch 2.15 is a part of it."""
+    file = f"examples/extensions/{name}/torchyard.toml"
+    text = (ROOT / file).read_text(encoding="utf-8")
+    lock = BuildLock(releases={"2.15": Release(libraries={"cu132": {}})})
+    plan = make_plan(config_of(str(ROOT / file), Document(file, text), lock=lock))
+    assert plan.config.project.name == name
+    assert {cell.python for cell in plan.cells()} == {"cp311", "cp312"}
+    assert "cu132" in {cell.compute for cell in plan.cells()}
+    assert f"]({'../../'}{file})" in (ROOT / "docs/guides/build-an-extension.md").read_text("utf-8")

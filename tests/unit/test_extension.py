@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from tests.helpers import EXTENSION, config_of
 
+from torchyard.config.known_extensions import known_variables
 from torchyard.errors import BuildError, ConfigError, PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.lock import BuildLock
@@ -22,7 +23,6 @@ from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.extension import environment
-from torchyard.recipes.known_extensions import known_variables
 from torchyard.run.provision import _torch_of
 from torchyard.toolchain.index_wheels import resolve_wheels
 from torchyard.toolchain.python_project import (
@@ -89,6 +89,10 @@ def test_a_build_without_a_gpu_is_told_by_variables() -> None:
     text = f'{TOOLED}[[override]]\nstage = "bindings"\nenv = {{ FORCE_CUDA = "2" }}\n'
     order = order_in(plan_with(text=text), Stage.BINDINGS, CELL)
     assert environment(order)["FORCE_CUDA"] == "2"
+    known = order_in(plan_with(), Stage.BINDINGS, CELL).task
+    assert known.table("env") == {"FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}  # in its fingerprint
+    gpu = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
+    assert environment(gpu) == {"FORCE_CUDA": "1"}
 
 
 def test_requirements_and_label_of_an_extension() -> None:
@@ -116,7 +120,9 @@ def test_dependencies_of_an_extension() -> None:
     assert task.words("dependencies") == ["scipy", "torch-scatter>=2"]
     before = {job.identifier: job.fingerprint for job in plan_with().jobs}
     same = [job.stage for job in plan.jobs if before[job.identifier] == job.fingerprint]
-    assert set(same) == {Stage.SOURCE, Stage.BINDINGS}  # nothing is compiled again
+    assert set(same) >= {Stage.SOURCE, Stage.BINDINGS}  # nothing is compiled again
+    conda = f"package:torch-scatter-2.1.2/{CELL}/conda"
+    assert before[conda] == {job.identifier: job.fingerprint for job in plan.jobs}[conda]
     deep = f"x; {'(' * 3000}"
     broken = "x; os_name != 'y\\\\n'"
     for line in ("x @ https://a.example/b.whl", "-r x", "", deep, broken):
@@ -171,7 +177,9 @@ def test_a_project_says_how_it_is_built() -> None:
         "a = " + "9" * 5000,
         "[build-system]\nrequires = 'torch'",
         "[build-system]\nrequires = [5]",
-        "[build-system]\nbackend-path = 7",
+        "[build-system]\nrequires = []\nbackend-path = 7",
+        "[build-system]\nrequires = []\nbuild-backend = 3",
+        "[build-system]\nbuild-backend = 'a'",
         "[build-system]\nrequires = ['a >']",
         f"[build-system]\nrequires = ['a; {'(' * 5000}']",
         "[build-system]\nrequires = ['a @ https://a.example/${PASSWORD}/a.whl']",

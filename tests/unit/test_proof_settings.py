@@ -74,6 +74,16 @@ def test_a_file_that_says_nothing_is_checked_all_the_same(tmp_path: Path) -> Non
     assert job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values == {**OURS, "level": "full"}
 
 
+def test_indexes_for_a_torch_release_are_for_extensions(tmp_path: Path) -> None:
+    file = tmp_path / "torchyard.toml"
+    file.write_text(f'{FILE}[smoke]\nindexes = ["https://a.example/{{compute}}/"]\n')
+    settings = job_of(plan_in(tmp_path), Stage.SMOKE, "cp312", "wheel").settings
+    assert settings.values["indexes"] == ("https://a.example/cpu/",)
+    file.write_text(f'{FILE}[smoke]\nindexes = ["https://a.example/{{release}}/"]\n')
+    with pytest.raises(ConfigError, match="is built against no torch release"):
+        plan_in(tmp_path)
+
+
 def test_jobs_have_the_texts_of_a_policy_and_of_tests(folder: Path) -> None:
     plan = plan_in(folder)
     check = job_of(plan, Stage.CHECK, "cp312", "wheel").settings

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.channel_reader import assert_right
 from tests.channels import put, wheel
 
+from torchyard.errors import PublishError
 from torchyard.index.entry import State
-from torchyard.index.simple.section import required_torch
+from torchyard.index.simple.section import required_torch, wheel_requirements
 from torchyard.index.views import (
     View,
     admits_torch,
@@ -156,3 +157,10 @@ def test_all_requirements_of_torch_decide(lines: tuple[str, ...], release: str) 
     text = "Metadata-Version: 2.1\nName: x\nVersion: 1\n"
     about = text + "".join(f"Requires-Dist: {line}\n" for line in lines)
     assert torch_release(required_torch(about.encode())) == release
+
+
+def test_requirements_in_too_many_parentheses_are_malformed() -> None:
+    about = f"Name: x\nVersion: 1\nRequires-Dist: torch; {'(' * 5000}\n".encode()
+    assert required_torch(about) == ""
+    with pytest.raises(PublishError, match="which is malformed"):
+        list(wheel_requirements("x-1-py3-none-any.whl", about))

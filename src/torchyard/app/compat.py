@@ -179,11 +179,13 @@ def _given(place: str) -> str:
 
 
 def _requirement(place: str) -> str:
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
+
+    from torchyard.model.requirement import MALFORMED
 
     try:
         return str(Requirement(place))
-    except InvalidRequirement as error:
+    except MALFORMED as error:
         msg = f"`{place}` is no wheel, and no project with a version"
         raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
 

@@ -30,12 +30,11 @@ from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
 from torchyard.model.abi import AbiClass
 from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
-from torchyard.model.identifier import Cell, fits_identifier
+from torchyard.model.identifier import PROJECT_NAME, Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
-from torchyard.model.requirement import PROJECT_NAME, is_plain_requirement
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain, is_pinned
@@ -92,7 +91,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         build=_build(spec.build, project, problems, tables),
         conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
-        smoke=_smoke(spec.smoke, problems),
+        smoke=_smoke(spec.smoke, project.recipe, problems),
         ci=read_ci(spec.ci, reader, channels, spec.subset),
         tables=tables,
         origins=document.origins(),
@@ -147,7 +146,7 @@ def _check_dependencies(spec: ProjectSpec, recipe: Recipe, problems: Problems) -
         problems.add(("project", "dependencies"), what, "leave it out", at_key=True)
     for index, text in enumerate(spec.dependencies):
         path: Path = ("project", "dependencies", index)
-        if not is_plain_requirement(text):
+        if not _is_requirement(text):
             problems.add(path, f"`{text}` is no requirement", "write it as in pyproject.toml")
         elif _TORCH.match(text):
             what = "the torch that a wheel requires is that of its cell"
@@ -323,7 +322,7 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
 def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
     is_locked = project.recipe.variant is Dimension.TORCH
     for index, requirement in enumerate(spec.requires or ()):
-        if is_locked and not is_plain_requirement(requirement):
+        if is_locked and not _is_requirement(requirement):
             what = f"`{requirement}` is no requirement"
             problems.add(("build", "requires", index), what, "write it as in pyproject.toml")
         elif not is_locked and not is_pinned(requirement):
@@ -356,7 +355,23 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
         linalg=spec.linalg,
         label=label,
         abi=abi,
+        gpu_env=_known_variables(project, gpu=True),
+        cpu_env=_known_variables(project, gpu=False),
     )
+
+
+def _known_variables(project: Project, *, gpu: bool) -> dict[str, str]:
+    if project.recipe.variant is not Dimension.TORCH:
+        return {}
+    from torchyard.config.known_extensions import known_variables  # noqa: PLC0415 - few need it
+
+    return known_variables(project.name, gpu=gpu)
+
+
+def _is_requirement(text: str) -> bool:
+    from torchyard.model.requirement import is_plain_requirement  # noqa: PLC0415 - slow
+
+    return is_plain_requirement(text)
 
 
 def _check(spec: CheckSpec, problems: Problems) -> Check:
@@ -365,7 +380,7 @@ def _check(spec: CheckSpec, problems: Problems) -> Check:
     return Check(policy=spec.policy)
 
 
-def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
+def _smoke(spec: SmokeSpec, recipe: Recipe, problems: Problems) -> Smoke:
     for index, channel in enumerate(spec.channels):
         if not channel:
             problems.add(("smoke", "channels", index), "a channel is an address or a directory")
@@ -373,6 +388,9 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
         plain = url.replace("{release}", "").replace("{compute}", "")
         if not _INDEX.fullmatch(url):
             problems.add(("smoke", "indexes", index), *_no_index(url))
+        elif "{release}" in url and recipe.variant is not Dimension.TORCH:
+            what = f"recipe `{recipe.name}` is built against no torch release"
+            problems.add(("smoke", "indexes", index), what, "write it without {release}")
         elif "{" in plain or "}" in plain:
             what = f"`{url}` has braces around something unknown"
             hint = "{release} is the torch release, such as 2.13, {compute} the compute platform"

@@ -26,6 +26,9 @@ ANY_PYTHON = "any"
 WORD = re.compile(r"[A-Za-z0-9_.]+")
 """Values of dimensions that are valid in an identifier."""
 
+PROJECT_NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+"""Names of projects in an index."""
+
 _LABEL = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?-[0-9][^-/:]*"
 _PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 

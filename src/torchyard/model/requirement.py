@@ -1,8 +1,9 @@
-"""Names and requirements of packages in an index, as text that nobody has checked yet."""
+"""Requirements of packages in an index, as text that was not checked yet."""
 
-import re
+from packaging.requirements import InvalidRequirement, Requirement
 
-PROJECT_NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+MALFORMED = (InvalidRequirement, RecursionError)
+"""What packaging raises for a text that is no requirement, also if its parentheses are too deep."""
 
 
 def is_plain_requirement(text: str) -> bool:
@@ -11,10 +12,8 @@ def is_plain_requirement(text: str) -> bool:
     Not plain are addresses, in which uv replaces variables, and line breaks, also those in quotes
     of a marker: installers take what follows for options.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - slow
-
     try:
         found = Requirement(text)
-    except (InvalidRequirement, RecursionError):
+    except MALFORMED:
         return False
     return found.url is None and text.isprintable() and str(found).isprintable()

@@ -102,8 +102,8 @@ class SettingsMaker:
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
         formed = form if packs or stage is Stage.SMOKE else None
         about: Scope = scope[:4] if compiles and self._is_locked else head
-        tries = stage is Stage.SMOKE and bool(self.config.smoke.indexes)
-        key = (stage, about if compiles or packs or tries else None, formed, overrides)
+        has_index = stage is Stage.SMOKE and bool(self.config.smoke.indexes)
+        key = (stage, about if compiles or packs or has_index else None, formed, overrides)
         made = self._made.get(key)
         if made is None:
             draft = self._draft(stage)
@@ -170,6 +170,8 @@ class SettingsMaker:
             draft.set("requires", build.requires, self._build_origin("requires"))
         if build.tree is not None:
             draft.set_tree(build.tree)
+        known = build.gpu_env if row.is_gpu else build.cpu_env
+        draft.set_env(known, Origin("data/extensions.toml"))
         if row.translate:
             draft.set("translate", row.translate, Origin(row.source))
         if row.env:
@@ -201,7 +203,8 @@ class SettingsMaker:
             draft.set("label", local_label(label, compute, variant), origin)
             if self.config.build.abi is not AbiClass.FULL:
                 draft.set("abi", self.config.build.abi.value, self.config.origin("build.abi"))
-            if dependencies := self.config.project.dependencies:
+            dependencies = self.config.project.dependencies
+            if dependencies and self.tables.formats[form].library_pins:
                 origin = self.config.origin("project.dependencies")
                 draft.set("dependencies", dependencies, origin)
         row = self.tables.platforms[platform]
@@ -234,7 +237,8 @@ class SettingsMaker:
         if form is not None and self.tables.formats[form].channels and smoke.channels:
             draft.set("channels", smoke.channels, self.config.origin("smoke.channels"))
         if form is not None and self.tables.formats[form].library_pins and smoke.indexes:
-            indexes = tuple(_cell_index(url, *head) for url in smoke.indexes)
+            _, compute, variant = head
+            indexes = tuple(_cell_index(url, compute, variant) for url in smoke.indexes)
             draft.set("indexes", indexes, self.config.origin("smoke.indexes"))
 
     def _set_version(self, draft: "_Draft") -> None:
@@ -294,6 +298,11 @@ class _Draft:
                 origin = self.config.row_origin("trees", name, table, key) or shipped
                 self._set_entry(table, key, value, origin)
 
+    def set_env(self, given: dict[str, str], origin: Origin) -> None:
+        """Set variables of the build, unless an override changes them."""
+        for name, value in given.items():
+            self._set_entry("env", name, value, origin)
+
     def _set_entry(self, table: str, key: str, value: str, origin: Origin) -> None:
         self._tables[table][key] = value
         self._remember(f"{table}.{key}", value, origin)
@@ -351,7 +360,7 @@ def local_label(template: str, compute: str, variant: str) -> str:
     return template.replace("{torch}", release).replace("{compute}", compute)
 
 
-def _cell_index(template: str, _platform: str, compute: str, variant: str) -> str:
+def _cell_index(template: str, compute: str, variant: str) -> str:
     """Return the index that a cell's wheels are tested with."""
     release = variant.removeprefix(TORCH_PREFIX)
     return template.replace("{release}", release).replace("{compute}", compute)

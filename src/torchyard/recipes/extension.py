@@ -9,7 +9,6 @@ from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
-from torchyard.recipes.known_extensions import known_variables
 
 _TOOL = " ".join((*OWN, "tool"))
 _LAY_OUT = "find . -mindepth 1 -delete\ncp -a {source}/. ."
@@ -49,10 +48,8 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
 
 
 def environment(order: JobSpec) -> dict[str, str]:
-    """Return the variables of the project's build; those that the file sets take precedence."""
-    task = order.compiled
-    is_gpu = platform_for(task.facts["compute"]).needs_toolkit
-    return known_variables(task.facts["name"], gpu=is_gpu) | task.table("env")
+    """Return the variables of the project's build: those it is known to read, and the file's."""
+    return dict(order.compiled.table("env"))
 
 
 def _build(wheel_folders: str) -> Step:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.model.requirement import PROJECT_NAME
+from torchyard.model.identifier import PROJECT_NAME
 from torchyard.toolchain.python_project import PYPROJECT
 from torchyard.toolchain.undeclared_imports import undeclared_imports
 

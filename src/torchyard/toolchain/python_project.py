@@ -29,9 +29,13 @@ def read_build_system(text: str | None) -> BuildSystem:
         raise ConfigError(msg, hint=_MEND) from error
     if not isinstance(table, Mapping):
         return BuildSystem()
+    backend = table.get("build-backend", _LEGACY)
+    if "requires" not in table or not isinstance(backend, str):
+        msg = f"[build-system] in {PYPROJECT} of the source needs `requires`, and a backend by name"
+        raise ConfigError(msg, hint=_MEND)
     found = BuildSystem(
         requires=_texts(table, "requires"),
-        backend=str(table.get("build-backend", _LEGACY)),
+        backend=backend,
         backend_path=_texts(table, "backend-path"),
     )
     for requirement in found.requires:

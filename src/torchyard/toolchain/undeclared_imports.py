@@ -34,7 +34,7 @@ def undeclared_imports(package: Path, declared: Iterable[str]) -> dict[str, str]
 def _files(package: Path) -> Iterator[Path]:
     """Yield the modules of a package, in order; links that lead out of it are no part of it."""
     root, left = package.resolve(), _MOST_BYTES
-    for path in sorted(islice(package.rglob("*.py"), _MOST_FILES)):
+    for path in islice(sorted(package.rglob("*.py")), _MOST_FILES):
         with suppress(OSError):
             if path.is_file() and path.resolve().is_relative_to(root):
                 left -= path.stat().st_size

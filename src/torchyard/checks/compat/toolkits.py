@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.compute.registry import compute_platforms
+from torchyard.model.requirement import MALFORMED
 
 
 def library_toolkits(libraries: Iterable[str]) -> set[str]:
@@ -38,7 +39,7 @@ def parse_requirements(required: Iterable[str]) -> list[Requirement]:
         try:
             requirement = Requirement(line)
             marker = str(requirement.marker or "")
-        except (InvalidRequirement, RecursionError):
+        except MALFORMED:
             continue  # a rule of `torchyard check` reports it
         if "extra" not in marker:
             found.append(requirement)

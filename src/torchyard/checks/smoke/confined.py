@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
@@ -23,6 +23,7 @@ from torchyard.host.installer_settings import (
     installer_variables,
 )
 from torchyard.host.process import capture, own_program
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.wheel.about import read_about
 
 _CACHES = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
@@ -151,7 +152,7 @@ def refuse_direct_references(wheel: Path) -> None:
         line = " ".join(str(text).split())
         try:
             requirement = Requirement(line)
-        except (InvalidRequirement, RecursionError) as error:
+        except MALFORMED as error:
             msg = f"`{wheel.name}` requires `{line}`, which can't be read"
             raise CheckError(msg, hint="correct its metadata") from error
         if requirement.url is not None:

@@ -6,6 +6,8 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
 from torchyard.checks.smoke.confined import (
     channel_folders,
     make_venv,
@@ -83,9 +85,11 @@ def _missing(said: str, sources: WheelSources) -> HostError:
 
 
 def _refuse_other_bytes(folder: Path, pin: str, digest: str) -> None:
-    """Refuse the wheels of a package that have not the given SHA-256."""
-    name = pin.partition("==")[0].replace("-", "_")
-    for wheel in folder.glob(f"{name}-*{WheelFormat.SUFFIXES[0]}"):
+    """Refuse the wheels of a package, however it is spelt, that have not the given SHA-256."""
+    name = canonicalize_name(pin.partition("==")[0])
+    for wheel in folder.glob(f"*{WheelFormat.SUFFIXES[0]}"):
+        if WheelFormat().distribution(wheel.name) != name:
+            continue
         with wheel.open("rb") as file:
             found = file_digest(file, "sha256").hexdigest()
         if found != digest:

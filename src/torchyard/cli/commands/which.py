@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 from click.decorators import FC
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from torchyard.app.locations import installer_url, read_channel
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
@@ -13,6 +13,7 @@ from torchyard.compute.registry import compute_in, compute_platforms
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.index.sections import SECTIONS
+from torchyard.model.requirement import MALFORMED
 from torchyard.terminal.console import show, write
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def command(
 
     try:
         wanted = Requirement(project)
-    except InvalidRequirement as error:
+    except MALFORMED as error:
         msg = f"`{project}` is not a project with versions"
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
     place = read_channel(channel, file)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -32,6 +32,7 @@ from torchyard.index.simple.fits import wheel_fits
 from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
 from torchyard.index.views import home_of, in_view, kind_of, view_for
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
 from torchyard.package.wheel.extras import is_for_extra
@@ -47,7 +48,7 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
     for line in values(fields_of(metadata), "Requires-Dist"):
         try:
             yield Requirement(line)
-        except InvalidRequirement as error:
+        except MALFORMED as error:
             msg = f"`{file}` requires `{line}`, which is malformed: {error}"
             raise PublishError(msg, hint="correct the requirement in the project") from error
 
@@ -55,11 +56,11 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
 def required_torch(metadata: bytes) -> str:
     """Return the versions of torch that a wheel requires, as `==2.13.*`; "" for any or none.
 
-    All requirements have to be met; those for some machines only count if there are no others.
+    Those without a condition have to be met everywhere; if there are none, the first one counts.
     """
     found = []
     for line in values(fields_of(metadata), "Requires-Dist"):
-        with suppress(InvalidRequirement):
+        with suppress(*MALFORMED):
             requirement = Requirement(line)
             if canonicalize_name(requirement.name) == _TORCH and not is_for_extra(requirement):
                 found.append(requirement)

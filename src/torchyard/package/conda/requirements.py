@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import Specifier
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchyard.compute.registry import compute_platforms
 from torchyard.errors import BuildError
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.conda.table import load_conda_table
 
 
@@ -24,7 +25,7 @@ def conda_requirements(
     for text in requires:
         try:
             requirement = Requirement(text)
-        except InvalidRequirement as error:
+        except MALFORMED as error:
             msg = f"the requirement `{text}` in the metadata of {project} can't be read: {error}"
             raise BuildError(msg, hint="correct it where the project declares it") from error
         if canonicalize_name(requirement.name) == canonicalize_name(project):

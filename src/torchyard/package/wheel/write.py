@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.tags import parse_tag
 from packaging.version import Version
 
 from torchyard.errors import BuildError, ConfigError
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.wheel.dist_info import find_dist_info, record
 from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_stem
 from torchyard.package.zip.writer import Member, members_of, writing
@@ -164,7 +165,7 @@ def _requirement(text: str) -> str:
     hint = "requirements look like `numpy>=2` (PEP 508)"
     try:
         spelt = str(Requirement(text))
-    except (InvalidRequirement, RecursionError) as error:
+    except MALFORMED as error:
         msg = f"`{text}` is no requirement: {error}"
         raise ConfigError(msg, hint=hint) from error
     if not spelt.isprintable():  # a marker's quotes may have a line break

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -16,6 +16,7 @@ from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.index.simple.read import FileLink
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.extras import is_for_extra
 from torchyard.package.wheel.metadata import values
@@ -220,7 +221,7 @@ def required_names(facts: ResolverMetadata) -> set[str]:
     for text in facts.requires:
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:
+        except MALFORMED:
             continue  # installers pass over it, too
         if requirement.url is None and not is_for_extra(requirement):
             names.add(canonicalize_name(requirement.name))
