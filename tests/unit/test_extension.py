@@ -182,20 +182,20 @@ def test_a_project_says_how_it_is_built() -> None:
         "[build-system]\nbuild-backend = 'a'",
         "[build-system]\nrequires = ['a >']",
         f"[build-system]\nrequires = ['a; {'(' * 5000}']",
-        "[build-system]\nrequires = ['a @ https://a.example/${PASSWORD}/a.whl']",
         '[build-system]\nrequires = ["a @ https://a.example/a.tar.gz\\n--no-binary=a"]',
         "[build-system]\nrequires = [\"a; os_name != 'x\\\\n--no-binary=a'\"]",
     ],
     ids=repr,
 )
-def test_a_project_can_ask_for_packages_of_an_index_only(text: str) -> None:
+def test_requirements_of_a_project_are_each_on_one_line(text: str) -> None:
     """uv takes what follows a line break for options, and would build a source distribution."""
     with pytest.raises(ConfigError, match="of the source"):
         read_build_system(text)
 
 
 def test_uv_gets_plain_requirements_only() -> None:
-    for line in ("a\n--no-binary=a", "a @ https://a.example/a.whl", "--editable=.", "-r x"):
+    address = "a @ https://a.example/${PASSWORD}/a.whl"
+    for line in ("a\n--no-binary=a", address, "--editable=.", "-r x"):
         with pytest.raises(ConfigError, match="is no requirement of a package in an index"):
             resolve_wheels([line], "3.11", "x86_64-manylinux_2_28")
 

@@ -18,8 +18,8 @@ from torchyard.app.cell_job import find_cell_job
 from torchyard.app.locations import absolute, home_directory
 from torchyard.errors import ConfigError
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import JobSpec
+from torchyard.model.values import UNDECODABLE
 from torchyard.run.environment import bring_ninja, cell_variables
 from torchyard.run.provision import provide_toolchain
 from torchyard.toolchain.activation import (

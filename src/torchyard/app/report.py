@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchyard.app.locations import open_store
 from torchyard.app.plan import plan_packages
 from torchyard.errors import HostError, SelectionError, TorchyardError
-from torchyard.model.canonical import UNDECODABLE
+from torchyard.model.values import UNDECODABLE
 from torchyard.version import __version__
 
 if TYPE_CHECKING:

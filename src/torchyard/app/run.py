@@ -10,10 +10,10 @@ import msgspec
 from torchyard.app.locations import absolute, work_directory
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.errors import StoreError, TorchyardError, UsageError
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
+from torchyard.model.values import UNDECODABLE
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
 from torchyard.run.permissions import demanded_sandbox

@@ -9,9 +9,8 @@ from packaging.version import Version
 
 from torchyard.compute.registry import compute_in, compute_platforms
 from torchyard.config.tables import load_tables
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import ORDER, JobSpec
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label
 from torchyard.package.formats import format_of

@@ -9,11 +9,10 @@ from torchyard.compute.table import ComputeRow
 from torchyard.config.tables import toml_value
 from torchyard.errors import ConfigError
 from torchyard.host.files import exists, read_text
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
 from torchyard.model.tables import Compute, Tables
-from torchyard.model.values import Origin
+from torchyard.model.values import UNDECODABLE, Origin
 
 _WHEEL = re.compile(r"[\w.]+-[\w.!+]+(-\d\w*)?(-[\w.]+){3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

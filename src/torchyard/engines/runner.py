@@ -20,10 +20,10 @@ from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
 from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import Listener
 from torchyard.model.job_spec import short_name
 from torchyard.model.recipe import Stage
+from torchyard.model.values import UNDECODABLE
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.permissions import secrets_for

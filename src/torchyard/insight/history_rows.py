@@ -11,11 +11,10 @@ import msgspec
 from torchyard.errors import TorchyardError
 from torchyard.insight.build_record import LOG
 from torchyard.insight.ninja_log import read_ninja_log
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.identifier import job_series
 from torchyard.model.matrix import any_match
 from torchyard.model.result import Result, Tree
-from torchyard.model.values import Reported
+from torchyard.model.values import UNDECODABLE, Reported
 from torchyard.store.keys import HISTORY, history_key, key_name
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_tree

@@ -8,10 +8,6 @@ from hashlib import sha256
 
 import msgspec
 
-UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON of a type, also if a text in it is not UTF-8, or
-if it is nested too deeply."""
-
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 

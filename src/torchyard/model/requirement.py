@@ -6,14 +6,20 @@ MALFORMED = (InvalidRequirement, RecursionError)
 """What packaging raises for a text that is no requirement, also if its parentheses are too deep."""
 
 
-def is_plain_requirement(text: str) -> bool:
-    """Return whether a text requires a package of an index, and is nothing else for an installer.
+def is_requirement(text: str) -> bool:
+    """Return whether a text is a requirement on one line.
 
-    Not plain are addresses, in which uv replaces variables, and line breaks, also those in quotes
-    of a marker: installers take what follows for options.
+    Installers take what follows a line break for options, also one in the quotes of a marker.
     """
     try:
-        found = Requirement(text)
+        return text.isprintable() and str(Requirement(text)).isprintable()
     except MALFORMED:
         return False
-    return found.url is None and text.isprintable() and str(found).isprintable()
+
+
+def is_plain_requirement(text: str) -> bool:
+    """Return whether a text requires a package of an index.
+
+    The file behind an address may be anything, and uv replaces variables in addresses.
+    """
+    return is_requirement(text) and Requirement(text).url is None

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Reported
+from torchyard.model.values import UNDECODABLE, Reported
 
 UNITS_FILE = ".torchyard_units.json"
 """The name of the file beside ninja's log that has the memory of units."""

@@ -5,6 +5,10 @@ from typing import Annotated, dataclass_transform
 
 import msgspec
 
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are no JSON of a type, also if a text in it is not UTF-8, or
+if it is nested too deeply."""
+
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 """A sha256 in hexadecimal digits, which documents that are read must have: it can be a file's name.
 """

@@ -12,8 +12,8 @@ import msgspec
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.recipe import Stage
+from torchyard.model.values import UNDECODABLE
 from torchyard.package.contents import Contents
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import Findings, Judge

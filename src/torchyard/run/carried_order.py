@@ -13,11 +13,11 @@ import msgspec
 
 from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of
 from torchyard.model.toolchain import is_pinned
+from torchyard.model.values import UNDECODABLE
 from torchyard.package.read import read_package
 from torchyard.recipes import steps_of
 from torchyard.run.permissions import names_own_compiler

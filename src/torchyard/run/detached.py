@@ -26,10 +26,9 @@ from torchyard.host.detached import (
 )
 from torchyard.host.process_id import is_same_process, process_age
 from torchyard.host.process_tree import GRACE, family, kill_all
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.run.conditions import Conditions
 from torchyard.run.permissions import secrets_for
 from torchyard.run.workdir import RECORD, WorkDir

@@ -15,8 +15,7 @@ import msgspec
 
 from torchyard.errors import ElsewhereError
 from torchyard.host.process_id import is_local_birth, is_running, is_same_process, process_birth
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects
 

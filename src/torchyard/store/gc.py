@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.recipe import Stage
+from torchyard.model.values import UNDECODABLE
 from torchyard.store import claims
 from torchyard.store.gc_lease import GcLease
 from torchyard.store.keys import (

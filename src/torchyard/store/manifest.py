@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from torchyard.errors import StoreError
-from torchyard.model.canonical import UNDECODABLE, canonical_json
+from torchyard.model.canonical import canonical_json
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
+from torchyard.model.values import UNDECODABLE
 from torchyard.store.signature import is_signed, sign
 
 _DECODER = msgspec.json.Decoder(Result)

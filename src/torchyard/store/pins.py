@@ -6,11 +6,10 @@ from typing import Literal
 import msgspec
 
 from torchyard.errors import SelectionError, StoreError, UsageError
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.identifier import fits_identifier
 from torchyard.model.quantity import show_count
 from torchyard.model.suggest import did_you_mean
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import PINS, key_name, pin_key
 from torchyard.store.store import Store

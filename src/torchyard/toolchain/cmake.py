@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from torchyard.errors import BuildError
-from torchyard.model.canonical import UNDECODABLE
+from torchyard.model.values import UNDECODABLE
 
 _T = TypeVar("_T")
 _API = ".cmake/api/v1"

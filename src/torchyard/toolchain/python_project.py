@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from torchyard.errors import ConfigError
-from torchyard.model.requirement import is_plain_requirement
+from torchyard.model.requirement import is_requirement
 
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
@@ -39,8 +39,8 @@ def read_build_system(text: str | None) -> BuildSystem:
         backend_path=_texts(table, "backend-path"),
     )
     for requirement in found.requires:
-        if not is_plain_requirement(requirement):
-            msg = f"{PYPROJECT} of the source requires `{requirement}`, no package of an index"
+        if not is_requirement(requirement):
+            msg = f"{PYPROJECT} of the source requires `{requirement}`, which is malformed"
             raise ConfigError(msg, hint=_MEND)
     return found
 

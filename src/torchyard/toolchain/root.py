@@ -30,9 +30,8 @@ from torchyard.host.system_view import (
     read_only,
     system_view,
 )
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.step import OWN
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 FOLDERS = "/mnt/work"

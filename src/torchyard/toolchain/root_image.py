@@ -18,7 +18,7 @@ from torchyard.host.locks import locked, report_full_disk
 from torchyard.host.machine import platform_name
 from torchyard.host.system_view import NO_PART
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
-from torchyard.model.canonical import UNDECODABLE
+from torchyard.model.values import UNDECODABLE
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.root import check_root
 

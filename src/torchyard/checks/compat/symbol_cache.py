@@ -14,8 +14,7 @@ import msgspec
 
 from torchyard.checks.compat.torch_symbols import WIDTH, TorchSymbols
 from torchyard.host.durable import write_durably
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 
 _FORM = f"torchyard symbols 1 {sys.byteorder}\n".encode()
 _LENGTH, _CHECK = 4, 32

@@ -10,8 +10,8 @@ from torchyard.app.locations import EVENTS, home_directory
 from torchyard.cli.options import file_option, json_option
 from torchyard.errors import SelectionError
 from torchyard.host.detached import RunRecord, find_record
-from torchyard.model.canonical import UNDECODABLE
 from torchyard.model.event import decode_event
+from torchyard.model.values import UNDECODABLE
 from torchyard.terminal.console import show, write
 
 

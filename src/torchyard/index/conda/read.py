@@ -12,8 +12,7 @@ import msgspec
 
 from torchyard.host.zstd import ZstdError, ZstdFile
 from torchyard.index.entry import is_file_name
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 
 REPODATA = "repodata.json"
 PACKED = "repodata.json.zst"

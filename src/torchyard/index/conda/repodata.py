@@ -11,7 +11,8 @@ from torchyard.errors import BuildError
 from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
-from torchyard.model.canonical import UNDECODABLE, canonical_json
+from torchyard.model.canonical import canonical_json
+from torchyard.model.values import UNDECODABLE
 from torchyard.package.conda.index import RUN_EXPORTS, parse_index
 from torchyard.package.conda.name import SUFFIX, conda_name
 

@@ -15,8 +15,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from torchyard.index.entry import is_file_name
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 
 ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
 ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html;q=0.9"

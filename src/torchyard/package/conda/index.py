@@ -5,8 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from torchyard.errors import BuildError
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.contents import Contents
 
 NAME = "conda"

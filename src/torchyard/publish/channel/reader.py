@@ -8,7 +8,7 @@ import msgspec
 from torchyard.errors import StoreError
 from torchyard.host.zstd import ZstdError, decompress_text
 from torchyard.index.entry import State
-from torchyard.model.canonical import UNDECODABLE
+from torchyard.model.values import UNDECODABLE
 from torchyard.publish.channel.head import HEAD, Head, state_key
 
 _HEAD = msgspec.json.Decoder(Head)

@@ -19,8 +19,7 @@ from torchyard.index.entry import WHOLE
 from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.sections import SECTIONS
 from torchyard.index.simple.section import SimpleSection
-from torchyard.model.canonical import UNDECODABLE
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import CondaAudit
 from torchyard.publish.index_check.findings import IndexFindings

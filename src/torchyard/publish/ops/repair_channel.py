@@ -16,7 +16,8 @@ from torchyard.errors import StoreError
 from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.entry import WHOLE, State
 from torchyard.index.sections import SECTIONS
-from torchyard.model.canonical import UNDECODABLE, canonical_json
+from torchyard.model.canonical import canonical_json
+from torchyard.model.values import UNDECODABLE
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ROOTS, ChangeReason
 from torchyard.publish.channel.head import (
