@@ -179,9 +179,9 @@ def test_requirements_that_no_index_has_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: elsewhere-of-nobody")
+    wheel = make_wheel(tmp_path, "needy", "Requires-Dist: missing-dependency")
     sources = WheelSources(indexes=["file:///srv/a"])
-    with pytest.raises(HostError, match=r"^No matching .* elsewhere-of-nobody\nindexes: .*srv/a"):
+    with pytest.raises(HostError, match=r"^No matching .* missing-dependency\nindexes: .*srv/a"):
         gather([wheel], running_interpreter(), tmp_path / "house", sources, numpy=False)
 
 

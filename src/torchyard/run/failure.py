@@ -34,10 +34,10 @@ _LINES, _WIDTH = 1000, 2000
 
 def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
     """Return the error for a failed step: the cause in its log, its kind, and what to do."""
-    path = context.place.log
+    path, failures = context.place.log, load_failures()
     with path.open("rb") as stream:
         stream.seek(error.mark)
-        diagnosis = diagnose_stream(stream, load_failures()).causes[0]
+        diagnosis = diagnose_stream(stream, failures).causes[0]
     kind = _kind(context, error, diagnosis)
     if error.step.run[: len(OWN)] == (
         sys.executable,
@@ -46,7 +46,7 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         said = "\n".join((str(error), *_last_lines(path, error.mark)))
         classes = {known.exit_code: known for known in all_errors()}
         own = classes.get(error.ended.code) if kind is Kind.BUILD else None
-        failure = load_failures().get(diagnosis.name or "")
+        failure = failures.get(diagnosis.name or "")
         ours = failure is not None and failure.stage == _SMOKE
         return (own or _class_of(kind))(
             said,

@@ -217,7 +217,7 @@ def _notes(found: Checkout, flags: Mapping[str, str | None]) -> Iterator[str]:
         asked = found.requires_python
         yield f"{asked.file} asks for Python {asked.text}."
     for module, file in found.undeclared:
-        yield f"{file} imports {module}, which is not declared; `dependencies` could be."
+        yield f"{file} imports {module}, which is not declared; `dependencies` adds requirements."
 
 
 def words(text: str) -> tuple[str, ...]:
