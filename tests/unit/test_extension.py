@@ -83,16 +83,18 @@ def test_the_steps_of_an_extension() -> None:
 
 
 def test_a_build_without_a_gpu_is_told_by_variables() -> None:
-    assert known_variables("Torch_Scatter", gpu=False) == {"FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}
-    assert known_variables("torch-scatter", gpu=True) == {"FORCE_CUDA": "1"}
+    cpu = {"CPPFLAGS": "-g0", "FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}
+    assert known_variables("Torch_Scatter", gpu=False) == cpu
+    gpu = {"CPPFLAGS": "-g0", "FORCE_CUDA": "1", "FORCE_ONLY_CUDA": "1"}
+    assert known_variables("torch-scatter", gpu=True) == gpu
     assert known_variables("flash-attn", gpu=True)["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"
     text = f'{TOOLED}[[override]]\nstage = "bindings"\nenv = {{ FORCE_CUDA = "2" }}\n'
     order = order_in(plan_with(text=text), Stage.BINDINGS, CELL)
     assert environment(order)["FORCE_CUDA"] == "2"
     known = order_in(plan_with(), Stage.BINDINGS, CELL).task
-    assert known.table("env") == {"FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}  # in its fingerprint
-    gpu = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
-    assert environment(gpu) == {"FORCE_CUDA": "1"}
+    assert known.table("env") == cpu  # in its fingerprint
+    order = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
+    assert environment(order) == gpu
 
 
 def test_requirements_and_label_of_an_extension() -> None:
