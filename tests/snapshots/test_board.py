@@ -18,6 +18,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
+from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.terminal.board import Board, BoardView, clock, shorten
 from torchyard.terminal.events import event_line, printer
 
@@ -119,6 +120,10 @@ def test_nothing_is_promised_that_nobody_knows() -> None:
     assert board.remaining(30.0) is None, "of the other core nothing is known"
     board(Ended(at=60.0, job=CORE, fingerprint="1" * 64, outcome="built", seconds=50.0))
     assert board.remaining(60.0) == 50.0
+    board(Started(at=60.0, job=CORE, fingerprint="1" * 64, work="w", pid=2))
+    for total in (7, 0):  # done as far as known, while the step goes on
+        board(Progress(at=70.0, job=CORE, done=7, total=total))
+        assert board.remaining(70.0) == 40.0, "as long as the other core"
 
 
 def test_names_are_cut_in_their_middle() -> None:
@@ -149,4 +154,22 @@ def test_without_a_board_long_steps_say_each_minute_how_far_they_are() -> None:
         f"step 1/1  {CORE}: compile",
         f"working  {CORE}: 100 of 1,000 commands, about 9 min left",
         f"working  {CORE}: 200 of 1,000 commands, about 8 min left",
+    ]
+
+
+def test_a_step_that_runs_ninja_for_each_module_promises_no_end() -> None:
+    said: list[str] = []
+    listen = printer(said.append)
+    listen(Stepping(at=0, job=CORE, step="make the wheel", number=1, of=1))
+    progress = NinjaProgress()
+    lines = ("[1/2] c++ a.o", "[2/2] c++ b.o", "building '_b'", "[1/1] c++ c.o", "[1/1] c++ d.o")
+    counts = [progress.read(line) for line in lines]
+    assert counts == [(1, 2), (2, 2), None, (3, 0), (4, 0)]
+    for at, count in enumerate(filter(None, counts)):
+        listen(Progress(at=60.0 + 60 * at, job=CORE, done=count[0], total=count[1]))
+    assert said[1:] == [
+        f"working  {CORE}: 1 of 2 commands, about 1 min left",
+        f"working  {CORE}: 2 of 2 commands",
+        f"working  {CORE}: 3 commands",
+        f"working  {CORE}: 4 commands",
     ]

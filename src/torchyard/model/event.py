@@ -62,7 +62,7 @@ class Stepping(Event, kw_only=True):
 
 
 class Progress(Event, kw_only=True):
-    """A build tool reported its progress."""
+    """A build tool reported its progress; `total` is 0 while it is unknown."""
 
     job: str
     done: int

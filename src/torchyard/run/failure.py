@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,26 +39,27 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         stream.seek(error.mark)
         diagnosis = diagnose_stream(stream, failures).causes[0]
     kind = _kind(context, error, diagnosis)
-    if error.step.run[: len(OWN)] == (
-        sys.executable,
-        *OWN[1:],
-    ):  # a step of torchyard itself prints its own error
-        said = "\n".join((str(error), *_last_lines(path, error.mark)))
-        classes = {known.exit_code: known for known in all_errors()}
-        own = classes.get(error.ended.code) if kind is Kind.BUILD else None
+    if error.step.run[: len(OWN)] == (sys.executable, *OWN[1:]):
         failure = failures.get(diagnosis.name or "")
-        ours = failure is not None and failure.stage == _SMOKE
-        return (own or _class_of(kind))(
-            said,
-            hint=_look_around(context),
-            more=_remedy(diagnosis) if ours else (),
-            reason=kind.value,
-        )
+        is_known = failure is not None and failure.stage == _SMOKE
+        return _own_error(context, error, kind, _remedy(diagnosis) if is_known else ())
     if error.ended.code in _KILLED:
         diagnosis = _killed(diagnosis)
     with suppress(OSError):  # the disk may be what failed
         log.add(f"== {error}")
     return _error(context, error, diagnosis, kind)
+
+
+def _own_error(
+    context: StepContext, error: StepError, kind: Kind, remedy: Sequence[Diagnostic]
+) -> TorchyardError:
+    """Return the error for a step of torchyard itself, which has printed it."""
+    said = "\n".join((str(error), *_last_lines(context.place.log, error.mark)))
+    classes = {known.exit_code: known for known in all_errors()}
+    own = classes.get(error.ended.code) if kind is Kind.BUILD else None
+    return (own or _class_of(kind))(
+        said, hint=_look_around(context), more=remedy, reason=kind.value
+    )
 
 
 def _last_lines(path: Path, mark: int) -> Iterable[str]:

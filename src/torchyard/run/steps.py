@@ -1,7 +1,6 @@
 """Run the steps of a job in order, from where the last run stopped."""
 
 import os
-import re
 import shlex
 import sys
 import time
@@ -25,6 +24,7 @@ from torchyard.model.step import INPUTS, Step
 from torchyard.model.unit_usage import UnitUsage
 from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
+from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.run.sandbox import (
     Enclosure,
     enclose,
@@ -37,9 +37,6 @@ from torchyard.run.tries import StepTries
 from torchyard.run.unit_meter import UnitMeter, leave_units
 from torchyard.run.workdir import OUT, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
-
-_COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
-"""How ninja begins a line: [commands done/all commands]."""
 
 _OFTEN = 0.5
 """Seconds between two progress events of a step."""
@@ -161,15 +158,17 @@ def _run(context: StepContext, step: Step, tries: StepTries, log: Log, on_event:
     job = place.order.task
     argv = enclose(context.sandbox, step, place, context.slots)
     log.add(f"+ {shlex.join(argv)}")
-    mark, reported = log.mark(), 0.0
+    mark, reported, progress = log.mark(), 0.0, NinjaProgress()
 
     def on_line(line: str) -> None:
         nonlocal reported
         log.add(line)
-        counted = _COUNT.match(line)
-        if counted and (time.monotonic() - reported > _OFTEN or counted[1] == counted[2]):
+        if not (counts := progress.read(line)):
+            return
+        done, total = counts
+        if time.monotonic() - reported > _OFTEN or done == total:
             reported = time.monotonic()
-            on_event(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
+            on_event(Progress(job=job.id, done=done, total=total))
 
     cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
     child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed)

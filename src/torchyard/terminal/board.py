@@ -118,8 +118,8 @@ class Board:
 
     def _left(self, job: ActiveJob, usual: dict[str, float], now: float) -> float | None:
         """Return the seconds left of a running job, by its progress or by other jobs."""
-        if job.progress and job.progress[0]:
-            done, total = job.progress
+        done, total = job.progress or (0, 0)
+        if 0 < done < total:
             return (now - job.stepped) * (total - done) / done
         lasts = usual.get(_stage(job.job))
         return None if lasts is None else max(0.0, lasts - (now - job.began))
@@ -188,7 +188,8 @@ class BoardView(NamedTuple):
     def _figures(self, job: ActiveJob) -> str:
         if job.worker:  # it runs elsewhere, so nothing else is known
             return clock(self.now - job.began)
-        counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""
+        done, total = job.progress or (0, 0)
+        counts = f"{done}/{total}" if total else str(done or "")
         memory = self.memory.get(job.job, 0)
         return (
             f"{counts:>9} {show_size(memory) if memory else '':>7} {clock(self.now - job.began):>7}"

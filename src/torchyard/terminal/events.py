@@ -91,10 +91,17 @@ class ProgressLines:
         if event.at - said < _EVERY or not event.done:
             return None
         self._said[event.job] = event.at
+        text = f"working  {event.job}: {share_done(event)} commands"
+        if event.done >= event.total:  # more may follow
+            return text
         elapsed = event.at - self._began.setdefault(event.job, event.at)
         left = show_duration(elapsed / event.done * (event.total - event.done))
-        share = f"{event.done:,} of {event.total:,} commands"
-        return f"working  {event.job}: {share}, about {left} left"
+        return f"{text}, about {left} left"
+
+
+def share_done(event: Progress) -> str:
+    """Return the commands done as text: `7 of 20`, or `7` if the total is unknown."""
+    return f"{event.done:,} of {event.total:,}" if event.total else f"{event.done:,}"
 
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:

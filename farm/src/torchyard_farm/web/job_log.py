@@ -14,7 +14,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Usage
-from torchyard.terminal.events import event_line
+from torchyard.terminal.events import event_line, share_done
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
@@ -70,7 +70,7 @@ class JobLog:
                 self.activity = f"step {event.number}/{event.of}: {event.step}"
             case Progress():
                 step = self.activity.partition(",")[0]
-                self.activity = f"{step}, {event.done:,} of {event.total:,}"
+                self.activity = f"{step}, {share_done(event)}"
             case Stepped():
                 self._steps.append(event.usage)
             case Ended():
