@@ -101,7 +101,7 @@ def prepare_here(
 def find_cell(config: Config, environment: PythonEnvironment) -> Cell:
     """Return the cell whose wheel fits an environment."""
     recipe, torch = config.project.recipe, environment.torch
-    if recipe.variant is not Dimension.TORCH:
+    if not recipe.is_extension:
         msg = f"recipe `{recipe.name}` builds torch itself, and no wheel for one that is there"
         raise ConfigError(msg, hint="name a cell: `torchyard plan --identifiers` lists them")
     if torch is None:

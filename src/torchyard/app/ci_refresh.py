@@ -81,7 +81,7 @@ def _wanted(config: Config, meter: Meter) -> dict[str, tuple[str, ...]]:
         msg = "the file has no rule for how many releases to build for"
         hint = "write [ci.refresh] with torch = 3, for the newest three releases"
         raise ConfigError(msg, hint=hint)
-    if rule.torch and config.project.recipe.variant is not Dimension.TORCH:
+    if rule.torch and not config.project.recipe.is_extension:
         msg = f"recipe `{config.project.recipe.name}` is not built against torch releases"
         raise ConfigError(msg, hint="leave `torch` of [ci.refresh] out")
     python = config.tables.pythons[_listed_pythons(config)[0]].version

@@ -23,7 +23,6 @@ from torchyard.host.machine import platform_name
 from torchyard.host.process import stream
 from torchyard.model.config import Config, own_release
 from torchyard.model.identifier import ANY_PYTHON, Cell
-from torchyard.model.recipe import Dimension
 from torchyard.model.severity import Severity
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
@@ -182,7 +181,7 @@ def _demand(
     is_torch = project.name == project.recipe.project
     computes = tuple(dict.fromkeys(cell.compute for cell in cells))
     compiling = [job for job in plan.jobs if job.stage is project.recipe.compiling]
-    is_blas = project.recipe.variant is not Dimension.TORCH
+    is_blas = not project.recipe.is_extension
     variants = dict.fromkeys(cell.variant for cell in cells if is_blas)
     needs = {job.stage: job.settings.needs for job in plan.jobs}
     pins = [pin for job in compiling for pin in _words(job.settings.values.get("requires"))]

@@ -54,7 +54,7 @@ def lock_environments(
     """
     _lock_releases(file, say, upgrade=upgrade)
     config = load_config(file)
-    if config.project.recipe.variant is not Dimension.TORCH:
+    if not config.project.recipe.is_extension:
         msg = f"recipe `{config.project.recipe.name}` has no environments to lock"
         raise ConfigError(msg, hint="its build requirements are pinned in `requires` of [build]")
     requires = project_requirements(file, listeners=listeners)

@@ -141,7 +141,7 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
 
 def _check_dependencies(spec: ProjectSpec, recipe: Recipe, problems: Problems) -> None:
     """Check what wheels require besides what the project declares."""
-    if spec.dependencies and recipe.variant is not Dimension.TORCH:
+    if spec.dependencies and not recipe.is_extension:
         what = f"recipe `{recipe.name}` makes no wheels with requirements of the file"
         problems.add(("project", "dependencies"), what, "leave it out", at_key=True)
     for index, text in enumerate(spec.dependencies):
@@ -320,7 +320,7 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
 
 
 def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
-    is_locked = project.recipe.variant is Dimension.TORCH
+    is_locked = project.recipe.is_extension
     for index, requirement in enumerate(spec.requires or ()):
         if is_locked and not _is_requirement(requirement):
             what = f"`{requirement}` is no requirement"
@@ -361,7 +361,7 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
 
 
 def _known_variables(project: Project, *, gpu: bool) -> dict[str, str]:
-    if project.recipe.variant is not Dimension.TORCH:
+    if not project.recipe.is_extension:
         return {}
     from torchyard.config.known_extensions import known_variables  # noqa: PLC0415 - few need it
 
@@ -388,7 +388,7 @@ def _smoke(spec: SmokeSpec, recipe: Recipe, problems: Problems) -> Smoke:
         plain = url.replace("{release}", "").replace("{compute}", "")
         if not _INDEX.fullmatch(url):
             problems.add(("smoke", "indexes", index), *_no_index(url))
-        elif "{release}" in url and recipe.variant is not Dimension.TORCH:
+        elif "{release}" in url and not recipe.is_extension:
             what = f"recipe `{recipe.name}` is built against no torch release"
             problems.add(("smoke", "indexes", index), what, "write it without {release}")
         elif "{" in plain or "}" in plain:

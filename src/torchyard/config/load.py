@@ -98,7 +98,7 @@ def _named_computes(spec: FileSpec) -> Iterator[str]:
 def _lock_of(spec: FileSpec, path: str) -> BuildLock:
     """Return the lock of a file; an empty one if its recipe has none."""
     recipe = find_recipe(spec.project.recipe)
-    is_locked = recipe is not None and recipe.variant is Dimension.TORCH
+    is_locked = recipe is not None and recipe.is_extension
     return read_build_lock(path) if is_locked else BuildLock()
 
 

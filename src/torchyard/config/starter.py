@@ -64,7 +64,7 @@ def starter(answers: Answers, tables: Tables) -> str:
 
 def _toolchain(answers: Answers, tables: Tables) -> str:
     """Return the tables that the steps of a provisioned recipe need, as torch's releases do."""
-    if known_recipes()[answers.recipe].variant is Dimension.TORCH:
+    if known_recipes()[answers.recipe].is_extension:
         return _EXTENSION
     release = tables.preset_for(own_release(answers.version)) or next(iter(tables.builds))
     row = tables.builds[release]
@@ -87,7 +87,7 @@ def _list(values: Sequence[str]) -> str:
 
 def _needs_release(answers: Answers) -> bool:
     """Return whether the torch release for library pins does not follow from the version."""
-    is_torch = known_recipes()[answers.recipe].variant is not Dimension.TORCH
+    is_torch = not known_recipes()[answers.recipe].is_extension
     return is_torch and own_release(answers.version) != answers.torch[0]
 
 

@@ -74,6 +74,11 @@ class Recipe(Value, kw_only=True):
         return self.revisions.get(stage, 1)
 
     @property
+    def is_extension(self) -> bool:
+        """Whether its projects are compiled against a torch, which is part of their cells."""
+        return self.variant is Dimension.TORCH
+
+    @property
     def compiling(self) -> Stage:
         """The stage at which the C++ code is compiled for a compute platform."""
         return Stage.CORE if Stage.CORE in self.stages else Stage.BINDINGS

@@ -140,7 +140,7 @@ def _ruled_out(cell: Cell, config: Config) -> str | None:
     """Return why the tables do not allow a cell, or None if they do."""
     kind = config.tables.packages[cell.package]
     reason = kind.obstacle or impossible(cell[:3], config)
-    if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
+    if not reason and kind.pinned and config.project.recipe.is_extension:
         reason = unreleased(cell[:3], config) or without_python(cell, config)
     if not reason and kind.gpu_only and not config.tables.compute[cell.compute].is_gpu:
         reason = f"{cell.package} is made for GPUs only: {kind.gpu_only}"

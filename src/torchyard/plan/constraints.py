@@ -46,7 +46,7 @@ def without_python(cell: Cell, config: Config) -> str | None:
 
 def release_name(config: Config, variant: str) -> str | None:
     """Return the torch release whose pins apply: the project's own, or the one it builds with."""
-    if config.project.recipe.variant is Dimension.TORCH:
+    if config.project.recipe.is_extension:
         return variant.removeprefix(TORCH_PREFIX)
     return config.project.release
 

@@ -7,7 +7,7 @@ from torchyard.model.canonical import fingerprint
 from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.identifier import scope_path
 from torchyard.model.matrix import Needs
-from torchyard.model.recipe import Dimension, Stage
+from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting, Step
 from torchyard.model.tables import TORCH_PREFIX, Release
 from torchyard.model.toolchain import Toolchain
@@ -148,7 +148,7 @@ class SettingsMaker:
     @property
     def _is_locked(self) -> bool:
         """Whether the environments of its jobs are in a lock, as those of an extension are."""
-        return self.config.project.recipe.variant is Dimension.TORCH
+        return self.config.project.recipe.is_extension
 
     def _set_locked(self, draft: "_Draft", name: str) -> None:
         requires = self.config.lock.requirements(name)
@@ -267,7 +267,7 @@ class SettingsMaker:
         own = self.config.row_origin("releases", release_name(self.config, variant) or "", *keys)
         if own is not None:
             return own
-        if self.config.project.recipe.variant is Dimension.TORCH:
+        if self.config.project.recipe.is_extension:
             return self.config.origin("matrix.torch")
         key = "release" if "project.release" in self.config.origins else "version"
         return self.config.origin(f"project.{key}")

@@ -115,7 +115,7 @@ def _unproven(build: "PreparedBuild") -> str:
     stages = {job.stage for job in build.plan.jobs}
     proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
     missing = [word for stage, word in proofs.items() if stage not in stages]
-    return f"; they were not {' or '.join(missing)}, which is not selected" if missing else ""
+    return f"; not {' or '.join(missing)}, which is not selected" if missing else ""
 
 
 def _run(build: "PreparedBuild", *, as_json: bool) -> None:

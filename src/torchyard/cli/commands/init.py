@@ -29,9 +29,7 @@ from torchyard.terminal.console import talk
 from torchyard.toolchain.checkout import Checkout, read_checkout
 from torchyard.toolchain.pypi import locks
 
-_EXTENSION = next(
-    name for name, shape in known_recipes().items() if shape.variant is Dimension.TORCH
-)
+_EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_extension)
 
 
 @click.command("init")
@@ -67,13 +65,13 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     write_text(file, text, replace=force)
-    locked = known_recipes()[answers.recipe].variant is Dimension.TORCH
+    locked = known_recipes()[answers.recipe].is_extension
     talk(f"wrote {file}; now try: torchyard {'lock' if locked else 'plan'} -f {file}")
 
 
 def _unknown_releases(answers: Answers) -> dict[str, Release]:
     """Return rows for torch releases that only an index can know, with all that is asked for."""
-    if known_recipes()[answers.recipe].variant is not Dimension.TORCH:
+    if not known_recipes()[answers.recipe].is_extension:
         return {}
     row = Release(libraries={compute: {} for compute in answers.compute})
     return {name: row for name in answers.torch if name not in load_tables().releases}
@@ -120,7 +118,7 @@ class _Questions:
         usual = _EXTENSION if self.checkout else DEFAULT_RECIPE
         recipe = self._ask("recipe", "Kind of project", usual, one_of(known_recipes()))
         shape = known_recipes()[recipe]
-        extension = shape.variant is Dimension.TORCH
+        extension = shape.is_extension
         known = self.tables.known(shape)
         here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or recipe
         found = self.checkout if extension else None
