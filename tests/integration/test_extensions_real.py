@@ -47,13 +47,16 @@ class Site:
         self.channel = folder / "channel"
         self.store = os.environ.get(GIVEN) or folder / "store"
 
-    def lock(self, name: str) -> str:
+    def lock(self, name: str, *, only_cpu: bool = False) -> str:
         """Lock an example, and return what that printed."""
         place = self.folder / name
         shutil.copytree(EXAMPLES / name, place, dirs_exist_ok=True)
         file = place / "torchyard.toml"
         text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace("https://example.org/ext", self.channel.as_uri()))
+        text = text.replace("https://example.org/ext", self.channel.as_uri())
+        if only_cpu:
+            text = text.replace(', "torch2.15"', "").replace(', "cu132"', "")
+        file.write_text(text, encoding="utf-8")
         return self._call("lock", "-f", file).err
 
     def build(self, name: str, cell: str, *options: str) -> Path:
@@ -91,7 +94,7 @@ def site(torchyard: Command, tmp_path: Path) -> Site:
 
 def test_the_quickest_extension_is_built_and_tried(site: Site) -> None:
     name = "torch-spline-conv"
-    if "torch 2.13.0+cpu" not in site.lock(name):
+    if "torch 2.13.0+cpu" not in site.lock(name, only_cpu=True):
         pytest.skip("the index has no torch without CUDA, which is 3 GB")
     wheel = site.build(name, f"{CPU}/cp311", "--skip", "smoke:*")
     assert wheel.name.startswith("torch_spline_conv-1.2.2+pt213cpu-cp311-cp311-manylinux_2_")

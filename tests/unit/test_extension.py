@@ -83,9 +83,10 @@ def test_the_steps_of_an_extension() -> None:
 
 
 def test_a_build_without_a_gpu_is_told_by_variables() -> None:
-    cpu = {"CPPFLAGS": "-g0", "FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}
+    always = {"CPPFLAGS": "-g0", "TORCH_NO_COMPILER_WRAPPER": "1"}
+    cpu = {**always, "FORCE_CUDA": "0", "FORCE_ONLY_CPU": "1"}
     assert known_variables("Torch_Scatter", gpu=False) == cpu
-    gpu = {"CPPFLAGS": "-g0", "FORCE_CUDA": "1", "FORCE_ONLY_CUDA": "1"}
+    gpu = {**always, "FORCE_CUDA": "1", "FORCE_ONLY_CUDA": "1"}
     assert known_variables("torch-scatter", gpu=True) == gpu
     assert known_variables("flash-attn", gpu=True)["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"
     text = f'{TOOLED}[[override]]\nstage = "bindings"\nenv = {{ FORCE_CUDA = "2" }}\n'

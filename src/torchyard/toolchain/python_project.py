@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from torchyard.errors import ConfigError
+from torchyard.host.files import read_data
 from torchyard.model.requirement import is_requirement
 
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
+_PARALLEL = "backend/parallel_compile.py"
 _MEND = "mend it there, or by a patch in [source]"
 
 
@@ -58,11 +60,14 @@ def build_wheel_program(system: BuildSystem, to: str) -> str:
     """Return a program in Python that makes a wheel of the project in the working directory."""
     module, _, attribute = system.backend.partition(":")
     lines = [
-        "import importlib, os, sys",
+        read_data(_PARALLEL),
+        "import importlib, sys",
         f"sys.path[:0] = [os.path.abspath(path) for path in {list(system.backend_path)!r}]",
         f"backend = importlib.import_module({module!r})",
         f"for name in {attribute.split('.') if attribute else []!r}:",
         "    backend = getattr(backend, name)",
+        "if 'setuptools' in sys.modules:",
+        "    compile_in_parallel(os.environ.get('MAKEFLAGS', ''))",
         f"os.makedirs({to!r}, exist_ok=True)",
         f"print('made', backend.build_wheel({to!r}))",
     ]
