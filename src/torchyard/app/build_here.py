@@ -64,6 +64,7 @@ def prepare_here(
     skip: Sequence[str] = (),
     store: str | None = None,
     engine: Engine | None = None,
+    keep_going: bool = False,
     output: str | Path | None = None,
     listeners: Iterable[Listener] = (),
     say: Callable[[str], object] = lambda _: None,
@@ -92,6 +93,7 @@ def prepare_here(
         skip=skip,
         store=store,
         engine=engine,
+        keep_going=keep_going,
         output=output or Path(home_directory(file), _OUTPUT),
         lock=lock,
     )

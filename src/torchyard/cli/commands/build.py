@@ -85,6 +85,7 @@ def command(
             skip=skip,
             store=store_url,
             engine=chosen,
+            keep_going=keep_going,
             output=output,
             say=say,
         )
