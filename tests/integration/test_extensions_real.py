@@ -6,13 +6,15 @@ with a store that is kept, only what is new is compiled. CI compiles the quickes
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tests.helpers import ROOT, Command, Output
-from tests.installers import FreshEnvironment
+from tests.installers import FreshEnvironment, make_environment
 from tests.offered import served
 
 from torchyard.toolchain.interpreters import interpreter_for
@@ -67,6 +69,16 @@ class Site:
         (wheel,) = dist.glob("*.whl")
         return wheel
 
+    def build_here(self, name: str) -> Path:
+        """Build the wheel for the active environment, which must have been built, and return it."""
+        file = self.folder / name / "torchyard.toml"
+        skipped = ("--skip", "smoke:*")
+        said = self._call("build", "here", "-f", file, "--store", self.store, *skipped).out
+        assert "/wheel  cached" in said
+        path, install = said.splitlines()[-2:]
+        assert install.endswith(f"pip install --python {self.folder}/env/bin/python3 {path}")
+        return Path(path)
+
     def smoke(self, name: str, wheel: Path) -> None:
         """Try a wheel with one installer in one environment, as each installs torch."""
         quick = ("--installer", "uv", "--environment", "clean")
@@ -92,13 +104,22 @@ def site(torchyard: Command, tmp_path: Path) -> Site:
     return Site(torchyard, tmp_path)
 
 
-def test_the_quickest_extension_is_built_and_tried(site: Site) -> None:
+def test_the_quickest_extension_is_built_and_tried(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "torch-spline-conv"
     if "torch 2.13.0+cpu" not in site.lock(name, only_cpu=True):
         pytest.skip("the index has no torch without CUDA, which is 3 GB")
     wheel = site.build(name, f"{CPU}/cp311", "--skip", "smoke:*")
     assert wheel.name.startswith("torch_spline_conv-1.2.2+pt213cpu-cp311-cp311-manylinux_2_")
+    assert list(wheel.parent.iterdir()) == [wheel], "and no archive of debug information"
+    with ZipFile(wheel) as archive:
+        assert not re.search(r"lib(torch|c10)", "\n".join(archive.namelist()))
     site.smoke(name, wheel)
+
+    make_environment(tmp_path / "env")
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
+    assert site.build_here(name).read_bytes() == wheel.read_bytes()
 
 
 @pytest.mark.slow
