@@ -61,12 +61,12 @@ def build_wheel_program(system: BuildSystem, to: str) -> str:
     module, _, attribute = system.backend.partition(":")
     lines = [
         read_data(_PARALLEL),
-        "import importlib, sys",
+        "import importlib, os, sys",
         f"sys.path[:0] = [os.path.abspath(path) for path in {list(system.backend_path)!r}]",
         f"backend = importlib.import_module({module!r})",
         f"for name in {attribute.split('.') if attribute else []!r}:",
         "    backend = getattr(backend, name)",
-        "if 'setuptools' in sys.modules:",
+        "if 'setuptools' in sys.modules and os.environ.get('MAX_JOBS') != '1':",
         "    compile_in_parallel(os.environ.get('MAKEFLAGS', ''))",
         f"os.makedirs({to!r}, exist_ok=True)",
         f"print('made', backend.build_wheel({to!r}))",

@@ -1,8 +1,8 @@
-"""Compile the files of a setuptools project in parallel, on the slots of a jobserver.
+"""Compile the files of an extension in parallel, on the slots of a jobserver, without ninja.
 
-setuptools compiles one file after another. With this, a file is compiled in the background, a
-module is linked as soon as its files are compiled, and the build goes on when all are linked. The
-commands are the same.
+torch's `BuildExtension` with `use_ninja=False` lets setuptools compile one file after another.
+With this, files are compiled in the background, a module is linked when its files are compiled and
+the module before it is linked, and the build goes on when all are. The commands are the same.
 
 This runs in the environment of the project, so with other Pythons and any release of setuptools.
 """
@@ -11,124 +11,157 @@ import copy
 import os
 import re
 import select
+import stat
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 
 class Slots:
-    """The slot of this build, and those that are free in the jobserver of MAKEFLAGS."""
+    """The slot that this build has, and those that are free in the jobserver of MAKEFLAGS."""
 
     def __init__(self, makeflags):
-        own, own_end = os.pipe()
-        os.write(own_end, b"+")
-        self._ends = {own: own_end}
-        shared = re.search(r"--jobserver-auth=fifo:(\S+)", makeflags)
-        if shared and os.access(shared[1], os.R_OK | os.W_OK):
-            fifo = os.open(shared[1], os.O_RDWR)
-            self._ends[fifo] = fifo
-        for end in self._ends:
-            os.set_blocking(end, False)
+        reader, writer = os.pipe()
+        os.write(writer, b"+")
+        self._writers = {reader: writer}
+        """Where a token is returned to, by where it is taken from."""
+        named = re.search(r"--jobserver-auth=fifo:(\S+)", makeflags)
+        if named and os.path.exists(named[1]) and stat.S_ISFIFO(os.stat(named[1]).st_mode):
+            fifo = os.open(named[1], os.O_RDWR)
+            self._writers[fifo] = fifo
+        for descriptor in self._writers:
+            os.set_blocking(descriptor, False)
 
     @contextmanager
-    def one(self):
-        """Wait for a slot, and return it to where it came from."""
-        end, token = self._take()
+    def acquire(self):
+        """Wait for a slot, and release it in the end."""
+        reader, token = self._take()
         try:
             yield
         finally:
-            os.write(self._ends[end], token)
+            os.write(self._writers[reader], token)
 
     def _take(self):
         while True:
-            for end in select.select(list(self._ends), [], [])[0]:
+            for reader in select.select(list(self._writers), [], [])[0]:
                 try:
-                    return end, os.read(end, 1)
-                except BlockingIOError:  # another one was faster
+                    return reader, os.read(reader, 1)
+                except BlockingIOError:  # another thread or build took it
                     continue
+
+    def close(self):
+        for descriptor in {*self._writers, *self._writers.values()}:
+            os.close(descriptor)
 
 
 class BackgroundBuild:
     """The commands of one `build_ext`, each on a slot and in a thread that waits for it."""
 
-    _MOST = 256
-    """Threads; most of them wait for a slot."""
-
     def __init__(self, slots):
         self._slots = slots
-        self._pool = ThreadPoolExecutor(self._MOST)
+        self._pool = ThreadPoolExecutor(4 * (os.cpu_count() or 1))
         self._objects = {}
         self._links = []
         self._done = 0
-        self._count = threading.Lock()
+        self._failure = None
+        self._submitting = threading.RLock()
 
-    def compile(self, command, compiler, output, source, *args):
-        if output in self._objects:  # of another module, which has to be linked before
-            self.finish()
-        compiler = copy.copy(compiler)  # torch changes it for each file
-        self._objects[output] = self._pool.submit(
-            self._run, [], source, command, compiler, output, source, *args
-        )
-
-    def link(self, command, compiler, kind, objects, output, *args, **kwargs):
-        needs = [self._objects[name] for name in objects if name in self._objects]
-        self._links.append(
-            self._pool.submit(
-                self._run, needs, output, command, compiler, kind, objects, output, *args, **kwargs
+    def compile(self, command, compiler, obj, src, *args, **kwargs):
+        """Return before the file is compiled."""
+        file = os.path.realpath(obj)
+        with self._submitting:
+            if file in self._objects:  # of another module, which has to be linked before
+                self.finish()
+            compiler = copy.copy(compiler)  # torch sets another program in it for some files
+            self._objects[file] = self._pool.submit(
+                self._run, [], src, command, compiler, obj, src, *args, **kwargs
             )
-        )
+
+    def link(self, command, compiler, target_desc, objects, output_filename, *args, **kwargs):
+        """Return before the module is linked, which may need the module before it."""
+        with self._submitting:
+            files = map(os.path.realpath, objects)
+            needs = [self._objects[file] for file in files if file in self._objects]
+            what = (copy.copy(compiler), target_desc, objects, output_filename, *args)
+            needs += self._links[-1:]
+            self._links.append(
+                self._pool.submit(self._run, needs, output_filename, command, *what, **kwargs)
+            )
 
     def _run(self, needs, name, command, *args, **kwargs):
-        for need in needs:
-            need.result()
-        with self._slots.one():
-            command(*args, **kwargs)
-        with self._count:
+        """Run a command when others have ended, unless one has failed."""
+        wait(needs)
+        with self._slots.acquire():
+            if self._failure:
+                return
+            try:
+                command(*args, **kwargs)
+            except BaseException as error:
+                self._failure = self._failure or error
+                return
             self._done += 1
             print(f"[{self._done}/{len(self._objects) + len(self._links)}] {name}")
 
     def finish(self):
-        """Wait for everything; after a failure, for what is running, and raise it."""
-        jobs = [*self._objects.values(), *self._links]
-        for job in wait(jobs, return_when=FIRST_EXCEPTION).not_done:
-            job.cancel()
-        wait(jobs)
-        failures = [job.exception() for job in jobs if not job.cancelled() and job.exception()]
-        if failures:
-            raise failures[0]
+        """Wait for all commands, and raise the first failure: nothing begins after it."""
+        try:
+            wait([*self._objects.values(), *self._links])
+        except BaseException as error:
+            self._failure = error
+            raise
+        if self._failure:
+            raise self._failure
         self._objects, self._links, self._done = {}, [], 0
+
+    def close(self):
+        self._pool.shutdown()
+        self._slots.close()
 
 
 def compile_in_parallel(makeflags):
-    """Make setuptools, which is loaded, compile and link in the background."""
+    """Make setuptools, which is loaded, compile and link modules for torch in the background."""
     from distutils.command.build_ext import build_ext
     from distutils.unixccompiler import UnixCCompiler
 
-    from setuptools.command.build_ext import build_ext as own_build_ext
+    from setuptools.command.build_ext import build_ext as setuptools_build_ext
 
-    compile_file, link, build_extensions = (
-        UnixCCompiler._compile,
-        UnixCCompiler.link,
-        build_ext.build_extensions,
-    )
-    usual = (build_ext.build_extension, own_build_ext.build_extension)
+    compile_now, link_now = UnixCCompiler._compile, UnixCCompiler.link
+    build_extensions = build_ext.build_extensions
+    known = (build_ext.build_extension, setuptools_build_ext.build_extension)
     builds = []
 
-    def compile_later(*args):
-        return builds[-1].compile(compile_file, *args) if builds else compile_file(*args)
+    def compile_later(*args, **kwargs):
+        if builds:
+            return builds[-1].compile(compile_now, *args, **kwargs)
+        return compile_now(*args, **kwargs)
 
     def link_later(*args, **kwargs):
-        return builds[-1].link(link, *args, **kwargs) if builds else link(*args, **kwargs)
+        if builds:
+            return builds[-1].link(link_now, *args, **kwargs)
+        return link_now(*args, **kwargs)
+
+    def is_serial(command):
+        """Return whether modules have to be built one after another, or are not by setuptools."""
+        return (
+            getattr(command, "use_ninja", True)
+            or command.parallel
+            or type(command).build_extension not in known  # it may use a module once it is linked
+            or any(module.optional for module in command.extensions)  # these may fail
+        )
 
     def build_in_background(self):
-        is_own = type(self).build_extension not in usual  # it may use a module once it is linked
-        if is_own or self.parallel or any(module.optional for module in self.extensions):
+        if is_serial(self):
             return build_extensions(self)
-        builds.append(BackgroundBuild(Slots(makeflags)))
+        build = BackgroundBuild(Slots(makeflags))
+        builds.append(build)
         try:
             build_extensions(self)
         finally:
-            builds.pop().finish()
+            builds.remove(build)
+            try:
+                build.finish()
+            finally:
+                build.close()
 
     UnixCCompiler._compile = compile_later
     UnixCCompiler.link = link_later
