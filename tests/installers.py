@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from torchyard.host.process import own_program
-from torchyard.toolchain.interpreters import interpreter_for
 
 _OWN = ("PIP_", "UV_", "PYTHON")
 
@@ -152,16 +151,3 @@ class FreshEnvironment:
         if done.returncode:
             raise RefusedError(command + "\n" + done.stdout + done.stderr)
         return done.stdout + done.stderr
-
-
-def make_environment(folder: Path) -> None:
-    """Make an environment for Python 3.11, with a torch that can't be imported."""
-    subprocess.run(
-        [interpreter_for("cp311").path, "-m", "venv", "--without-pip", folder], check=True
-    )
-    packages = folder / "lib/python3.11/site-packages"
-    (packages / "torch").mkdir()
-    (packages / "torch/version.py").write_text("__version__ = '2.13.0+cpu'\n", encoding="utf-8")
-    about = packages / "torch-2.13.0+cpu.dist-info"
-    about.mkdir()
-    about.joinpath("METADATA").write_text("Name: torch\nVersion: 2.13.0+cpu\n", encoding="utf-8")

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.extensions import assert_sound, build_here, make_environment
 from tests.helpers import Command
-from tests.installers import make_environment
 
 pytestmark = [
     pytest.mark.slow,  # CI builds a real one, in test_extensions_real.py
@@ -51,14 +51,12 @@ def test_from_a_checkout_to_a_proven_wheel(
 
     (wheel,) = (tmp_path / "dist").iterdir()  # and no archive of debug information
     assert wheel.name.startswith("tinyext-0.1.0+pt213cpu-cp311-cp311-manylinux_2_")
-    make_environment(tmp_path / "env")
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
-    here = torchyard("build", "here", "-f", file)
-    assert here.code == 0, here.err
-    assert "cpu-torch2.13/cp311/wheel  cached" in here.out
-    path, install = here.out.splitlines()[-2:]
-    assert Path(path).read_bytes() == wheel.read_bytes()
-    assert install.endswith(f"pip install --python {tmp_path}/env/bin/python3 {path}")
+    assert_sound(torchyard, wheel)
+
+    env = tmp_path / "env"
+    make_environment(env)
+    monkeypatch.setenv("VIRTUAL_ENV", str(env))
+    assert build_here(torchyard, file, env).read_bytes() == wheel.read_bytes()
 
 
 def test_setuptools_compiles_through_the_cache(torchyard: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Projects that setuptools compiles, one file after another, are compiled in parallel."""
+"""Extensions that turn ninja off are compiled in parallel, on the slots of a jobserver."""
 
 import ctypes
 import os

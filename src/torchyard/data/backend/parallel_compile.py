@@ -14,7 +14,7 @@ import select
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 
 class Slots:
@@ -65,6 +65,7 @@ class BackgroundBuild:
         self._done = 0
         self._failure = None
         self._submitting = threading.RLock()
+        self._counting = threading.Lock()
 
     def compile(self, command, compiler, obj, src, *args, **kwargs):
         """Return before the file is compiled."""
@@ -82,10 +83,10 @@ class BackgroundBuild:
         with self._submitting:
             files = map(os.path.realpath, objects)
             needs = [self._objects[file] for file in files if file in self._objects]
-            what = (copy.copy(compiler), target_desc, objects, output_filename, *args)
             needs += self._links[-1:]
+            args = (copy.copy(compiler), target_desc, objects, output_filename, *args)
             self._links.append(
-                self._pool.submit(self._run, needs, output_filename, command, *what, **kwargs)
+                self._pool.submit(self._run, needs, output_filename, command, *args, **kwargs)
             )
 
     def _run(self, needs, name, command, *args, **kwargs):
@@ -99,6 +100,7 @@ class BackgroundBuild:
             except BaseException as error:
                 self._failure = self._failure or error
                 return
+        with self._counting:
             self._done += 1
             print(f"[{self._done}/{len(self._objects) + len(self._links)}] {name}")
 
@@ -141,7 +143,7 @@ def compile_in_parallel(makeflags):
         return link_now(*args, **kwargs)
 
     def is_serial(command):
-        """Return whether modules have to be built one after another, or are not by setuptools."""
+        """Return whether ninja builds the modules, or they must be built one after another."""
         return (
             getattr(command, "use_ninja", True)
             or command.parallel
@@ -152,16 +154,13 @@ def compile_in_parallel(makeflags):
     def build_in_background(self):
         if is_serial(self):
             return build_extensions(self)
-        build = BackgroundBuild(Slots(makeflags))
-        builds.append(build)
-        try:
-            build_extensions(self)
-        finally:
-            builds.remove(build)
+        with closing(BackgroundBuild(Slots(makeflags))) as build:
+            builds.append(build)
             try:
-                build.finish()
+                build_extensions(self)
             finally:
-                build.close()
+                builds.remove(build)
+                build.finish()
 
     UnixCCompiler._compile = compile_later
     UnixCCompiler.link = link_later
