@@ -370,7 +370,7 @@ def test_a_library_that_was_not_found_without_a_word(project: Project) -> None:
     assert failed.code == 9
     assert "- BLAS should say openblas, and is `Eigen`" in failed.err
     assert "- USE_OPENMP should be on for cpu, and is `OFF`" in failed.err
-    assert "nothing has been compiled yet" in failed.err
+    assert 'do without it by env = { USE_… = "0" }' in failed.err
     assert f"hint: look around: torchyard shell {CPU}" in failed.err
 
 
@@ -447,5 +447,42 @@ def test_a_project_that_goes_on_without_mkl(tmp_path: Path, torchyard: Command) 
     failed = torchyard("run", "core:tinytorch-1.2.0/linux-x86_64/cpu-mkl", *args)
     assert failed.code == 9
     assert "- BLAS_INFO should say mkl, and is `none`" in failed.err
-    assert "nothing has been compiled yet" in failed.err
+    assert 'do without it by env = { USE_… = "0" }' in failed.err
     assert not list((folder / ".torchyard/work").rglob("*.o"))
+
+
+LOST = """
+if(EXISTS ${PROJECT_BINARY_DIR}/lib/libtt_linalg.so)
+  set(USE_MAGMA OFF CACHE BOOL "as PyTorch does if it is not found" FORCE)
+endif()
+"""
+
+
+@needs_cuda
+@pytest.mark.slow
+def test_magma_that_is_lost_after_configuring(tmp_path: Path, torchyard: Command) -> None:
+    """CMake finds it at first, and no more after the plugin was built without it."""
+    folder = tmp_path / "tinytorch"
+    shutil.copytree(PROJECTS / "tinytorch", folder)
+    plugin = folder / "linalg/CMakeLists.txt"
+    plugin.write_text(LOST + plugin.read_text("utf-8"), encoding="utf-8")
+    args = ("-f", folder / "torchyard.toml")
+    core = "core:tinytorch-1.2.0/linux-x86_64/cu130-openblas"
+    assert torchyard("run", "source:tinytorch-1.2.0", *args).code == 0
+    failed = torchyard("run", core, *args)
+    assert failed.code == 9
+    assert "- USE_MAGMA should be on for cu130, and is `OFF`: magma is missing" in failed.err
+    assert "compile the core" not in failed.err
+
+    off = """override=[{stage="core", compute="cu130", archs=["8.0"], env={USE_MAGMA="0"}}]"""
+    cell = "tinytorch-1.2.0/linux-x86_64/cu130-openblas/any/conda-linalg"
+    done = torchyard("build", f"package:{cell}", "-o", tmp_path / "out", *args, "--set", off)
+    assert done.code == 0, done.err
+    (package,) = (tmp_path / "out").iterdir()
+    assert "_nomagma_" in package.name
+    assert torchyard("check", package).code == 0
+    lie = tmp_path / package.name.replace("_nomagma_", "_magma_")
+    lie.write_bytes(package.read_bytes())
+    checked = torchyard("check", lie)
+    assert checked.code
+    assert "nothing in the package uses magma, and its label promises it" in checked.out

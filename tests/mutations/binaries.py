@@ -11,6 +11,7 @@ from tests.mutations.good import (
     EXTENSION_CODE,
     GOMP,
     MACHINE,
+    MAGMA,
     MODULE_CODE,
     Program,
     compiled,
@@ -34,6 +35,7 @@ from torchyard.package.elf.file import read_elf
 LIB = "tinytorch/lib"
 C10_SO, CPU_SO, CUDA_SO = f"{LIB}/libc10.so", f"{LIB}/libtt_cpu.so", f"{LIB}/libtt_cuda.so"
 STABLE_SO, STABLE_MODULE = "tinystable/lib/libstable.so", "tinystable/_C.abi3.so"
+LINALG_SO = "lib/libtt_linalg.so"
 OTHER_MACHINE = 62 if MACHINE == "aarch64" else 183
 
 
@@ -73,7 +75,13 @@ def recompiled(member: str, code: str, *options: str) -> Break:
     return make
 
 
-def needing(member: str, *libraries: str, bring: Sequence[str] = (), code: str = "") -> Break:
+def needing(
+    member: str,
+    *libraries: str,
+    bring: Sequence[str] = (),
+    without: Sequence[str] = (),
+    code: str = "",
+) -> Break:
     """Compile a library with the same rpath that needs others; some may be brought along."""
 
     def make(good: Path, folder: Path) -> Path:
@@ -85,7 +93,7 @@ def needing(member: str, *libraries: str, bring: Sequence[str] = (), code: str =
         assert elf is not None
         directories = elf.rpath or elf.runpath
         dtags = "-Wl,--disable-new-dtags" if elf.rpath else "-Wl,--enable-new-dtags"
-        names = [name for name in (*elf.needed, *libraries) if name != "libc.so.6"]
+        names = [name for name in (*elf.needed, *libraries) if name not in ("libc.so.6", *without)]
         needs = {
             name: compiled(stubs / name, "int stub;", rpath=directories, options=[dtags])
             for name in names
@@ -164,6 +172,18 @@ def conda_relinked(good: Path, folder: Path) -> Path:
     path.write_bytes(conda_members(good)["lib/libc10.so"])
     rewrite(path, Rewrite(rpath="/opt/lib"))
     return conda_edited({"lib/libc10.so": path.read_bytes()})(good, folder)
+
+
+def conda_recompiled(member: str, code: str, name: tuple[str, str] = ("", "")) -> Break:
+    """Compile a library of a conda package anew; `name` is what changes in the package's name."""
+
+    def make(good: Path, folder: Path) -> Path:
+        path = compiled(folder / "new" / Path(member).name, code)
+        index = conda_members(good)["info/index.json"].decode().replace(*name)
+        edits = {member: path.read_bytes(), "info/index.json": index.encode()}
+        return conda_edited(edits, good.name.replace(*name))(good, folder)
+
+    return make
 
 
 def with_runpath(good: Path, folder: Path) -> Path:
@@ -335,6 +355,28 @@ COMPUTE = [
     _cuda("superfluous architecture", "compute-archs", with_device(*DEVICE_PROGRAMS, Program(75))),
     _cuda("missing PTX", "compute-archs", with_device(*DEVICE_PROGRAMS[:2])),
     _cuda("no code for GPUs", "compute-archs", needing(CUDA_SO)),
+    _cuda(
+        "cuDNN not used",
+        "label-libraries",
+        needing(CUDA_SO, without=["libcudnn.so.9"], code=with_device_code(CUDA, DEVICE_PROGRAMS)),
+    ),
+    _wheel(
+        "another BLAS than ordered",
+        "label-libraries",
+        needing(CPU_SO, "libmkl_rt.so.2", bring=["libmkl_rt.so.2"]),
+    ),
+    Mutation(
+        "magma without MAGMA",
+        "conda-linalg",
+        "label-libraries",
+        conda_recompiled(LINALG_SO, "int solve(void) { return 0; }"),
+    ),
+    Mutation(
+        "nomagma with MAGMA",
+        "conda-linalg",
+        "label-libraries",
+        conda_recompiled(LINALG_SO, MAGMA, ("_magma_", "_nomagma_")),
+    ),
     _cuda(
         "wrong version of cuDNN",
         "compute-versions",

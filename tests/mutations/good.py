@@ -48,6 +48,7 @@ const std::string &c10_name(const std::string &other) { return other; }
 """
 GOMP = "void GOMP_parallel(void) {}"
 CUDA = "int cuda(void) { return 1; }"
+MAGMA = "int magma_init(void) { return 0; }"
 MODULE_CODE = """\
 int module_state;
 void *PyModule_Create2(void *, int), *PyLong_FromLong(long);
@@ -227,18 +228,18 @@ def make_libtorch(built: Built, place: Path) -> Path:
     ).package
 
 
-def make_conda(kind: CondaKind, built: Built, place: Path) -> Path:
+def make_conda(kind: CondaKind, built: Built, place: Path, compute: str = "cpu") -> Path:
     build = CondaBuild(
         name="tinytorch",
         version="1.2.0",
-        compute="cpu",
+        compute=compute,
         blas="openblas",
         subdir=SUBDIR,
         build_hash="1111111",
         core_hash="2222222",
         python=PYTHON if kind is CondaKind.PACKAGE else None,
     )
-    order = make_order(place, "cpu", PYTHON if build.python else "any", str(kind))
+    order = make_order(place, compute, PYTHON if build.python else "any", str(kind))
     return assemble_conda(
         kind,
         build,
@@ -307,6 +308,8 @@ def make_extension(place: Path) -> Path:
 def make_goods(root: Path) -> dict[str, Path]:
     """All good packages, by the names that mutations know them by."""
     cpu, cuda = build(root / "cpu", "cpu"), build(root / "cuda", "cu130")
+    plugin = Built(root / "plugin", cpu.image)
+    compiled(plugin.core / "install/lib/libtt_linalg.so", MAGMA)
     libraries = make_conda(CondaKind.LIBRARIES, cpu, root / "conda-libraries")
     return {
         "wheel": make_wheel(cpu, root / "wheel", "cpu"),
@@ -314,6 +317,7 @@ def make_goods(root: Path) -> dict[str, Path]:
         "zip": make_libtorch(cpu, root / "zip"),
         "conda": make_conda(CondaKind.PACKAGE, cpu, root / "conda"),
         "conda-libraries": libraries,
+        "conda-linalg": make_conda(CondaKind.LINALG, plugin, root / "conda-linalg", "cu130"),
         "conda-old": make_old(libraries, root / "conda-old"),
         "stable": make_stable(root / "stable"),
         "extension": make_extension(root / "extension"),

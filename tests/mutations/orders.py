@@ -31,7 +31,13 @@ def _delivered(good: str, old: str, new: str, *also: str) -> Mutation:
     return Mutation(name, good, "label-cell", as_it_is, also, order=job_for(cell))
 
 
-GPU = ("compute-archs", "label-compute", "linking-rpath", "linking-rpath-kind")
+GPU = (
+    "compute-archs",
+    "label-compute",
+    "label-libraries",
+    "linking-rpath",
+    "linking-rpath-kind",
+)
 
 ORDERS = [
     _delivered("wheel", "tinytorch-", "torchtiny-"),

@@ -159,6 +159,7 @@ def mismatches(
     blas_root: str = "",
     cmake: dict[str, str] | None = None,
     env: dict[str, str] | None = None,
+    parts: dict[str, str] | None = None,
 ) -> list[str]:
     asked = Asked(
         compute=compute,
@@ -167,6 +168,7 @@ def mismatches(
         archs=archs,
         cmake=cmake or {},
         env=env or {},
+        parts=parts or {},
     )
     try:
         check_summary(configured, asked, platform_for(compute), compute_platforms())
@@ -232,6 +234,57 @@ def test_a_cell_without_cuda_has_none(tmp_path: Path) -> None:
         "- BLAS should say mkl, and is `OpenBLAS`",
         "- link lines should name a library of mkl, and none does",
     ]
+
+
+PARTS = {one.switch: one.library for one in platform_for("cu130").table().machine.features.values()}
+SWITCHES = {"USE_CUDNN": "cudnn", "USE_NCCL": "nccl", "USE_MAGMA": "magma"}
+
+
+def linking(configured: Configured, *fragments: str) -> Configured:
+    """Add libraries to the link lines."""
+    more = tuple(Fragment(fragment=one, role="libraries") for one in fragments)
+    for target in configured.targets.values():
+        target.link = Link(fragments=(*target.link.fragments, *more))
+    return configured
+
+
+@pytest.mark.parametrize(("switch", "name"), SWITCHES.items())
+def test_a_part_that_cmake_did_not_find_stops_the_build(
+    tmp_path: Path, switch: str, name: str
+) -> None:
+    """PyTorch turns its entry off, or leaves an entry on that has no effect."""
+    assert PARTS.keys() >= SWITCHES.keys()
+    cache = dict.fromkeys(SWITCHES, "ON")
+    found = [f"/opt/lib/lib{other}.so" for other in SWITCHES.values() if other != name]
+    lost = linking(recorded(tmp_path, {**cache, switch: "OFF"}), *found)
+    (what,) = mismatches(lost, parts=PARTS)
+    assert what == f"- {switch} should be on for cu130, and is `OFF`: {name} is missing"
+    assert mismatches(lost, parts=PARTS, env={switch: "0"}) == []
+    assert mismatches(lost, parts=PARTS, cmake={f"{switch}:BOOL": "OFF"}) == []
+    lost.cache[switch] = "ON"
+    (what,) = mismatches(lost, parts=PARTS)
+    assert what == f"- {switch} is on for cu130, but link lines name no library of {name}"
+    assert mismatches(linking(lost, f"third_party/lib{name}_static.a"), parts=PARTS) == []
+    del lost.cache[switch]
+    assert mismatches(lost, parts=PARTS) == [], "the project has no such part"
+
+
+def test_openmp_that_the_file_turns_off_is_not_missed(tmp_path: Path) -> None:
+    configured = recorded(tmp_path, {"USE_OPENMP": "0"})
+    assert mismatches(configured, env={"USE_OPENMP": "0"}) == []
+
+
+def test_the_abi_of_the_compile_lines(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    target = next(iter(configured.targets.values()))
+    (group,) = (group for group in target.groups if group.language == "CXX")
+    name = "GLIBCXX_USE_CXX11_ABI"
+    wrong = "- {0} should be {1}; the compile lines have -D_{0}={2}"
+    for abi, other in (("1", "0"), ("0", "1")):
+        group.fragments = (Fragment(fragment=f"-O2 -D_{name}={abi} -fPIC"),)
+        assert mismatches(configured, env={name: abi}) == []
+        assert mismatches(configured, env={name: other}) == [wrong.format(name, other, abi)]
+    assert mismatches(configured) == [wrong.format(name, 1, 0)]
 
 
 def test_another_blas_of_the_right_name(tmp_path: Path) -> None:

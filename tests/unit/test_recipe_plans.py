@@ -260,8 +260,13 @@ def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
     line = steps[without].run[-1]
     assert line.index("USE_MAGMA=OFF") < line.index("--target torch_cuda_linalg")
     assert line.splitlines()[-1] == "cmake -DUSE_MAGMA=ON build"
+    again = steps[names.index("compare it with what was asked for")].run
+    assert (steps[without + 1].title, steps[without + 1].run) == ("compare it again", again)
     configure = steps[names.index("configure")]
     assert configure.run == ("{work}/env/bin/python", "setup.py", "build", "--cmake-only")
+    off = 'override=[{stage="core", compute="cu130", env={USE_MAGMA="0"}}]'
+    steps = steps_of(order_in(plan_with(PARTS, TOOLED, off), Stage.CORE, "cu130-openblas"))
+    assert "USE_MAGMA=ON" not in steps[without].run[-1]
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,7 @@ def test_what_other_packages_promise() -> None:
         abi="cp312",
         platforms=("linux-64",),
         compute="cpu",
+        words=("cpu", "openblas", "py312", "h964da31", "0"),
     )
     for name in (ZIP, ZIP.replace("+", "%2B"), ZIP.replace("shared", "win-shared")):
         expected = expected_of(contents(name, "zip", {}))
@@ -295,6 +296,90 @@ def test_what_an_order_promises(folder: str) -> None:
     assert expected.compute == "cu130"
     assert expected.archs == ("8.0", "9.0+PTX")
     assert expected.pins == {"cudnn": "9.20.0.48", "nccl": "2.29.7"}
+    assert expected.words == ("mkl",)
+
+
+def test_what_the_file_turns_off_is_not_promised() -> None:
+    settings = b'"settings":{"env":{"USE_CUDNN":"0"},"cmake":{"USE_NCCL:BOOL":"OFF"},'
+    order = _order().replace(b'"settings":{', settings, 1)
+    assert order != _order()
+    package = wheel({f"{ABOUT}/torchyard-order.json": order})
+    assert expected_of(package).pins == {}
+
+
+PLUGIN = "libtiny-linalg-1.2.0-cuda130_{}_{}_h964da31_0.conda"
+CUDA = Binary(format="elf", machine="x86_64", needed=("libcudart.so.13",), build_id="0123")
+
+
+def _with(**changes: bytes | tuple[str, ...]) -> Binary:
+    return msgspec.structs.replace(CUDA, **changes)
+
+
+@pytest.mark.parametrize(
+    ("blas", "magma", "binary", "expected"),
+    [
+        ("mkl", "magma", _with(exports=b"magma_init\0"), ""),
+        ("mkl", "magma", _with(imports=b"abort\0magma_dgesv\0"), ""),
+        ("mkl", "magma", _with(needed=("libmagma.so", "libmkl_rt.so.2")), ""),
+        ("mkl", "magma", CUDA, ": nothing in the package uses magma, and its label promises it"),
+        (
+            "mkl",
+            "magma",
+            _with(exports=b"tt_magma_version\0"),
+            ": nothing in the package uses magma, and its label promises it",
+        ),
+        ("openblas", "nomagma", CUDA, ""),
+        (
+            "openblas",
+            "nomagma",
+            _with(exports=b"abort\0magma_init\0"),
+            "uses `magma_init`, and its label says nomagma",
+        ),
+        (
+            "openblas",
+            "nomagma",
+            _with(needed=("libmkl_rt.so.2",)),
+            "uses `libmkl_rt.so.2`, and its label says openblas",
+        ),
+        (
+            "mkl",
+            "nomagma",
+            _with(imports=b"scipy_cblas_dgemm\0"),
+            "uses `scipy_cblas_dgemm`, and its label says mkl",
+        ),
+        ("generic", "nomagma", _with(needed=("libcblas.so.3", "libblas.so.3")), ""),
+        (
+            "generic",
+            "nomagma",
+            _with(needed=("libopenblas.so.0",)),
+            "uses `libopenblas.so.0`, and its label says generic",
+        ),
+        ("other", "h1", _with(needed=("libopenblas.so.0", "libmkl_rt.so.2")), ""),
+    ],
+)
+def test_label_libraries(blas: str, magma: str, binary: Binary, expected: str) -> None:
+    name = PLUGIN.format(blas, magma)
+    found = found_by("label-libraries", contents(name, "conda", {"lib/libtt_linalg.so": binary}))
+    assert [one for one in found if one.endswith(expected)] == found
+    assert len(found) == bool(expected)
+
+
+def test_a_package_without_libraries_has_nothing_to_promise() -> None:
+    assert found_by("label-libraries", contents(PLUGIN.format("mkl", "magma"), "conda", {})) == []
+
+
+def test_libraries_that_an_order_promises() -> None:
+    """Not those of a package with a part of the project's libraries, nor of an extension."""
+    carried = f"{ABOUT}/torchyard-order.json"
+    said: dict[str, bytes | Binary] = {carried: _order(), MODULE: CUDA}
+    assert found_by("label-libraries", wheel(said)) == [
+        ": nothing in the package uses cudnn, and its label promises it",
+        ": nothing in the package uses nccl, and its label promises it",
+    ]
+    used = _with(needed=("libcudnn.so.9",), imports=b"ncclAllReduce\0")
+    assert found_by("label-libraries", wheel({**said, MODULE: used})) == []
+    extension = _order().replace(b"cu130-mkl", b"cu130-torch2.13")
+    assert found_by("label-libraries", wheel({**said, carried: extension})) == []
 
 
 @pytest.mark.parametrize("order", [b"{", b'{"tasks":[]}', b"[" * 100_000, _order("nonsense")])

@@ -23,7 +23,7 @@ from torchyard.run import conditions as choice
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.job import open_job
 from torchyard.run.permissions import ROOTS, SANDBOX
-from torchyard.run.sandbox import enclose
+from torchyard.run.sandbox import enclose, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
 from torchyard.toolchain.root import identify_root
@@ -280,6 +280,14 @@ def test_more_can_be_made_readable(tmp_path: Path) -> None:
     argv = seen(tmp_path, STEP, sandbox=Sandbox(readable=(str(tmp_path / "models"),)))
     at = argv.index(str(tmp_path / "models"))
     assert argv[at - 1] == "--ro-bind"
+
+
+def test_a_tool_that_is_missing_does_not_show_what_is_beside_it(tmp_path: Path) -> None:
+    place = WorkDir(tmp_path / "work", order_of(STEP))
+    (tmp_path / "kit/bin").mkdir(parents=True)
+    variables = {"CUDA_HOME": f"{tmp_path}/kit/bin", "MKLROOT": f"{tmp_path}/none:/nowhere"}
+    shown = {path for path in tool_paths(variables, place) if Path(path).exists()}
+    assert shown == {str(tmp_path / "kit")}
 
 
 @needs_bwrap

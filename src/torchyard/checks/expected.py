@@ -7,7 +7,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from torchyard.compute.registry import compute_in, compute_platforms
+from torchyard.compute.registry import compute_in, compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.values import UNDECODABLE, Value
@@ -15,6 +15,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.format import Label
 from torchyard.package.formats import format_of
 from torchyard.package.wheel.metadata import metadata_fields, values
+from torchyard.toolchain.summary import is_wanted
 
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
@@ -38,7 +39,9 @@ class Expected(Value, kw_only=True):
     """cpu, cu130, rocm7.2 …, by the local version or the order; else by what the package needs."""
     archs: tuple[str, ...] = ()
     pins: dict[str, str] = {}
-    """Versions of the compute platform's libraries that the order's tables ask for."""
+    """Versions of the compute platform's libraries that the order pins and does not turn off."""
+    words: tuple[str, ...] = ()
+    """The words of a conda package's build string, and the order's BLAS or torch."""
 
 
 def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
@@ -51,6 +54,7 @@ def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
         abi=label.abi,
         platforms=label.platforms,
         compute=labelled_compute(contents, label),
+        words=tuple(re.findall("[^_]+", label.build)),
     )
     order = order or order_in_package(contents)
     return expected if order is None else _as_ordered(expected, order)
@@ -115,15 +119,21 @@ def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
     if not order.tasks:
         return expected
     archs = next((words for task in order.tasks if (words := task.words("archs"))), [])
-    pins = {
-        name: task.text(name) for task in order.tasks for name in _pin_names() if task.text(name)
-    }
     try:
-        compute = order.task.facts.get("compute", "")
+        facts = order.task.facts
     except ValueError:  # a scope that no plan would write
-        compute = ""
+        facts = {}
+    compute = facts.get("compute", "") or expected.compute
+    features = platform_for(compute).table().machine.features.items()
+    tables = [(task.table("env"), task.table("cmake")) for task in order.tasks]
+    off = {name for name, one in features for two in tables if not is_wanted(one.switch, *two)}
+    names = [name for name in _pin_names() if name not in off]
     return msgspec.structs.replace(
-        expected, compute=compute or expected.compute, archs=tuple(archs), pins=pins
+        expected,
+        compute=compute,
+        archs=tuple(archs),
+        pins={name: text for task in order.tasks for name in names if (text := task.text(name))},
+        words=(*expected.words, facts.get("variant", "")),
     )
 
 

@@ -32,6 +32,8 @@ class RuleTable(Value, kw_only=True):
     libtorch: tuple[str, ...]
     devices: tuple[str, ...]
     launchers: tuple[str, ...]
+    parts: dict[str, str]
+    blas: dict[str, str]
     platforms: tuple[PlatformPrograms, ...]
 
     def platform(self, tag: str) -> PlatformPrograms | None:

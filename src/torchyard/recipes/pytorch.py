@@ -13,6 +13,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
 from torchyard.recipes.recipe import DevelopSteps
+from torchyard.toolchain.summary import is_wanted
 from torchyard.toolchain.variables import entries_variables
 
 _TOOL = " ".join((*OWN, "tool"))
@@ -65,6 +66,7 @@ cp -al . {out}/tree"""
 _RESTORE = f"""\
 {_EMPTY}
 {_TOOL} restore {{core}}/tree ."""
+_COMPARE = "check-summary --order {order} build"
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 _COMPILE = f"""\
 targets=$({_TOOL} core-targets build)
@@ -98,7 +100,7 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
         _line("configure-again build", "configure again, as bindings will"),
-        _line("check-summary --order {order} build", "compare it with what was asked for"),
+        _line(_COMPARE, "compare it with what was asked for"),
         *_linalg(task),
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
@@ -160,17 +162,21 @@ def _definitions(task: Task) -> tuple[Step, ...]:
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
-    """Return a step that first builds the linalg library without MAGMA, for conda packages."""
+    """Return steps that build the linalg library without MAGMA first, for conda packages."""
     target = quote(task.text("linalg"))
     if "linalg" not in task.settings:
         return ()
+    switch = "ON" if is_wanted("USE_MAGMA", task.table("env"), task.table("cmake")) else "OFF"
     line = (
         f"cmake -DUSE_MAGMA=OFF build\ncmake --build build --target {target}\n"
         f"plugin=$({_TOOL} artifact build {target})\n"
         'mkdir -p {out}/linalg\ncp "$plugin" {out}/linalg\n'
-        "cmake -DUSE_MAGMA=ON build"
+        f"cmake -DUSE_MAGMA={switch} build"
     )
-    return (Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),)
+    return (
+        Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),
+        _line(_COMPARE, "compare it again"),
+    )
 
 
 def environment(order: JobSpec) -> dict[str, str]:

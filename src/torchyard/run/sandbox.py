@@ -123,7 +123,7 @@ def _installed(text: str, place: WorkDir) -> Iterator[str]:
         path = Path(word)
         if path.is_relative_to(INSIDE):  # an environment there uses a Python that is elsewhere
             path = place.folder / path.relative_to(INSIDE)
-        else:
+        elif path.exists():  # else the directory above would be shown
             yield _prefix(path)
         yield from (_prefix(path / name) for name in ("python", "python3"))
 

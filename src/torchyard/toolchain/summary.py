@@ -22,6 +22,7 @@ class Asked(Value, kw_only=True):
 
     `blas_root` is where its BLAS has to come from, if it is not empty; `cmake` are the cache
     entries that the file sets, and `env` the variables, of which backends pass some to CMake.
+    `parts` are the libraries that it promises, each by the switch that CMake turns off without it.
     """
 
     compute: str
@@ -30,6 +31,7 @@ class Asked(Value, kw_only=True):
     archs: tuple[str, ...]
     cmake: dict[str, str]
     env: dict[str, str]
+    parts: dict[str, str] = {}
 
 
 class _Summary(Value, kw_only=True):
@@ -43,6 +45,12 @@ def _summary() -> _Summary:
     return msgspec.convert(tomllib.loads(read_data("summary.toml")), _Summary)
 
 
+def is_wanted(switch: str, env: Mapping[str, str], cmake: Mapping[str, str]) -> bool:
+    """Return whether the file does not turn a switch off, by a variable or a cache entry."""
+    entries = {name.partition(":")[0]: value for name, value in cmake.items()}
+    return _is_on(entries.get(switch, env.get(switch, "ON")))
+
+
 def check_summary(
     configured: Configured,
     asked: Asked,
@@ -52,16 +60,21 @@ def check_summary(
     """Fail if the configuration is not as requested, before anything is compiled."""
     found = [
         *_bindings(configured),
-        *_switches(configured, asked.compute, source, platforms),
+        *_switches(configured, asked, source, platforms),
+        *_parts(configured, asked),
         *_blas(configured, asked.blas),
         *_libraries(configured, asked.blas, asked.blas_root),
         *_archs(configured, asked.archs, source),
+        *_abi(configured, asked),
         *_entries(configured, asked.cmake),
         *_variables(configured, asked.env),
     ]
     if found:
         msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
-        hint = "see what CMake looked for, further up in the log; nothing has been compiled yet"
+        hint = (
+            "the log has, further up, what CMake looked for: install that, or do without it by "
+            'env = { USE_… = "0" } in an [[override]] of the core'
+        )
         raise BuildError(msg, hint=hint)
 
 
@@ -93,14 +106,37 @@ def _is_on(value: str) -> bool:
 
 
 def _switches(
-    configured: Configured, compute: str, source: ToolkitSource, platforms: Iterable[ToolkitSource]
+    configured: Configured, asked: Asked, source: ToolkitSource, platforms: Iterable[ToolkitSource]
 ) -> Iterator[str]:
     switches = (one for one in platforms if one.cmake_switch)
     wanted = [((one.cmake_switch,), one.name == source.name) for one in switches]
-    for names, on in [*wanted, (_summary().entries["openmp"], True)]:
+    openmp = _summary().entries["openmp"]
+    has_openmp = is_wanted(openmp[0], asked.env, asked.cmake)
+    for names, on in [*wanted, *([(openmp, True)] if has_openmp else [])]:
         name, value = _said(configured, names)
         if _is_on(value) != on:
-            yield f"{name} should be {'on' if on else 'off'} for {compute}, and is `{value}`"
+            yield f"{name} should be {'on' if on else 'off'} for {asked.compute}, and is `{value}`"
+
+
+def _parts(configured: Configured, asked: Asked) -> Iterator[str]:
+    """Yield promised libraries that CMake went on without, in a project that has their switches."""
+    for switch, library in asked.parts.items():
+        value = configured.cache.get(switch)
+        if value is None or not is_wanted(switch, asked.env, asked.cmake):
+            continue
+        name = library.partition(".")[0].removeprefix("lib")
+        if not _is_on(value):
+            yield f"{switch} should be on for {asked.compute}, and is `{value}`: {name} is missing"
+        elif not any(re.search(rf"(^|[/\\]|lib|-l){name}", one) for one in configured.linked()):
+            yield f"{switch} is on for {asked.compute}, but link lines name no library of {name}"
+
+
+def _abi(configured: Configured, asked: Asked) -> Iterator[str]:
+    """Yield the C++ ABI of the compile lines if it is neither the new one nor the file's."""
+    name = _summary().entries["abi"][0]
+    wanted = asked.cmake.get(name, asked.env.get(name, "1"))
+    for abi in configured.definitions(f"_{name}") - {wanted}:
+        yield f"{name} should be {wanted}; the compile lines have -D_{name}={abi}"
 
 
 def _blas(configured: Configured, blas: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Rules about GPUs: the architectures that have code, and the GPU libraries that are required."""
+"""Rules about GPUs and mathematical libraries: those that are promised, and those inside."""
 
 import posixpath
 import re
@@ -11,6 +11,7 @@ from torchyard.checks.loader.companions import is_vendors, siblings_of, without_
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
+from torchyard.checks.table import load_rule_table
 from torchyard.compute.registry import compute_platforms, device_codes, platform_for
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary, Contents
@@ -179,3 +180,37 @@ def platforms_of(path: str, binary: Binary) -> dict[str, str]:
             if code.kind in platform.device_kinds:
                 found.setdefault(platform.name, f"has code for {code.arch}")
     return found
+
+
+@rule("label-libraries", Severity.ERROR, "it is chosen for a library that it does not use")
+def label_libraries(subject: Subject) -> Iterator[Hit]:
+    """A package does not use the libraries that its label promises, or uses others.
+
+    Solvers prefer a conda package with `magma` or `mkl` in its build string. One with `magma` must
+    need libmagma, or have its functions; one with `nomagma` must not. A package with the name of a
+    BLAS, there or in the order that it carries, must not use another BLAS; its own can be linked in
+    without a trace. If the order pins cuDNN and NCCL, and the file does not turn them off, a
+    package with all libraries of its project must use them.
+
+    Look in the log of the build for what CMake did not find; label what there is.
+    """
+    table, promised = load_rule_table(), set(subject.expected.words)
+    known, blas = {**table.parts, **table.blas}, promised & table.blas.keys()
+    if blas and _is_whole(subject):
+        promised |= subject.expected.pins.keys()
+    wrong = {name: f"no{name}" for name in table.parts if f"no{name}" in promised}
+    wrong |= {name: min(blas) for name in (table.blas.keys() - blas if blas else ())}
+    used: set[str] = set()
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items() if wrong or promised & known.keys() else ():
+        names = "\0".join(("", posixpath.basename(path), *binary.needed, "")).encode()
+        names += binary.imports + b"\0" + binary.exports
+        for name, pattern in known.items():
+            if found := re.search(rb"\0((?:%b)[^\0]*)" % pattern.encode(), names):
+                used.add(name)
+                if name in wrong:
+                    what = f"uses `{found[1].decode(errors='replace')}`, and its label says"
+                    yield Hit(f"{what} {wrong[name]}", resolver.names[path], "label it otherwise")
+    for name in sorted((promised & table.parts.keys()) - used if resolver.binaries else ()):
+        what = f"nothing in the package uses {name}, and its label promises it"
+        yield Hit(what, "", "look in the log of its build for why it was compiled without")

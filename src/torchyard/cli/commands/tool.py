@@ -129,6 +129,8 @@ def check_summary_command(order: str, build: str) -> None:
     from torchyard.toolchain.summary import Asked, check_summary
 
     task = _order(order).task
+    source = platform_for(task.facts["compute"])
+    features = source.table().machine.features.values()
     asked = Asked(
         compute=task.facts["compute"],
         blas=task.facts["variant"],
@@ -136,8 +138,8 @@ def check_summary_command(order: str, build: str) -> None:
         archs=tuple(task.words("archs")),
         cmake=task.table("cmake"),
         env=task.table("env"),
+        parts={one.switch: one.library for one in features},
     )
-    source = platform_for(asked.compute)
     check_summary(Configured(Path(build)), asked, source, compute_platforms())
 
 

@@ -9,6 +9,7 @@ from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import channel_sonames, load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.format import PackageBuild
+from torchyard.toolchain.summary import is_wanted
 
 _HASH = 7
 """Digits of a fingerprint in a conda build string."""
@@ -35,7 +36,10 @@ def pack_companions(build: PackageBuild) -> list[Path]:
 
 
 def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
-    """Make a conda package; the linear algebra plugin has two, with and without MAGMA."""
+    """Make a conda package; the linear algebra plugin has two, with and without MAGMA.
+
+    It has only the second one if the file turns MAGMA off.
+    """
     order, core = made.spec, made.core
     inputs = made.inputs
     task = order.task
@@ -62,7 +66,9 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     )
     builds = [build]
     if kind == CondaKind.LINALG:
-        builds.append(msgspec.structs.replace(build, magma=False))
+        without = msgspec.structs.replace(build, magma=False)
+        has_magma = is_wanted("USE_MAGMA", core.table("env"), core.table("cmake"))
+        builds = [build, without] if has_magma else [without]
     return [
         assemble_conda(
             CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, order=made.carried
