@@ -117,12 +117,17 @@ def pins(session: nox.Session) -> None:
     rows = tomllib.loads((data / "builds.toml").read_text(encoding="utf-8"))
     wanted = sorted({pin for row in rows.values() for pin in row["requires"]})
     source = Path(session.create_tmp(), "backend.in")
-    source.write_text("".join(f"{pin}\n" for pin in wanted), encoding="utf-8")
-    session.run(
-        *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
-        *("--no-deps", "--generate-hashes", "--no-emit-index-url", "--no-header"),
-        *("--no-annotate", "--output-file", str(data / "pins/backend.txt"), str(source)),
-    )
+    locked = []
+    for pin in wanted:  # each by itself: releases may have different versions
+        source.write_text(f"{pin}\n", encoding="utf-8")
+        found = session.run(
+            *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
+            *("--no-deps", "--generate-hashes", "--no-emit-index-url", "--no-header"),
+            *("--no-annotate", str(source)),
+            silent=True,
+        )
+        locked.append(str(found))
+    (data / "pins/backend.txt").write_text("".join(locked), encoding="utf-8")
 
 
 @nox.session

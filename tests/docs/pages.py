@@ -26,6 +26,7 @@ PAGES = {
     "docs/getting-started/first-steps.md": Page(
         Preparer.clone, slow=True, programs=("cmake", "g++")
     ),
+    "docs/guides/add-a-version.md": Page(Preparer.repository, slow=True),
     "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
     "docs/guides/review-a-change.md": Page(Preparer.clone),

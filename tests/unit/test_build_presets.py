@@ -26,9 +26,9 @@ def shown(text: str, *changes: str) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize(
     ("version", "backend", "row"),
     [
-        ("2.5.1", "setup.py", "2.0"),
-        ("2.6.0", "setup.py", "2.0"),
-        ("2.13.0", "setup.py", "2.0"),
+        ("2.2.2", "setup.py", "2.0"),
+        ("2.6.0", "setup.py", "2.3"),
+        ("2.13.0", "setup.py", "2.3"),
         ("2.14.1", "scikit-build-core", "2.14"),
         ("2.15.0.dev20261115", "scikit-build-core", "2.14"),
         ("2.30.0", "scikit-build-core", "2.14"),
@@ -77,7 +77,7 @@ def test_without_a_tree_nothing_is_taken_from_the_release() -> None:
 @pytest.mark.parametrize(
     ("version", "release", "backend"),
     [
-        ("2.5.1", "none", "setup.py"),
+        ("2.5.1", None, "setup.py"),
         ("1.13.1", "none", "setup.py"),
         ("2.13.0", None, "setup.py"),
         ("2.14.1", None, "scikit-build-core"),

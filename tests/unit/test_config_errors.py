@@ -256,8 +256,8 @@ def test_git_and_path_exclude_each_other() -> None:
         ('name = "torch"', 'name = "to rch"', "`to rch` is not a package name", "letters"),
         (
             'version = "2.14.0"',
-            'version = "2.14.0"\nrelease = "2.1"',
-            "no pins for torch release `2.1`",
+            'version = "2.14.0"\nrelease = "1.9"',
+            "no pins for torch release `1.9`",
             None,
         ),
         ("[channel.nightly]", '[channel."a b"]', "`a b` can't be part of an identifier", None),

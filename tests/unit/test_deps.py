@@ -254,7 +254,7 @@ PLANTED = {
         ".ci/docker/triton_version.txt:1",
     ),
     "table-of-toolkits": Planted(
-        replacing(".ci/docker/build.sh", "12.6.3", "11.8.0"),
+        replacing(".ci/docker/build.sh", "12.6.3", "11.5.0"),
         "cuda",
         "warning",
         ".ci/docker/build.sh:2",

@@ -9,14 +9,18 @@ from packaging.version import Version
 
 from torchyard.checks.compat.toolkits import parse_requirements
 from torchyard.compute.registry import PLAIN, compute_in, compute_of_wheels, platform_for
+from torchyard.config.matrix import named_values
+from torchyard.config.spec import FileSpec
 from torchyard.errors import HostError
 from torchyard.host.remote_file import RemoteFile
 from torchyard.index.simple.project_files import ListedWheel
 from torchyard.model.matrix import any_match
-from torchyard.model.tables import Release
+from torchyard.model.recipe import Dimension
+from torchyard.model.tables import Release, Tables
+from torchyard.model.version import version_numbers
+from torchyard.package.wheel.manylinux import promised_glibc
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.parts import WheelParts
-from torchyard.toolchain.environment_lock import is_installable
 
 _ARCHS_IN = "torch/lib/libtorch_python.so"
 """The library that has the text of `torch.cuda.get_arch_list()`."""
@@ -37,6 +41,14 @@ class TorchBuild(NamedTuple):
     libraries: Mapping[str, str]
     triton: str
     archs: tuple[str, ...]
+
+
+def matrix_wheels(spec: FileSpec, tables: Tables) -> tuple[dict[str, str], list[str]]:
+    """Return the platforms of a matrix with their wheel tags, and its GPU compute platforms."""
+    asked = set(named_values(spec.matrix, Dimension.PLATFORM))
+    platforms = {name: row.wheel_tag for name, row in tables.platforms.items() if name in asked}
+    computes = dict.fromkeys(named_values(spec.matrix, Dimension.COMPUTE))
+    return platforms, [name for name in computes if platform_for(name).is_gpu]
 
 
 def find_indexed_release(
@@ -108,6 +120,15 @@ def _newest(name: str, wheels: Iterable[ListedWheel], tags: Collection[str]) -> 
 
 def _fits(wheel: ListedWheel, platform_tag: str) -> bool:
     return any(is_installable(tag.platform, platform_tag) for tag in wheel.tags)
+
+
+def is_installable(tag: str, platform_tag: str) -> bool:
+    """Return whether wheels with a tag are installed on a platform: for it, or an older glibc."""
+    here, found = promised_glibc(platform_tag), promised_glibc(tag)
+    if not here or not found:
+        return False
+    machine = platform_tag.removeprefix(f"manylinux_{here.replace('.', '_')}")
+    return tag.endswith(machine) and version_numbers(found) <= version_numbers(here)
 
 
 def _wheel_for(compute: str, wheels: Iterable[ListedWheel]) -> ListedWheel | None:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from torchyard.app.build import PreparedBuild, prepare_build
-from torchyard.compute.registry import compute_of_wheels, platform_for
+from torchyard.app.indexed_release import find_indexed_release, matrix_wheels
+from torchyard.compute.registry import compute_of_wheels
 from torchyard.config.decode import decode
 from torchyard.config.load import load_config, read_document
 from torchyard.config.lock import (
@@ -117,10 +118,7 @@ def _unknown_releases(
     named = (TORCH_RELEASE.fullmatch(one) for one in named_values(spec.matrix, Dimension.TORCH))
     listed = {*tables.releases, *spec.tables.releases}
     names = dict.fromkeys(one[1] for one in named if one and one[1] not in listed)
-    asked = set(named_values(spec.matrix, Dimension.PLATFORM))
-    platforms = {name: row.wheel_tag for name, row in tables.platforms.items() if name in asked}
-    every = dict.fromkeys(named_values(spec.matrix, Dimension.COMPUTE))
-    computes = [name for name in every if platform_for(name).is_gpu]
+    platforms, computes = matrix_wheels(spec, tables)
     found = {
         name: known[name]
         for name in names
@@ -129,7 +127,6 @@ def _unknown_releases(
     unknown = [name for name in names if name not in found]
     if not unknown:
         return found
-    from torchyard.app.indexed_release import find_indexed_release
     from torchyard.host.package_indexes import configured_indexes, configured_links
     from torchyard.index.simple.project_files import list_wheels
 

@@ -43,6 +43,17 @@ class Support(NamedTuple):
     version: tuple[int, ...] = ()
 
 
+class CompilerLimits(NamedTuple):
+    """Where a toolkit says which host compilers it takes: a header of one of its wheels.
+
+    `newest` has a pattern for each key of a row, whose first group is the value.
+    """
+
+    distribution: str
+    header: str
+    newest: Mapping[str, re.Pattern[bytes]]
+
+
 class ComputePlatform(Protocol):
     """A vendor's GPUs, or CPUs only: names, tools, libraries, packages and machines."""
 
@@ -96,6 +107,10 @@ class ComputePlatform(Protocol):
     def version(self, compute: str) -> str:
         """Return the version in the name of a compute: `13.0` for cu130."""
         return ""
+
+    def compiler_limits(self, compute: str) -> CompilerLimits | None:
+        """Return where a version says which host compilers it takes, or None if nowhere."""
+        return None
 
     def compute_of_version(self, version: str) -> str:
         """Return the compute of a toolkit's version, which may have more numbers, or ""."""

@@ -201,7 +201,10 @@ def _hint(dimension: Dimension, value: str, known: tuple[str, ...]) -> str:
     """Return what to do about an unknown value."""
     if dimension is Dimension.TORCH and TORCH_RELEASE.fullmatch(value):
         return f"`torchyard lock` looks for it in the index; the tables have up to {known[-1]}"
-    return did_you_mean(value, known)
+    hint = did_you_mean(value, known)
+    if dimension in (Dimension.COMPUTE, Dimension.PYTHON):
+        hint += f"{'' if hint.endswith('?') else ';'} `torchyard config update` reads new ones"
+    return hint
 
 
 def as_tuple(written: Globs | None) -> tuple[str, ...]:

@@ -160,10 +160,13 @@ def _bad_releases(tables: Tables) -> Iterator[Problem]:
                 yield ("builds", name, "requires"), what
 
 
-def dump(rows: Mapping[str, object], header: str) -> str:
-    """Return the text of a table as it is committed: its header, then a section for each row."""
+def dump(rows: Mapping[str, object], header: str, *within: str) -> str:
+    """Return the text of a table as it is committed: its header, then a section for each row.
+
+    The sections are `within` other tables, if any are named.
+    """
     plain = msgspec.to_builtins(rows)
-    return header + "\n".join(_section((name,), row) for name, row in plain.items())
+    return header + "\n".join(_section((*within, name), row) for name, row in plain.items())
 
 
 def header_of(text: str) -> str:
@@ -172,13 +175,13 @@ def header_of(text: str) -> str:
     return head + "\n"
 
 
-def _section(path: tuple[str, ...], row: Mapping[str, object]) -> str:
+def _section(path: tuple[str, ...], row: Mapping[str, object], *, is_row: bool = True) -> str:
     title = ".".join(map(_key, path))
     own = ""
     below = []
     for key, value in row.items():
-        if isinstance(value, dict) and len(path) == 1:
-            below.append(_section((*path, key), value))
+        if isinstance(value, dict) and is_row:
+            below.append(_section((*path, key), value, is_row=False))
         else:
             own += f"{_key(key)} = {toml_value(value)}\n"
     return "\n".join(([f"[{title}]\n{own}"] if own else []) + below)

@@ -24,8 +24,9 @@ _ENTRY = re.compile(r"^([^#/\s][^:=\n]*):[A-Z]+=(.*)$", re.MULTILINE)
 
 
 class TreeFacts(NamedTuple):
-    """A tree: the torch release that it is, and the oldest versions of programs that it takes."""
+    """A tree: the torch version that it is, and the oldest versions of programs that it takes."""
 
+    version: str
     release: str
     is_torch: bool
     oldest: dict[str, str]
@@ -40,6 +41,7 @@ def read_tree(folder: Path) -> TreeFacts:
     is_torch = (folder / "torch/csrc").is_dir()
     version = read_beginning(folder / "version.txt").strip()[:_LONGEST_VERSION]
     return TreeFacts(
+        version=version if is_torch else "",
         release=own_release(version) if is_torch else "",
         is_torch=is_torch,
         oldest={name: found[1] for name, found in oldest.items() if found},

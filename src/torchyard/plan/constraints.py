@@ -32,7 +32,7 @@ def unreleased(head: Head, config: Config) -> str | None:
     release = config.tables.releases.get(name or "")
     if name is None or (release is not None and compute in release.libraries):
         return None
-    return f"torch {name} has no {compute} build"
+    return f"the tables have no {compute} build of torch {name}"
 
 
 def without_python(cell: Cell, config: Config) -> str | None:

@@ -96,7 +96,8 @@ def _check_release(cell: Cell, config: Config) -> None:
         known = [name for name, row in releases if cell.compute in row.libraries]
         msg = f"{reason}, so the libraries of {cell.path} are unknown"
         hint = (
-            "exclude such cells, add them to [tables.releases], or name a release to take the "
-            f"libraries of: [project] release = {' or '.join(known)}"
+            "`torchyard config update --write` reads new releases from an index into [tables]; or "
+            "exclude such cells, or name a release to take the libraries of: "
+            f"[project] release = {' or '.join(known)}"
         )
         raise PlanError(msg, hint=hint)

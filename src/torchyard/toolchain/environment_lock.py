@@ -8,7 +8,6 @@ from packaging.version import Version
 
 from torchyard.errors import ConfigError, HostError
 from torchyard.model.tables import Tables
-from torchyard.model.version import version_numbers
 from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
 
 TORCH = "torch"
@@ -43,14 +42,6 @@ def _manylinux(tag: str) -> re.Match[str]:
         msg = f"extensions are not built for `{tag}` yet"
         raise ConfigError(msg, hint="take this platform out of the matrix")
     return found
-
-
-def is_installable(tag: str, platform_tag: str) -> bool:
-    """Return whether wheels with a tag are installed on a platform: for it, or an older glibc."""
-    here, found = _manylinux(platform_tag), _MANYLINUX.fullmatch(tag)
-    if found is None or found[2] != here[2]:
-        return False
-    return version_numbers(found[1]) <= version_numbers(here[1])
 
 
 class LockedEnvironment(NamedTuple):

@@ -11,7 +11,7 @@ from torchyard.config.tables import load_tables
 from torchyard.reports.document import encode
 from torchyard.reports.plan.document import ConfigDocument, ValueDocument
 from torchyard.reports.plan.text import settings_report
-from torchyard.terminal.console import show, write
+from torchyard.terminal.console import say, show, talk, write
 
 
 @click.group("config")
@@ -33,6 +33,28 @@ def show_values(*, file: str, changes: tuple[str, ...], as_json: bool) -> None:
         write(encode(ConfigDocument(values=values)))
     else:
         show(settings_report(rows))
+
+
+@command.command("update")
+@file_option
+@click.option("--torch", "releases", multiple=True, metavar="RELEASE", help="Read this release.")
+@click.option("--write", "is_written", is_flag=True, help="Append the rows to the file.")
+def update(*, file: str, releases: tuple[str, ...], is_written: bool) -> None:
+    """Read new releases of torch, CUDA and Python from an index, as rows for [tables].
+
+    Without --torch, these are the releases that the file needs, and all that are newer than those
+    that torchyard knows. The wheels say which libraries, Pythons and GPUs a release was built for,
+    and the headers of a new CUDA version which compilers it takes.
+    """
+    from torchyard.app.config_update import update_tables
+
+    found = update_tables(file, releases=releases, write=is_written, say=say)
+    if not found.text:
+        talk("the tables have everything that the index has")
+    elif is_written:
+        talk(f"wrote {sum(map(len, found.rows.values()))} rows to {file}")
+    else:
+        write(found.text.lstrip("\n"))
 
 
 @command.command("schema")

@@ -16,6 +16,7 @@ from torchyard.config.load import config_of
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.config.starter import Answers, starter
 from torchyard.config.tables import load_tables
+from torchyard.doctor.tree import read_tree
 from torchyard.errors import HostError, TorchyardError, UsageError
 from torchyard.host.files import exists, write_text
 from torchyard.host.machine import platform_name, python_name
@@ -79,10 +80,11 @@ def _unknown_releases(answers: Answers) -> dict[str, Release]:
 
 def _of_folder(flags: dict[str, str | None], folder: Path) -> Answers:
     """Return the answers for a project, which may be in a directory."""
-    checkout = None
-    if not flags["git"] and flags["recipe"] in (None, _EXTENSION):
-        checkout = read_checkout(folder / (flags["path"] or "."))
-    return _Questions(flags, checkout).answers()
+    if flags["git"]:
+        return _Questions(flags, None).answers()
+    tree = folder / (flags["path"] or ".")
+    checkout = read_checkout(tree) if flags["recipe"] in (None, _EXTENSION) else None
+    return _Questions(flags, checkout, read_tree(tree).version).answers()
 
 
 def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
@@ -108,11 +110,17 @@ def _of_sdist(flags: dict[str, str | None], asked: str) -> Answers:
 class _Questions:
     """Asks for everything that no flag gives, and again if an answer is invalid."""
 
-    def __init__(self, flags: dict[str, str | None], checkout: Checkout | None) -> None:
-        """`checkout` is the project itself, if it is at hand and compiled against torch."""
+    def __init__(
+        self, flags: dict[str, str | None], checkout: Checkout | None, torch: str = ""
+    ) -> None:
+        """`checkout` is the project itself, if it is at hand and compiled against torch.
+
+        `torch` is its version if it is a tree of torch.
+        """
         self.flags = flags
         self.tables = load_tables()
         self.checkout = checkout
+        self.torch = torch
 
     def answers(self) -> Answers:
         usual = _EXTENSION if self.checkout else DEFAULT_RECIPE
@@ -124,7 +132,7 @@ class _Questions:
         found = self.checkout if extension else None
         known_name = found.name.text if found and found.name else shape.project or here
         name = self._ask("name", "Name", known_name, something)
-        first = "0.1.0" if extension else f"{self._newest}.0"
+        first = "0.1.0" if extension else self.torch or f"{self._newest}.0"
         if found and found.version and VERSION.fullmatch(found.version.text):
             first = found.version.text
         version = self._ask("version", "Version", first, a_version)
@@ -162,7 +170,7 @@ class _Questions:
 
     def _source(self, repository: str, version: str) -> tuple[str, str, str]:
         """Return repository and revision, or else a directory."""
-        path = self.flags["path"] or ("." if self.checkout else None)
+        path = self.flags["path"] or ("." if self.checkout or self.torch else None)
         if path is None:
             git = self._ask("git", "Git repository", f"https://github.com/{repository}", something)
             return git, self._ask("rev", "Commit or tag", f"v{version}", something), ""

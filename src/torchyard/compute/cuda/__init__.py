@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from torchyard.compute.cuda.table import CudaRow, cuda_table
-from torchyard.compute.platform import ComputePlatform, MachineFact, Support
+from torchyard.compute.platform import CompilerLimits, ComputePlatform, MachineFact, Support
 from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
 from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
@@ -22,8 +22,20 @@ _TOOLKIT_LIBRARY = re.compile(
 )
 """Libraries whose sonames have the major version of their toolkit; others have one of their own."""
 _TOOLKIT_WHEEL = re.compile(r"nvidia-[a-z-]+-cu(\d+)")
+_NEWEST_COMPILERS = {
+    "gcc_max": re.compile(rb"__GNUC__ > (\d+)"),
+    "clang_max": re.compile(rb"__clang_major__ > (\d+)"),
+}
+_CRT_SINCE = 13
+"""The CUDA version whose wheels have the headers of nvcc in a distribution of their own."""
 _PTX = "+PTX"
-_TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
+_TOOLKIT = (
+    "cuda-toolkit",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-runtime-cu12",
+    "nvidia-cublas-cu12",
+    "nvidia-cuda-runtime-cu11",
+)
 """Wheels whose versions start with that of their toolkit, the most reliable first."""
 
 
@@ -83,6 +95,11 @@ class Cuda(ComputePlatform):
     def version(self, compute: str) -> str:
         found = _LABEL.fullmatch(compute)
         return f"{found[1]}.{found[2]}" if found else ""
+
+    def compiler_limits(self, compute: str) -> CompilerLimits:
+        major = version_numbers(self.version(compute))[0]
+        distribution = f"nvidia-cuda-nvcc-cu{major}" if major < _CRT_SINCE else "nvidia-cuda-crt"
+        return CompilerLimits(distribution, "crt/host_config.h", _NEWEST_COMPILERS)
 
     def compute_of_version(self, version: str) -> str:
         return f"cu{''.join(version.split('.')[:2])}" if version else ""
@@ -162,7 +179,7 @@ class Cuda(ComputePlatform):
         if cuda:
             here, least, family = cuda, self.version(compute), str(wanted[0])
             what = f"the driver's CUDA {here}"
-        elif driver and row:
+        elif driver and row and row.driver_family:
             linux = not platform.startswith("windows-")
             own = row.driver_min_linux if linux else row.driver_min_windows
             here, family = driver, row.driver_family

@@ -10,14 +10,14 @@ class CudaRow(ComputeRow, kw_only=True):
 
     `driver_family` is the oldest driver branch that runs programs of all its minor versions, with
     the features of that branch. Headers of a glibc newer than
-    `glibc_max` contradict its own.
+    `glibc_max` contradict its own. Drivers are empty if they are not known.
     """
 
     gcc_max: str
     clang_max: str
     glibc_max: str | None = None
-    driver_family: str
-    driver_min_linux: str
+    driver_family: str = ""
+    driver_min_linux: str = ""
     driver_min_windows: str | None = None
 
     @property
