@@ -1,6 +1,7 @@
 """`torchyard smoke` on real packages: what works passes, what is broken is told."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -115,7 +116,7 @@ def test_a_report_for_people(tmp_path: Path) -> None:
     assert "own/bad.py" in done.stdout
     assert "ValueError: this is why" in done.stdout.replace("\n", " ")
     assert "it does not work" in done.stdout
-    assert "clean: own/bad.py failed" in done.stderr
+    assert "uv, clean: own/bad.py\n  failed: ValueError: this is why\n" in done.stderr
     assert "error: demo_thing-1.0-py3-none-any.whl does not work" in done.stderr
 
 
@@ -221,7 +222,10 @@ def test_hangs_and_crashes_are_told_with_their_places(tmp_path: Path) -> None:
     tried = quick(make_wheel(tmp_path), "--tests", own, "--timeout", "3")
     assert tried.code == SmokeError.exit_code
     hang, crash = tried.test("own/hang.py"), tried.test("own/crash.py")
-    assert (hang["outcome"], hang["why"]) == ("timed out", "not done after 3 s")
+    assert hang["outcome"] == "timed out"
+    assert re.fullmatch(
+        r"not done after 3 s; it used 0\.\d s of processor time, so it hangs", hang["why"]
+    )
     assert "in wait_for_ever" in hang["output"]
     assert (crash["outcome"], crash["why"]) == ("crashed", "killed by SIGSEGV")
     assert "in fall" in crash["output"]
@@ -289,6 +293,22 @@ def test_after_an_import_that_hangs_no_other_test_is_run(tmp_path: Path) -> None
     for name in ("any/libraries.py", "any/version.py", "own/more.py"):
         test = tried.test(name)
         assert (test["outcome"], test["why"]) == ("not run", "importing it timed out")
+
+
+def test_after_a_failed_import_the_run_ends(tmp_path: Path) -> None:
+    """Neither other tests, nor other environments, nor another installer are tried."""
+    wheel = make_wheel(tmp_path, {"demo_thing/__init__.py": "import none_such\n"})
+    own = write_tests(tmp_path, more="pass\n")
+    tried = Tried(wheel, "--tests", own, env=OFFLINE)
+    assert tried.code == SmokeError.exit_code
+    assert tried.test("any/import.py")["outcome"] == "failed"
+    assert tried.test("own/more.py")["why"] == "importing it failed"
+    (clean,) = (run["tests"] for run in tried.report["packages"][0]["runs"])
+    assert [test["outcome"] for test in clean[3:]] == ["not run"] * 3
+    *_, counted, why, last = tried.err.splitlines()[:-2]
+    assert counted == "[1/16 tests] pip, clean: any/import.py"
+    assert why.startswith("  failed: ModuleNotFoundError: No module named 'none_such'")
+    assert last == "  nothing else is tried: importing it failed"
 
 
 def test_a_python_that_is_not_there_is_refused(tmp_path: Path) -> None:

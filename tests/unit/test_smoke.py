@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from rich.console import Group
@@ -15,6 +17,7 @@ from tests.helpers import ROOT, Command
 from tests.smoke import make_wheel
 
 from torchyard.app.smoke import smoke_all, smoke_here, smoke_request
+from torchyard.checks.smoke.attempt import _verdict
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
 from torchyard.checks.smoke.installation import (
@@ -29,7 +32,7 @@ from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import NO_SANDBOX, Environment, plain
 from torchyard.errors import ConfigError, UsageError
-from torchyard.host.timed_run import run_with_timeout
+from torchyard.host.timed_run import TimedRun, run_with_timeout
 from torchyard.reports.smoke.document import smoke_document
 from torchyard.reports.smoke.text import smoke_report
 
@@ -43,7 +46,8 @@ def test_who_tries_packages_outside_of_jobs_is_told_that_there_is_no_sandbox(
     """A job's sandbox is around all of its steps; `torchyard smoke` itself has none for tests."""
     said: list[str] = []
     smoke_all([], smoke_request(), on_line=said.append)
-    assert not said
+    assert said == ["removing the environments"]
+    said.clear()
     smoke_here([], smoke_request(), on_line=said.append)
     assert said == [NO_SANDBOX]
     done = torchyard("smoke", make_wheel(tmp_path, tag="py3-none-win_amd64"))
@@ -471,6 +475,66 @@ def test_where_another_program_hangs_is_told(tmp_path: Path) -> None:
     assert trial.late
     told = "\n".join(trial.lines)
     assert "nanosleep" in told
+
+
+ON_ONE_PROCESSOR = """
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+"""
+HOG = "print(flush=True)\nend = time.monotonic() + BUSY\nwhile time.monotonic() < end: pass\n"
+STARVES = """
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+if os.path.exists("/proc/self/autogroup"):  # else each session has an equal share
+    with open("/proc/self/autogroup", "w") as file: file.write("19")
+for _ in range(LOOPS): pass
+print("well")
+"""
+needs_idle = pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux starves so")
+
+
+def starved(tmp_path: Path, busy: float, seconds: float, loops: int) -> TimedRun:
+    """Run a program that shares its processor with another one, which gets nearly all of it."""
+    hog = [*PYTHON, ON_ONE_PROCESSOR + HOG.replace("BUSY", str(busy))]
+    with subprocess.Popen(hog, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        code = ON_ONE_PROCESSOR + STARVES.replace("LOOPS", str(loops))
+        argv, env = [*PYTHON, code], {"PATH": os.defpath}
+        trial = run_with_timeout(argv, cwd=tmp_path, env=env, seconds=seconds)
+        other.kill()
+    return trial
+
+
+@needs_idle
+def test_a_program_that_the_machine_never_runs_is_not_said_to_be_slow(tmp_path: Path) -> None:
+    trial = starved(tmp_path, busy=60, seconds=0.3, loops=10**9)
+    assert (trial.late, trial.starved) == (True, True)
+    outcome, why = _verdict(trial, built_in("any")[0])
+    assert outcome is Outcome.NOT_DECIDED
+    assert why.startswith(f"the machine was too busy: in {trial.seconds:.0f} s it used 0.")
+
+
+@needs_idle
+def test_time_in_which_the_machine_was_busy_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchyard.host.timed_run._PATIENCE", 1000)  # others may be busy here
+    trial = starved(tmp_path, busy=2, seconds=0.5, loops=3_000_000)
+    assert (trial.lines[-1], trial.late, trial.starved) == ("well", False, False)
+    assert trial.seconds > 0.5
+
+
+def test_a_program_that_hangs_ends_in_time_and_is_said_to_hang(tmp_path: Path) -> None:
+    trial = run_with_timeout(["sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=1)
+    assert (trial.late, trial.starved) == (True, False)
+    test = msgspec.structs.replace(built_in("any")[0], timeout=1)
+    assert _verdict(trial, test)[1].endswith("s of processor time, so it hangs")
+
+
+def test_a_package_is_not_said_to_fail_if_a_test_was_not_decided() -> None:
+    good = {"install": Outcome.PASSED, "any/import.py": Outcome.NOT_DECIDED}
+    assert verdict(good).startswith("it is not decided whether it works: ")
+    assert verdict({**good, "any/version.py": Outcome.FAILED}).startswith("it does not work: ")
 
 
 def test_a_program_that_ends_in_time_is_let_be(tmp_path: Path) -> None:

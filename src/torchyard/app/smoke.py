@@ -9,7 +9,8 @@ from torchyard.app.clock import current_date
 from torchyard.app.locations import channel_url, installer_url, read_channel
 from torchyard.checks.smoke.surroundings import NO_SANDBOX
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import HostError, SmokeError, UsageError
+from torchyard.errors import ElsewhereError, HostError, SmokeError, UsageError
+from torchyard.host.process import removed_later
 
 if TYPE_CHECKING:
     from torchyard.checks.smoke.package_under_test import PackageUnderTest
@@ -132,7 +133,8 @@ def smoke_here(
 ) -> "SmokeDocument":
     """Test packages in no job, and say that their code runs with the rights of the caller."""
     on_line(NO_SANDBOX)
-    return smoke_all(packages, request, beside, on_line=on_line)
+    with removed_later("torchyard-smoke-") as scratch:
+        return _smoke_in(scratch, packages, request, beside, on_line)
 
 
 def smoke_all(
@@ -143,25 +145,45 @@ def smoke_all(
     on_line: Callable[[str], None],
 ) -> "SmokeDocument":
     """Test packages, each of which may need the others, or those in `beside`."""
+    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
+        document = _smoke_in(Path(scratch), packages, request, beside, on_line)
+        on_line("removing the environments")
+        return document
+
+
+def _smoke_in(
+    folder: Path,
+    packages: Sequence["PackageUnderTest"],
+    request: "Request",
+    beside: Sequence["PackageUnderTest"],
+    on_line: Callable[[str], None],
+) -> "SmokeDocument":
     from torchyard.checks.smoke.smoke import smoke
     from torchyard.reports.smoke.document import smoke_document
 
     available = (*packages, *beside)
-    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
-        found = [
-            smoke(one, request, available, Path(scratch, str(number)), on_line)
-            for number, one in enumerate(packages)
-        ]
+    found = [
+        smoke(one, request, available, folder / str(number), on_line)
+        for number, one in enumerate(packages)
+    ]
     return smoke_document(found, request.level)
 
 
 def refuse_failures(document: "SmokeDocument", *, every: bool = False) -> None:
-    """Raise SmokeError if a package does not work, and HostError if none, or not `every`, ran."""
+    """Raise SmokeError if a package does not work, and HostError if none, or not `every`, ran.
+
+    Raise ElsewhereError if a test was ended as the machine was too busy: it may pass later.
+    """
     idle = [package.file for package in document.packages if not package.tried]
-    failed = [one.file for one in document.packages if one.tried and not one.works]
+    failed = [one.file for one in document.packages if one.tried and one.decided and not one.works]
+    undecided = [one.file for one in document.packages if not one.decided]
     if failed:
         msg = f"{', '.join(failed)} {'do' if len(failed) > 1 else 'does'} not work"
         raise SmokeError(msg, hint="the report above has what each test said")
+    if undecided:
+        msg = f"it is not decided whether {', '.join(undecided)} can be used: the machine is busy"
+        hint = "try again when it has less to do, or give tests more time by --timeout"
+        raise ElsewhereError(msg, hint=hint)
     if idle and (every or len(idle) == len(document.packages)):
         msg = f"{', '.join(idle)} can't be tried here"
         hint = "install a Python that fits, or give it by --python; the system has to fit, too"

@@ -6,8 +6,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101 - callers ask for a pipe
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(data)
+
+
+@contextlib.contextmanager
+def removed_later(prefix: str) -> Iterator[Path]:
+    """Yield a temporary directory that a process of its own removes: a large one takes minutes."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        remove = 'rm -rf "$0" || { chmod -R u+rwX "$0"; rm -rf "$0"; }'
+        argv = ["/bin/sh", "-c", f"{{ {remove}; }} </dev/null >/dev/null 2>&1", str(folder)]
+        os.posix_spawn(argv[0], argv, os.environ, setsid=True)
 
 
 class LineReader:

@@ -71,6 +71,16 @@ def family_usage(pid: int) -> FamilyUsage:
     return FamilyUsage(memory, cpu)
 
 
+def can_run(pid: int) -> bool:
+    """Return whether a thread of a process or its descendants runs, or waits for a CPU or disk."""
+    for process in family(pid):
+        for path in Path(f"/proc/{process.pid}/task").glob("*/stat"):
+            with suppress(OSError):  # it may have ended meanwhile
+                if path.read_bytes().rpartition(b") ")[2][:1] in (b"R", b"D"):
+                    return True
+    return False
+
+
 def family_memory(pid: int) -> int:
     """Return the resident bytes of a process and its descendants."""
     return family_usage(pid).memory

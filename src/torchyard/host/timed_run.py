@@ -6,19 +6,26 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.host.child import Child
-from torchyard.host.process_tree import family, kill_all, signal_group
+from torchyard.host.process_tree import can_run, family, family_usage, kill_all, signal_group
 
 _KEPT = 400
 """How many of a program's last lines are kept."""
 
 _STACK_SECONDS = 5.0
 """Seconds for a program to print its stacks after SIGABRT."""
+
+_TICK = 0.5
+"""Seconds between two looks at a running program."""
+
+_PATIENCE = 10
+"""A program is ended after this many times its seconds, even if the machine never ran it."""
 
 _DEBUGGERS = (
     ("eu-stack", "-p", "{pid}"),
@@ -31,12 +38,19 @@ _NAMES = {one.value: one.name for one in signal.Signals}
 
 
 class TimedRun(NamedTuple):
-    """How a program ended. A negative code is the number of the signal that killed it."""
+    """How a program ended. A negative code is the number of the signal that killed it.
+
+    One that was `late` was ended. `waited` are the seconds in which it could run, and the machine
+    was busy with others; if it was `starved`, it was ended before it had its time.
+    """
 
     code: int
     seconds: float
     lines: tuple[str, ...]
     late: bool
+    starved: bool = False
+    cpu: float = 0.0
+    waited: float = 0.0
 
     @property
     def signal(self) -> str:
@@ -57,6 +71,8 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
 ) -> TimedRun:
     """Run a program, and kill it with all its descendants after `seconds`.
 
+    Time in which it could run, and the machine was busy with others, does not count.
+
     `wrapper` is a command that runs the program and passes its exit code on. A Python must have
     been started with faulthandler: SIGABRT makes it print the stacks of its threads. For other
     programs a debugger prints them, if one is installed.
@@ -64,6 +80,20 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
     lines: deque[str] = deque(maxlen=_KEPT)
     child = Child([*wrapper, *argv], cwd=cwd, env=env)
     late, over = threading.Event(), threading.Event()
+    waited, starved = 0.0, False
+
+    def watch() -> None:
+        nonlocal waited, starved
+        began = before = time.monotonic()
+        cpu = 0.0
+        while not over.wait(min(_TICK, seconds / 4)):
+            now, used, runs = time.monotonic(), family_usage(child.pid).cpu, can_run(child.pid)
+            waited += max(0.0, now - before - max(0.0, used - cpu)) if runs else 0.0
+            before, cpu = now, max(cpu, used)
+            starved = now - began >= seconds * _PATIENCE
+            if starved or now - began - waited >= seconds:
+                stop()
+                return
 
     def stop() -> None:
         late.set()
@@ -81,9 +111,8 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
             return  # its number may belong to another process by now
         signal_group(child.pid, signal.SIGKILL)
 
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         child.start()
         ended = child.watch(lines.append)
@@ -92,12 +121,12 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
         raise
     finally:
         over.set()
-        timer.cancel()
-        timer.join()
+        watcher.join()
     code = ended.code
     if wrapper and code - _BY_SIGNAL in signal.valid_signals():
         code = _BY_SIGNAL - code  # a wrapper reports a killed program as 128 + signal
-    return TimedRun(code, ended.seconds, tuple(lines), late.is_set())
+    is_late = late.is_set()
+    return TimedRun(code, ended.seconds, tuple(lines), is_late, starved, ended.cpu, waited)
 
 
 _BY_SIGNAL = 128

@@ -26,6 +26,9 @@ NOTE = "note: "
 _SHOWN = 60
 """How many of the last lines of a test's output are reported."""
 
+_IDLE = 0.1
+"""A test that used less than this share of its time waits for something."""
+
 _PROJECT = """\
 cmake_minimum_required(VERSION 3.18)
 project({name} LANGUAGES CXX)
@@ -130,18 +133,20 @@ def attempt(
     if why:
         return not_run(test, around, why)
     folder.mkdir(parents=True)
-    seconds, lines = 0.0, [""]
+    seconds = counted = 0.0
+    lines = [""]
     env = around.env | facts(package, around)
     for argv in _commands(test, around, folder):
         trial = run_with_timeout(
             argv,
             cwd=folder,
             env=env,
-            seconds=test.timeout - seconds,
+            seconds=max(1.0, test.timeout - counted),
             wrapper=_wrapped(around, folder),
             is_python=test.language == "python",
         )
         seconds += trial.seconds
+        counted += trial.seconds - trial.waited
         lines = [*trial.lines]
         if trial.late or trial.code:
             outcome, why = _verdict(trial, test)
@@ -179,8 +184,12 @@ def _cmake() -> str:
 
 
 def _verdict(trial: TimedRun, test: Test) -> tuple[Outcome, str]:
+    used = f"it used {trial.cpu:.1f} s of processor time"
+    if trial.starved:
+        return Outcome.NOT_DECIDED, f"the machine was too busy: in {trial.seconds:.0f} s {used}"
     if trial.late:
-        return Outcome.TIMED_OUT, f"not done after {test.timeout} s"
+        hangs = ", so it hangs" if trial.cpu < test.timeout * _IDLE else ""
+        return Outcome.TIMED_OUT, f"not done after {test.timeout} s; {used}{hangs}"
     if trial.signal:
         return Outcome.CRASHED, f"killed by {trial.signal}"
     return Outcome.FAILED, _reason(trial, test)

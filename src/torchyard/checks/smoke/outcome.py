@@ -12,6 +12,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed out"
     CRASHED = "crashed"
+    NOT_DECIDED = "not decided"
+    """It was ended before it had its time, as the machine was too busy."""
     NOT_RUN = "not run"
     KNOWN = "known"
     """It failed, and is in the table of known failures."""
@@ -67,3 +69,9 @@ class Smoked(Value, kw_only=True):
     def bad(self) -> int:
         """The number of tests with a bad outcome."""
         return sum(one.outcome.is_bad for run in self.runs for one in run.attempts)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every test that was begun had its time, or another one failed."""
+        attempts = (one for run in self.runs for one in run.attempts)
+        return bool(self.bad) or all(o.outcome is not Outcome.NOT_DECIDED for o in attempts)

@@ -23,8 +23,8 @@ from torchyard.package.formats import FORMATS
 
 Tell = Callable[[str], None]
 
-_ENDS = {Outcome.TIMED_OUT, Outcome.CRASHED}
-"""After such an outcome of the import test, all others would fail, each after its time limit."""
+_GOES_ON = {Outcome.PASSED, Outcome.KNOWN, Outcome.NOT_RUN}
+"""After any other outcome of the import test, all others would fail as well."""
 
 
 def smoke(
@@ -37,7 +37,10 @@ def smoke(
     """Test one package; `beside` are all those that may be installed with it."""
     runs: list[Run] = []
     ways = INSTALLERS[package.format]
-    for installer in ways.installers(request):
+    installers = ways.installers(request)
+    counter = _Counter(len(installers), tell)
+    first, *_ = request.environments
+    for installer in installers:
         place = folder / installer
         place.mkdir(parents=True)
         try:
@@ -45,22 +48,22 @@ def smoke(
         except UnfitError as error:
             tell(f"{package.file}: not run: {error}")
             idle = SmokeAttempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
-            first, *_ = request.environments
             runs.append(Run(installer=installer, environment=first, attempts=(idle,)))
             continue
-        tell(f"{package.file}: installing by {installer}")
+        counter.announce(f"installing {package.file} by {installer}")
         began = time.monotonic()
         try:
             installation = install(place / "installed")
         except (HostError, CheckError) as error:
-            first, *_ = request.environments
             failed = _judged(_built_in("install", began, error), package, first, request)
             tell(f"  install {failed.outcome}: {failed.why}")
             runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
             continue
         done = _built_in("install", began)
-        tell(f"  installed in {done.seconds:.1f} s")
-        runs += _Trier(package, request, installation, place, tell).runs(done)
+        runs += _Trier(package, request, installation, place, counter).runs(done)
+        if counter.stopped:
+            tell(f"  nothing else is tried: {counter.stopped}")
+            break
     return Smoked(
         file=package.file,
         kind=package.format,
@@ -96,6 +99,28 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> S
     )
 
 
+class _Counter:
+    """Announces each test with its number; `stopped` is why no more are run, or empty.
+
+    The number of all tests is known once the package was installed for the first time.
+    """
+
+    def __init__(self, installers: int, tell: Tell) -> None:
+        self.tell = tell
+        self.stopped = ""
+        self._installers = installers
+        self._done = self._total = 0
+
+    def expect(self, tests: int, environments: int) -> None:
+        """Count on as many tests in each environment of each installer."""
+        self._total = max(self._total, tests * environments * self._installers)
+
+    def announce(self, what: str, tests: int = 0) -> None:
+        """Tell what begins, in the form in which ninja counts its commands."""
+        self._done += tests
+        self.tell(f"[{self._done}/{self._total} tests] {what}" if self._total else what)
+
+
 class _Trier:
     """An installed package, and a folder for everything that its tests create."""
 
@@ -105,13 +130,13 @@ class _Trier:
         request: Request,
         installation: Installation,
         folder: Path,
-        tell: Tell,
+        counter: _Counter,
     ) -> None:
         self._package = package
         self._request = request
         self._installation = installation
         self._folder = folder
-        self._tell = tell
+        self._counter = counter
         self._count = 0
         self._broken: set[str] = set()
 
@@ -128,7 +153,7 @@ class _Trier:
             environments += (Environment.SPLIT,)
         for environment in environments:
             around = self._around(environment)
-            done += self._attempts(around)
+            done += self._attempts(around, len(environments))
             yield Run(
                 installer=self._installation.installer,
                 environment=environment,
@@ -138,6 +163,8 @@ class _Trier:
                 not_applied=around.missing,
             )
             done = []
+            if self._counter.stopped:
+                return
 
     def _around(self, environment: Environment) -> Surroundings:
         place = self._folder / environment
@@ -148,38 +175,49 @@ class _Trier:
     def _conditions(self, environment: Environment) -> frozenset[Condition]:
         return conditions_of(environment, self._package, self._installation)
 
-    def _attempts(self, around: Surroundings) -> Iterator[SmokeAttempt]:
+    def _attempts(self, around: Surroundings, environments: int) -> Iterator[SmokeAttempt]:
         suites = built_in("any") if around.installation.modules else ()
         suites += built_in("torch") if around.installation.is_torch else ()
         if around.installation.is_extension and not self._request.tests:
             suites += built_in("with_torch")
         tests = [self._timed(one) for one in (*suites, *self._request.tests)]
         tests = [one for one in tests if self._request.level.includes(one.level)]
-        numpies = [around]
+        numpies, counter = [around], self._counter
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):
             numpies = with_numpy(around, self._folder / "numpy")
+        tries = [
+            (test, place)
+            for test in tests
+            for place in (numpies if Need.NUMPY in test.needs else [around])
+        ]
+        counter.expect(len(tries), environments)
         stopped = ""
-        for test in tests:
-            for place in numpies if Need.NUMPY in test.needs else [around]:
-                if stopped:
-                    yield not_run(test, place, stopped)
-                    continue
-                found = self._attempt(test, place)
-                if test.name == IMPORT and found.outcome in _ENDS:
-                    stopped = f"importing it {found.outcome}"
-                yield found
+        for test, place in tries:
+            if stopped:
+                yield not_run(test, place, stopped)
+                continue
+            found = self._attempt(test, place)
+            if test.name == IMPORT and found.outcome not in _GOES_ON:
+                stopped = f"importing it {found.outcome}"
+                if around.environment is Environment.CLEAN:
+                    counter.stopped = stopped
+            yield found
 
     def _timed(self, test: Test) -> Test:
         return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)
 
     def _attempt(self, test: Test, around: Surroundings) -> SmokeAttempt:
+        name = f"{test.name} ({around.variant})" if around.variant else test.name
+        where = f"{around.installation.installer}, {around.environment}"
+        self._counter.announce(f"{where}: {name}", tests=1)
         found = attempt(test, self._package, around, self._place())
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
             found = self._blame(test, found, self._conditions(around.environment))
         found = _judged(found, self._package, around.environment, self._request)
-        self._report(found, around)
+        if found.why and found.outcome is not Outcome.NOT_RUN:
+            self._counter.tell(f"  {found.outcome}: {found.why}")
         return found
 
     def _blame(
@@ -203,9 +241,3 @@ class _Trier:
         """Return a fresh path for a folder."""
         self._count += 1
         return self._folder / str(self._count)
-
-    def _report(self, one: SmokeAttempt, around: Surroundings) -> None:
-        name = f"{one.test} ({one.variant})" if one.variant else one.test
-        why = f": {one.why}" if one.why else ""
-        took = f" in {one.seconds:.1f} s" if one.seconds else ""
-        self._tell(f"  {around.environment}: {name} {one.outcome}{took}{why}")

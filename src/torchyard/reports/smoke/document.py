@@ -34,6 +34,8 @@ class SmokeRunDocument(JsonDocument, kw_only=True):
 class SmokedDocument(JsonDocument, kw_only=True):
     """A package, and whether anything could be tried; if not, it does not count as working.
 
+    It is not `decided` whether it works if nothing failed, and the machine was too busy for a test.
+
     `sha256` is that of the file; it is null for a package that was installed from a channel.
     """
 
@@ -44,6 +46,7 @@ class SmokedDocument(JsonDocument, kw_only=True):
     package_version: str | None
     compute: str | None
     tried: bool
+    decided: bool
     works: bool
     runs: list[SmokeRunDocument]
 
@@ -62,7 +65,8 @@ def smoke_document(packages: Sequence[Smoked], level: str) -> SmokeDocument:
     counted = Counter(one.outcome for p in packages for run in p.runs for one in run.attempts)
     return SmokeDocument(
         level=level,
-        works=any(one.tried for one in packages) and not any(one.bad for one in packages),
+        works=any(one.tried for one in packages)
+        and not any(one.bad or not one.decided for one in packages),
         outcomes={outcome.value: counted[outcome] for outcome in Outcome},
         packages=[_package(package) for package in packages],
     )
@@ -77,7 +81,8 @@ def _package(package: Smoked) -> SmokedDocument:
         package_version=package.version or None,
         compute=package.compute or None,
         tried=package.tried,
-        works=package.tried and not package.bad,
+        decided=package.decided,
+        works=package.tried and package.decided and not package.bad,
         runs=[_run(run) for run in package.runs],
     )
 

@@ -20,6 +20,7 @@ _STYLES = {
     Outcome.PASSED: "green",
     Outcome.KNOWN: "yellow",
     Outcome.NOT_RUN: "yellow",
+    Outcome.NOT_DECIDED: "yellow",
 }
 _BAD = "bold red"
 _BEFORE_TESTS = {"install", "requirements"}
@@ -52,7 +53,7 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
 def _verdict(package: SmokedDocument) -> str:
     """Return the verdict; that a package can be installed does not mean that it works."""
     if not package.works:
-        return "it does not work"
+        return "it does not work" if package.decided else "it is not decided whether it works"
     passed = {
         one.test for run in package.runs for one in run.tests if one.outcome != Outcome.NOT_RUN
     }
