@@ -9,7 +9,7 @@ from tests.extensions import assert_sound, build_here, make_environment
 from tests.helpers import Command
 
 pytestmark = [
-    pytest.mark.slow,  # CI builds a real one, in test_extensions_real.py
+    pytest.mark.slow,
     pytest.mark.integration,
     pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed"),
 ]

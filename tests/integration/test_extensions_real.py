@@ -1,7 +1,7 @@
 """Real extensions, from their sdists to an environment that `which` said how to make.
 
 The files are those of `examples/extensions`. Compiling takes from three minutes to an hour each;
-with a store that is kept, only what is new is compiled. CI compiles the quickest.
+with a store that is kept, only what is new is compiled.
 """
 
 import json
@@ -93,6 +93,7 @@ def site(torchyard: Command, tmp_path: Path) -> Site:
     return Site(torchyard, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_quickest_extension_is_built_and_tried(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
