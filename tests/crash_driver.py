@@ -27,7 +27,7 @@ from tests.channel_deeds import DEEDS
 
 from torchyard.app.detached import SUPERVISOR
 from torchyard.host.snapshot import check_out, copy_folder
-from torchyard.host.tree import tree_digest
+from torchyard.host.tree import read_source_tree
 from torchyard.model.job_spec import JobSpec
 from torchyard.run.conditions import Conditions
 from torchyard.run.detached import run_detached
@@ -209,7 +209,7 @@ def do(deed: Deed) -> None:
             source = Store.at(deed.store)
             copy(source, Store.at(deed.target), source.results())
         case "snapshot":
-            copy_folder(Path(deed.file), tree_digest(deed.file), folder / "out", ())
+            copy_folder(Path(deed.file), read_source_tree(deed.file).digest, folder / "out", ())
         case "check out":
             url, _, commit = deed.file.rpartition("@")
             check_out(url, commit, folder / "out", submodules=True)

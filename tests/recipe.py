@@ -92,7 +92,7 @@ class Project(NamedTuple):
     def package(self, cell: str, to: Path) -> Path:
         """Build one package, unless that was done before, and put it into a directory."""
         self.torchyard("build", f"package:{PREFIX}/{cell}", "-o", to / cell)
-        (path,) = (to / cell).iterdir()
+        (path,) = (to / cell).glob("[!.]*")
         return path
 
     def compiled(self, jobs: str) -> Counter[str]:

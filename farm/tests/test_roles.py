@@ -101,7 +101,7 @@ def test_a_user_is_added_once(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, argv, catch_exceptions=False)
     assert done.stdout == f"{tmp_path}/secrets/eve\n"
     assert load_farm(tmp_path).users["eve"] == ("publish", "stop")
-    assert len(read_secret(tmp_path, "eve")) == 32
+    assert len(read_secret(tmp_path, "eve").removeprefix("torchyard-secret-")) == 32
     with pytest.raises(UsageError, match="the user `eve` exists already"):
         CliRunner().invoke(command, argv, catch_exceptions=False)
     for name in ("../eve", 'a"]\nroles = ["force"]\n[user."b'):

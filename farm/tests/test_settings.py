@@ -218,5 +218,5 @@ def test_no_password_is_empty(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/admin").write_text("\n", encoding="utf-8")
     make_secrets(tmp_path, farm)
-    assert len(read_secret(tmp_path, "admin")) == 32
+    assert len(read_secret(tmp_path, "admin")) == len("torchyard-secret-") + 32
     assert sorted(path.name for path in (tmp_path / "secrets").iterdir()) == ["admin", "gpu"]

@@ -34,7 +34,7 @@ def test_what_the_page_says_works(tmp_path: Path) -> None:
     assert "small-1.0 has" in lines[0]
     assert "linux-x86_64/cpu-generic/cp311/wheel" in lines
     wheels = [f"small-1.0-cp{number}-none-linux_x86_64.whl" for number in (311, 312)]
-    assert [path.name for path in sorted((folder / "dist").iterdir())] == wheels
+    assert [path.name for path in sorted((folder / "dist").glob("[!.]*"))] == wheels
     assert f"1 {wheels}" in lines
     page = (folder / "channel/simple/small/index.html").read_text(encoding="utf-8")
     assert all(f">{wheel}</a>" in page for wheel in wheels)

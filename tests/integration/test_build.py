@@ -51,7 +51,7 @@ def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert first.stderr.endswith(f": 10 built\ncopied 2 files to {tmp_path}/dist\n")
     assert first.stdout.count(" built ") == 2
-    assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "dist").glob("[!.]*")) == [
         "demo-1.0-cp311.whl",
         "demo-1.0-cp312.whl",
     ]

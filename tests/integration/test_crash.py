@@ -26,7 +26,7 @@ from tests.services import S3Server
 
 from torchyard.config.load import load_config
 from torchyard.host.snapshot import EPOCH
-from torchyard.host.tree import tree_digest
+from torchyard.host.tree import read_source_tree
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.plan.build import make_plan_with
@@ -487,7 +487,7 @@ def check_snapshots(zygote: Zygote, deed: Deed, code: Path, every: int) -> None:
         with told(kill := Kill("file", number)):
             zygote.die(deed, kill)
             zygote.succeed(deed)
-            assert tree_digest(str(out)) == tree_digest(str(code))
+            assert read_source_tree(str(out)).digest == read_source_tree(str(code)).digest
             assert not (out / ".git").exists()
             assert os.access(out / "deep/tool", os.X_OK)
             assert {path.lstat().st_mtime for path in out.rglob("*")} == {EPOCH}

@@ -35,7 +35,7 @@ from torchyard.errors import ElsewhereError
 from torchyard.host.process import capture
 from torchyard.host.process_id import group_is_running
 from torchyard.host.snapshot import check_out, copy_folder
-from torchyard.host.tree import tree_digest
+from torchyard.host.tree import read_source_tree
 from torchyard.model.canonical import canonical_json
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import Result
@@ -205,7 +205,7 @@ def test_a_work_directory_that_is_full(
     make_room(small)
     again = torchyard(*command)
     assert again.code == 0, again.err
-    assert not list(small.iterdir()), "nothing is left behind"
+    assert [path.name for path in small.iterdir()] == [".torchyard-stamp"], "nothing is left behind"
     for name in JOBS:
         assert torchyard("run", name, "-f", file).code == 0
     assert verify(store).is_clean
@@ -269,7 +269,7 @@ def test_a_source_that_was_taken_by_half_is_taken_anew(tmp_path: Path) -> None:
     check_out(f"file://{repository}", commit, to, submodules=False)
     assert [path.name for path in to.iterdir()] == ["a.txt"]
     (to / "half").touch()
-    copy_folder(repository, tree_digest(str(repository)), to, ())
+    copy_folder(repository, read_source_tree(str(repository)).digest, to, ())
     assert [path.name for path in to.iterdir()] == ["a.txt"]
 
 

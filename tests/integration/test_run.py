@@ -572,7 +572,7 @@ def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
     file.write_text(text.replace('rev = "v1"', f'rev = "v1"\ncommit = "{head}"'), encoding="utf-8")
     assert torchyard("run", "source:demo-1.0", "-f", file).code == 0
     torchyard("store", "get", "source:*", "--to", tmp_path / "got", "-f", file)
-    assert [path.name for path in (tmp_path / "got").iterdir()] == ["a.txt"]
+    assert [path.name for path in (tmp_path / "got").glob("[!.]*")] == ["a.txt"]
 
 
 def test_two_runs_of_one_job_at_once(tmp_path: Path) -> None:

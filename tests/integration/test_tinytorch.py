@@ -77,7 +77,7 @@ def compiled(text: str) -> list[str]:
 
 
 def only(directory: Path) -> Path:
-    (path,) = directory.iterdir()
+    (path,) = directory.glob("[!.]*")
     return path
 
 

@@ -576,4 +576,4 @@ def test_everything_that_is_wrong_is_told_at_once(torchyard: Command, tmp_path: 
     assert refused.code == 15
     for what in ("has errors", "needs `a`", "different files"):
         assert what in refused.err
-    assert not list((tmp_path / "c").iterdir())
+    assert not list((tmp_path / "c").glob("[!.]*"))

@@ -6,7 +6,7 @@ import pytest
 
 from torchyard.errors import HostError
 from torchyard.host.snapshot import copy_folder
-from torchyard.host.tree import tree_digest
+from torchyard.host.tree import read_source_tree
 
 
 def test_nothing_of_another_directory_is_copied(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_files_that_are_left_out_do_not_count(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "a.txt").touch()
-    planned = tree_digest(str(source))
+    planned = read_source_tree(str(source)).digest
     (source / "torchyard.toml").touch()
     copy_folder(source, planned, tmp_path / "out", [str(source / "torchyard.toml")])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt"]

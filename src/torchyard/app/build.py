@@ -149,12 +149,18 @@ def prepare_build(
 
 
 def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None:
-    """Refuse to put packages where they would be part of the source the next time."""
+    """Refuse to put packages where they would be part of the source the next time.
+
+    A new or empty directory is none: it is stamped as torchyard's.
+    """
     if output and config.source.path is not None:
-        source = Path(absolute(file)).parent / config.source.path
+        source = (Path(absolute(file)).parent / config.source.path).resolve()
         place = Path(absolute(str(output)))
-        is_ours = place.is_relative_to(home_directory(file))
-        if place.is_relative_to(source.resolve()) and not is_ours:
+        own = (Path(home_directory(file)), *(source / name for name in config.left_out))
+        is_ours = any(map(place.is_relative_to, own)) or not (
+            place.exists() and any(place.iterdir())
+        )
+        if place.is_relative_to(source) and not is_ours:
             msg = f"`{output}` is inside the source directory, and would be part of the next build"
             raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
 

@@ -18,6 +18,7 @@ from torchyard.app.cell_job import find_cell_job
 from torchyard.app.locations import absolute, home_directory
 from torchyard.errors import ConfigError
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
+from torchyard.host.own_files import make_own_directory
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import UNDECODABLE
 from torchyard.run.environment import bring_ninja, cell_variables
@@ -69,6 +70,8 @@ def lay_out_environment(
         raise ConfigError(msg, hint=hint)
     home = Path(absolute(install)) if install else Path(home_directory(file), _HOME)
     folder = home / order.task.scope
+    with report_full_disk(home):
+        make_own_directory(home)
     with report_full_disk(home), locked(home / "lock", wait=True):
         if not (folder / _RECORD).exists():
             say(f"lays out {order.task.cell} in {folder}")

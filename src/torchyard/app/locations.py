@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from torchyard.errors import SelectionError
-from torchyard.host.files import dirname, join
+from torchyard.host.files import HOME, dirname, join
 from torchyard.model.config import Config
 from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
@@ -16,9 +16,6 @@ from torchyard.store.store import Store
 if TYPE_CHECKING:
     from torchyard.publish.channel.channel import Channel
     from torchyard.publish.channel.reader import ChannelReader
-
-HOME = ".torchyard"
-"""The directory beside the file that holds everything torchyard itself writes."""
 
 EVENTS = "events.jsonl"
 """The name of the file in which a build records its events."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torchyard.app.progress import Meter, no_meter
 from torchyard.errors import CheckError
 from torchyard.host.locks import locked
+from torchyard.host.own_files import make_own_directory
 from torchyard.model.quantity import show_count
 from torchyard.package.repair.operations import Operation
 from torchyard.package.repair.repair import Repaired, repair, repair_target
@@ -37,6 +38,7 @@ def repair_packages(
     would have more errors than it came with, CheckError is raised and nothing is written.
     """
     targets = [repair_target(path, operations, out) for path in packages]
+    make_own_directory(out)
     with _scratch(targets[0]) as scratch:
         made = [repair(path, operations, scratch, compute=compute) for path in packages]
         found = None

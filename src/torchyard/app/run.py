@@ -10,6 +10,8 @@ import msgspec
 from torchyard.app.locations import absolute, work_directory
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.host.locks import report_full_disk
+from torchyard.host.own_files import make_own_directory
 from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
@@ -42,8 +44,11 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
     kind = kinds.get(sandbox, order.sandbox.kind)
     base = Path(absolute(file)).parent
     readable = tuple(str(base / path) for path in order.sandbox.readable)
+    folder = Path(absolute(work or work_directory(file)))
+    with report_full_disk(folder):
+        make_own_directory(folder)
     return Conditions(
-        work=Path(absolute(work or work_directory(file))),
+        work=folder,
         file=absolute(file),
         sandbox=Sandbox(kind=kind, root=order.sandbox.root, readable=readable),
         demanded=demanded_sandbox(),

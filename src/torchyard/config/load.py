@@ -30,7 +30,7 @@ from torchyard.host.files import (
     read_text,
     realpath,
 )
-from torchyard.model.config import Config
+from torchyard.model.config import Config, Source
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
 
@@ -127,11 +127,17 @@ def config_of(
     config = _with_patches(_with_lock(config, lock), dirname(path))
     if config.source.path is None:
         return config
-    from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
+    from torchyard.host.tree import read_source_tree  # noqa: PLC0415 - most sources are commits
 
+    source = config.source
     folder = join(dirname(path), config.source.path)
-    left_out = [join(folder, name.rstrip("/")) for name in config.source.leave_out]
-    digest = tree_digest(folder, leave_out=[path, build_lock_path(path), *left_out, *others])
-    return msgspec.structs.replace(
-        config, source=msgspec.structs.replace(config.source, digest=digest)
-    )
+    names = [*source_exclusions(source, path), *others]
+    tree = read_source_tree(folder, names, include_ignored=source.include_ignored)
+    source = msgspec.structs.replace(source, digest=tree.digest)
+    return msgspec.structs.replace(config, source=source, left_out=tree.left_out)
+
+
+def source_exclusions(source: Source, path: str) -> list[str]:
+    """Return the paths that are no part of a source directory: the file, its lock, `leave_out`."""
+    folder = join(dirname(path), source.path or "")
+    return [path, build_lock_path(path), *(join(folder, n.rstrip("/")) for n in source.leave_out)]

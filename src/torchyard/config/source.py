@@ -51,6 +51,7 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
         commit=commit,
         path=spec.path,
         leave_out=tuple(spec.leave_out),
+        include_ignored=spec.include_ignored,
         debian=spec.debian,
         archive=spec.archive,
         sdist=spec.sdist,
@@ -60,9 +61,10 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
 
 
 def _check_left_out(spec: SourceSpec, problems: Problems) -> None:
-    if spec.leave_out and spec.path is None:
-        what = "`leave_out` belongs to `path`; any other source is taken as it is"
-        problems.add(("source", "leave_out"), what, at_key=True)
+    for key in ("leave_out", "include_ignored"):
+        if getattr(spec, key) and spec.path is None:
+            what = f"`{key}` belongs to `path`; any other source is taken as it is"
+            problems.add(("source", key), what, at_key=True)
     for number, name in enumerate(spec.leave_out):
         if not name or name.startswith("/") or ".." in name.split("/"):
             hint = "write the path of a file or directory in it, without globs"

@@ -71,6 +71,13 @@ class SourceSpec(Value, kw_only=True):
             "`docs` and `.github`: changing them rebuilds nothing."
         ),
     ] = field(default_factory=list)
+    include_ignored: Annotated[
+        bool,
+        Meta(
+            description="Take files in `path` that git ignores, too. Otherwise the source of a git "
+            "checkout is what git tracks or would add, as it is in the working tree."
+        ),
+    ] = False
     debian: Annotated[
         str | None,
         Meta(

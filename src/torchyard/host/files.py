@@ -12,6 +12,7 @@ from os.path import basename, dirname, exists, isdir, isfile, join, realpath
 from torchyard.errors import BuildError, HostError
 
 __all__ = [
+    "HOME",
     "basename",
     "data_path",
     "dirname",
@@ -28,6 +29,9 @@ __all__ = [
     "realpath",
     "write_text",
 ]
+
+HOME = ".torchyard"
+"""The directory beside the file that holds everything torchyard itself writes."""
 
 _DATA = join(dirname(dirname(__file__)), "data")
 

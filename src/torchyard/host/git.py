@@ -11,10 +11,37 @@ _RELEASE = re.compile(r"v\d+\.\d+\.\d+")
 HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 """The settings of a tree that name programs to run are not its own."""
 
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+"""What hooks find in their environment: the repository of the hook, not of the tree."""
+
 
 def read_git(tree: Path, *words: str) -> str:
     """Return what git prints about a tree, without running what the tree's settings name."""
-    return capture(["git", *HARMLESS, *words], cwd=tree)
+    env = {n: text for n, text in os.environ.items() if n not in _HOOK_VARIABLES}
+    return capture(["git", *HARMLESS, *words], cwd=tree, env=env)
+
+
+def visible_paths(folder: str, prefix: str = "") -> frozenset[str] | None:
+    """Return the paths below a directory that git tracks or would add, each with a prefix.
+
+    Directories end in `/`; one that is a repository of its own does not. None stands for all paths:
+    the directory is in no checkout, or git ignores it as a whole.
+    """
+    top = Path(folder).resolve()
+    if not any((place / ".git").exists() for place in (top, *top.parents)):
+        return None
+    try:
+        listed = read_git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    except HostError as error:
+        msg = f"git can't list the files of `{folder}`: {error}"
+        hint = "let git trust the directory, or set include_ignored = true in [source]"
+        raise HostError(msg, hint=hint) from error
+    paths = {f"{prefix}{path.rstrip('/')}" for path in listed.split("\0") if path}
+    folders: set[str] = set()
+    for path in paths:
+        while (path := path.rpartition("/")[0]) and f"{path}/" not in folders:
+            folders.add(f"{path}/")
+    return frozenset(paths | folders) or None
 
 
 def file_at(revision: str, path: str) -> str:

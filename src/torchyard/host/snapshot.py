@@ -12,7 +12,7 @@ from torchyard.host.archive import unpack_source
 from torchyard.host.files import basename
 from torchyard.host.git import is_commit, resolve_commit
 from torchyard.host.process import capture
-from torchyard.host.tree import NOT_CONTENT, tree_digest
+from torchyard.host.tree import SourceContent, read_source_tree
 
 EPOCH = 315_532_800
 """The mtime of every file: 1980-01-01, the earliest that a zip archive can hold."""
@@ -21,8 +21,15 @@ SUBMODULES = "torchyard-submodules.txt"
 """The file in a checked out source that has the commit and the path of each submodule."""
 
 
-def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
-    """Copy a directory; raise HostError if its digest is not the planned one.
+def copy_folder(
+    folder: Path,
+    digest: str,
+    to: Path,
+    leave_out: Collection[str],
+    *,
+    include_ignored: bool = False,
+) -> None:
+    """Copy the files of a source directory; raise HostError if their digest is not the planned one.
 
     It is compared before, so that an order copies nothing that it does not know, and after: the
     directory may change meanwhile.
@@ -31,21 +38,32 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
         msg = f"there is no source directory `{folder}`"
         raise HostError(msg, hint="-f names the file that it is beside of")
     make_empty(to)
-    _compare(folder, tree_digest(str(folder), leave_out), digest)
-    without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
-
-    def ignored(place: str, names: list[str]) -> list[str]:
-        return [n for n in names if n in NOT_CONTENT or os.path.abspath(f"{place}/{n}") in without]  # noqa: PTH100
-
-    shutil.copytree(folder, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
-    _compare(folder, tree_digest(str(to)), digest)
+    tree = read_source_tree(str(folder), leave_out, include_ignored=include_ignored)
+    _compare(folder, tree, digest)
+    for path, kind, content in tree.files:
+        target = to / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "link":
+            target.symlink_to(content)
+            continue
+        try:
+            shutil.copy(folder / path, target)
+        except FileNotFoundError as error:
+            raise _changed(folder, path, "removed") from error
+    _compare(folder, read_source_tree(str(to), include_ignored=True), digest)
     normalise(to)
 
 
-def _compare(folder: Path, found: str, planned: str) -> None:
-    if found != planned:
-        msg = f"the source directory `{folder}` is not what it was when the plan was made"
-        raise HostError(msg, hint="plan again, or bring it back to what it was")
+def _compare(folder: Path, found: SourceContent, planned: str) -> None:
+    if found.digest != planned:
+        times = ((os.lstat(folder / file.path).st_mtime, file.path) for file in found.files)
+        raise _changed(folder, max(times, default=(0, "a file"))[1], "changed last")
+
+
+def _changed(folder: Path, path: str, how: str) -> HostError:
+    msg = f"the source directory `{folder}` is not what it was when the plan was made"
+    hint = f"`{path}` was {how}: plan again; what programs write there, .gitignore keeps out"
+    return HostError(msg, hint=hint)
 
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:

@@ -1,47 +1,116 @@
-"""The digest of a directory's content, the same on every system."""
+"""The files of a source directory, and the digest of their content, the same on every system."""
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from hashlib import file_digest
-from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import HostError
+from torchyard.host.files import HOME
+from torchyard.host.git import visible_paths
+from torchyard.host.own_files import HEAD, STAMP, is_own_file, refuse_secret
 from torchyard.model.canonical import fingerprint
 
-NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard", "__pycache__"))
+_NOT_CONTENT = frozenset((".git", ".hg", ".svn", HOME, STAMP, "__pycache__"))
+_IGNORED, _OWN = "git ignores", "torchyard wrote"
+_HINT = "let nothing write there meanwhile, or keep it out: .gitignore, or `leave_out` in [source]"
 
 
-def tree_digest(folder: str, leave_out: Collection[str] = ()) -> str:
-    """Return the digest of names, executable bits, links and bytes, without times.
+class SourceFile(NamedTuple):
+    """A file or link by its path, its kind, and its digest or target."""
 
-    Files of version control, of torchyard itself, Python's caches and `leave_out` do not count.
+    path: str
+    kind: str
+    content: str
+
+
+class SourceContent(NamedTuple):
+    """The files of a source directory, and why other paths in it are not among them."""
+
+    files: list[SourceFile]
+    left_out: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """The digest of names, executable bits, links and bytes, without times."""
+        paths = (os.fsencode(file.path).decode(errors="backslashreplace") for file in self.files)
+        return fingerprint(
+            sorted((p, *file[1:]) for p, file in zip(paths, self.files, strict=True))
+        )
+
+
+def read_source_tree(
+    folder: str, leave_out: Collection[str] = (), *, include_ignored: bool = False
+) -> SourceContent:
+    """Read a source directory; of a git checkout, unless `include_ignored`, what git sees.
+
+    Files of version control, what torchyard wrote, Python's caches and `leave_out` do not count.
     """
-    root = Path(folder)
-    if not root.is_dir():
+    if not os.path.isdir(folder):
         msg = f"there is no directory `{folder}`"
         raise HostError(msg, hint="[source] path is relative to the file that names it")
-    without = {Path(path).absolute() for path in leave_out}
-    return fingerprint(sorted(_entries(root, root, without)))
+    reader = _Reader(leave_out)
+    try:
+        root = os.path.abspath(folder)
+        reader.read(root, "", None if include_ignored else visible_paths(root))
+    except FileNotFoundError as error:
+        msg = f"`{error.filename}` was removed while the source directory was read"
+        raise HostError(msg, hint=_HINT) from error
+    except OSError as error:
+        msg = f"`{error.filename}` can't be read: {error.strerror}"
+        raise HostError(msg, hint="make it readable, or keep it out of the source") from error
+    return SourceContent(reader.files, dict(sorted(reader.left_out.items())))
 
 
-def _entries(folder: Path, root: Path, without: Collection[Path]) -> Iterator[tuple[str, str, str]]:
-    with os.scandir(folder) as found:
-        entries = list(found)
-    for entry in entries:
-        path = folder / entry.name
-        if entry.name in NOT_CONTENT or path.absolute() in without:
-            continue
-        name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="backslashreplace")
+class _Reader:
+    """Collects the files below a directory."""
+
+    def __init__(self, leave_out: Collection[str]) -> None:
+        self.files: list[SourceFile] = []
+        self.left_out: dict[str, str] = {}
+        self._without = frozenset(map(os.path.abspath, leave_out))
+
+    def read(self, folder: str, prefix: str, visible: Collection[str] | None) -> None:
+        """Add what is in a directory, whose path in the source is `prefix`."""
+        with os.scandir(folder) as found:
+            entries = list(found)
+        if prefix and any(entry.name == STAMP for entry in entries):
+            self.left_out[prefix] = _OWN
+            return
+        for entry in entries:
+            if entry.name in _NOT_CONTENT or entry.path in self._without:
+                continue
+            path = f"{prefix}{entry.name}"
+            is_directory = entry.is_dir(follow_symlinks=False)
+            shown = f"{path}/" if is_directory else path
+            if visible is None or shown in visible:
+                self._add(entry, path, visible)
+            elif path in visible:  # a repository of its own, such as a submodule
+                has_git = os.path.exists(f"{entry.path}/.git")
+                self._add(entry, path, visible_paths(entry.path, shown) if has_git else None)
+            elif not is_directory or os.listdir(entry.path):
+                self.left_out[shown] = _IGNORED
+
+    def _add(self, entry: os.DirEntry[str], path: str, visible: Collection[str] | None) -> None:
         if entry.is_symlink():
-            yield name, "link", path.readlink().as_posix()
+            self.files.append(SourceFile(path, "link", os.readlink(entry.path)))
         elif entry.is_dir():
-            yield from _entries(path, root, without)
+            self.read(entry.path, f"{path}/", visible)
         elif entry.is_file():
-            executable = os.name == "posix" and entry.stat().st_mode & stat.S_IXUSR
-            with path.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
-            yield name, "program" if executable else "file", digest
+            self._add_file(entry, path)
         else:
-            msg = f"`{path}` is neither a file, a link nor a directory"
+            msg = f"`{entry.path}` is neither a file, a link nor a directory"
             raise HostError(msg, hint="remove it from the source directory")
+
+    def _add_file(self, entry: os.DirEntry[str], path: str) -> None:
+        with open(entry.path, "rb") as file:
+            head = file.read(HEAD)
+            refuse_secret(head, entry.path)
+            if is_own_file(head):
+                self.left_out[path] = _OWN
+                return
+            file.seek(0)
+            digest = file_digest(file, "sha256").hexdigest()
+        executable = os.name == "posix" and entry.stat().st_mode & stat.S_IXUSR
+        self.files.append(SourceFile(path, "program" if executable else "file", digest))

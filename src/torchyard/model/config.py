@@ -43,7 +43,8 @@ class Source(Value, kw_only=True):
 
     `debian` is a source package, as `name=version`, and `sdist` a Python one, as `name==version`. A
     `rev` may be a tag or branch, whose commit is unknown until it is resolved. An `archive` is an
-    address or a file. `leave_out` are paths in the directory that are no part of it.
+    address or a file. `leave_out` are paths in the directory that are no part of it, and without
+    `include_ignored` what git ignores is not, either.
     """
 
     git: str | None = None
@@ -51,6 +52,7 @@ class Source(Value, kw_only=True):
     commit: str | None = None
     path: str | None = None
     leave_out: tuple[str, ...] = ()
+    include_ignored: bool = False
     digest: str | None = None
     debian: str | None = None
     archive: str | None = None
@@ -118,6 +120,8 @@ class Config(Value, kw_only=True):
     project: Project
     source: Source
     patches: Patches = Patches()
+    left_out: dict[str, str] = {}
+    """The paths in the source directory that are not taken, and why."""
     matrix: Matrix
     subsets: dict[str, Subset] = {}
     overrides: tuple[Override, ...] = ()

@@ -27,7 +27,8 @@ def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:
         where = ("--path", _beside(source.path), "--digest", task.text("digest"))
         names = [_beside(f"{source.path}/{name.rstrip('/')}") for name in source.leave_out]
         left_out = [word for name in ("{file}", *names) for word in ("--leave-out", name)]
-        return (*where, *left_out), "copy the source"
+        ignored = ("--include-ignored",) if source.include_ignored else ()
+        return (*where, *left_out, *ignored), "copy the source"
     if source.archive is not None:
         where = ("--archive", _beside(source.archive), "--digest", task.text("sha256"))
         return where, "unpack the source"

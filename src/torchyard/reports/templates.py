@@ -6,6 +6,7 @@ from typing import cast
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from torchyard.host.files import read_data
+from torchyard.host.own_files import WRITTEN
 
 Filters = Mapping[str, object]
 """Functions that a template applies to values, by name."""
@@ -20,5 +21,6 @@ def render_template(template: str, filters: Filters, **values: object) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.globals["written"] = WRITTEN
     environment.filters.update(cast("Mapping[str, Callable[[object], object]]", filters))
     return environment.get_template(template).render(values)

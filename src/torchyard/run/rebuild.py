@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from uuid import uuid4
 
+from torchyard.config.load import source_exclusions
 from torchyard.errors import StoreError
 from torchyard.host.patches import apply_patches
 from torchyard.host.snapshot import copy_folder, unpack_archive
@@ -73,7 +74,13 @@ def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None
         log.write_bytes(gzip.compress(b"copied\n", mtime=0))
         out = Path(folder, "out")
         if task.source.path is not None:
-            copy_folder(base / task.source.path, task.text("digest"), out, [conditions.file])
+            copy_folder(
+                base / task.source.path,
+                task.text("digest"),
+                out,
+                source_exclusions(task.source, conditions.file),
+                include_ignored=task.source.include_ignored,
+            )
         else:
             unpack_archive(str(base / str(task.source.archive)), task.text("sha256"), out)
         apply_patches(task.table("patches"), task.words("series"), out)

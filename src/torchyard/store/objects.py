@@ -20,6 +20,7 @@ from obstore.store import LocalStore, S3Store
 from torchyard.errors import ElsewhereError, SelectionError
 from torchyard.host.durable import make_durable_folder
 from torchyard.host.locks import locked
+from torchyard.host.own_files import STAMP, make_own_directory
 from torchyard.store.bucket import open_bucket
 from torchyard.store.directory import DurableDirectory
 from torchyard.store.places import bucket_name, object_path, store_folder
@@ -84,6 +85,7 @@ class Objects:
             raise SelectionError(msg, hint="`torchyard build` makes one; --store names another")
         try:
             make_durable_folder(folder)
+            make_own_directory(folder)
         except OSError as error:
             msg = f"the store `{self.url}` can't be made: {error}"
             raise ElsewhereError(msg, hint="name a directory that we may write to") from error
@@ -321,7 +323,8 @@ class Objects:
                     trial = self._retries.progress()
                     for found in map(_meta, page):
                         last = found.key
-                        yield found
+                        if last != STAMP:
+                            yield found
             except (BaseError, OSError) as error:
                 self._retries.pause(f"list {prefix}", error, trial)
             else:

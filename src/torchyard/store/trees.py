@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import BuildError, HostError, SelectionError, StoreError
 from torchyard.host.files import is_full
+from torchyard.host.own_files import HEAD, make_own_directory, refuse_secret
 from torchyard.host.untrusted_tree import EntryKind, TreeEntry, UntrustedTree
 from torchyard.model.result import File, Part, Result, Tree
 from torchyard.store.gc_lease import GcWatch
@@ -97,6 +98,7 @@ class Writer:
         """Store an open file: its size, digest and bytes are of one and the same reading."""
         status = os.fstat(file.fileno())
         data = file.read(SMALL + 1)
+        refuse_secret(data[:HEAD], name)
         size = len(data)
         if size <= SMALL:
             digest = sha256(data).hexdigest()
@@ -210,6 +212,7 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
     if why := tree_fault(whole):
         msg = f"the results can't be in one directory: {why}"
         raise SelectionError(msg, hint="take them out one by one")
+    make_own_directory(folder)
     fetch_tree(store, whole, folder)
     return sorted(folder / name for name in owners)
 

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-STAMP = ".torchyard-stamp"
+from torchyard.host.own_files import STAMP
 
 
 def make_whole(folder: Path, stamp: str, fill: Callable[[Path], None]) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from torchyard.errors import ConfigError, HostError
+from torchyard.host.own_files import make_own_directory
 from torchyard.host.process import bring_program, capture, own_program
 from torchyard.model.quantity import parse_size
 from torchyard.model.values import Value
@@ -136,7 +137,7 @@ def is_usable(cache: str, folder: Path) -> bool:
     env = cache_variables(cache, folder, str(folder))
     try:
         if "SCCACHE_DIR" in env:
-            Path(env["SCCACHE_DIR"]).mkdir(parents=True, exist_ok=True)
+            make_own_directory(Path(env["SCCACHE_DIR"]))
             return os.access(env["SCCACHE_DIR"], os.W_OK)
         prepare_cache(folder)
         _sccache([], {"HOME": f"{folder}/home", **env, **_TRIAL}, folder)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.own_files import stamp_directory
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import make_empty, normalise
 from torchyard.model.values import Value
@@ -64,6 +65,7 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
             _apt(part, "build-dep", name)
     shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
     (part / "var/cache/apt/archives/partial").mkdir(parents=True)
+    stamp_directory(part)
     part.replace(to)
 
 

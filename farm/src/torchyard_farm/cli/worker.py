@@ -85,6 +85,7 @@ def command(
     A lost connection is opened again. It exits if the master can't be trusted, or does not know
     this worker.
     """
+    from torchyard.host.own_files import make_own_directory
     from torchyard.host.system_view import sandbox_fault
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
@@ -110,7 +111,7 @@ def command(
     if cache is not None:
         cache = cache if "://" in cache else str(Path(cache).absolute())
         check_cache(cache)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_directory(folder)
     authorities = None
     if ca is not None:
         authorities = folder.resolve() / "trust"

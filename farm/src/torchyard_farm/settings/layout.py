@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.own_files import SECRET, make_own_directory, stamp_directory
 from torchyard.host.ports import bind_error
 from torchyard.host.process import capture, own_program
 from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
@@ -70,9 +71,13 @@ def make_master(folder: Path, text: str, now: datetime) -> Farm:
         raise HostError(
             msg, hint=f"chmod 700 {folder}; or choose a directory that does not exist yet"
         )
-    if not (folder / FILE).exists():
+    if (folder / FILE).exists():
+        stamp_directory(folder)
+    else:
+        make_own_directory(folder)
         (folder / FILE).write_text(text, encoding="utf-8")
     farm = load_farm(folder)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     for name in _WRITTEN:
         data = files("torchyard_farm").joinpath("data", name).read_bytes()
         (folder / name).write_bytes(data)
@@ -92,7 +97,7 @@ def make_secrets(folder: Path, farm: Farm) -> None:
         if not ((place / name).exists() and read_secret(folder, name)):
             part = place / f".{name}"  # no name begins with a dot
             part.touch(mode=0o600)
-            part.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+            part.write_text(f"{SECRET}{secrets.token_urlsafe(24)}\n", encoding="utf-8")
             part.replace(place / name)
 
 

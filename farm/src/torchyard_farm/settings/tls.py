@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.durable import replace_durably
+from torchyard.host.own_files import SECRET
 from torchyard_farm.settings.farm import Farm, escaped
 
 FOLDER = "tls"
@@ -227,4 +228,4 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
     path.unlink(missing_ok=True)
     data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(data)
+        out.write(f"{SECRET}key\n".encode() + data)

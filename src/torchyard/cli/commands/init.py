@@ -18,7 +18,7 @@ from torchyard.config.starter import Answers, starter
 from torchyard.config.tables import load_tables
 from torchyard.doctor.tree import read_tree
 from torchyard.errors import HostError, TorchyardError, UsageError
-from torchyard.host.files import exists, write_text
+from torchyard.host.files import HOME, exists, write_text
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
@@ -66,8 +66,20 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     write_text(file, text, replace=force)
+    ignore_home(Path(file).parent)
     locked = known_recipes()[answers.recipe].is_extension
     talk(f"wrote {file}; now try: torchyard {'lock' if locked else 'plan'} -f {file}")
+
+
+def ignore_home(folder: Path) -> None:
+    """Let git ignore what torchyard writes beside its file, unless it does."""
+    path = folder / ".gitignore"
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    if path.is_symlink() or HOME in (line.strip("/*\r ") for line in text.split("\n")):
+        return
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" if text and not text.endswith("\n") else "")
+        file.write(f"/{HOME}/\n")
 
 
 def _unknown_releases(answers: Answers) -> dict[str, Release]:

@@ -18,6 +18,7 @@ from torchyard.model.job_spec import JobSpec
 @click.option("--path", help="Directory to copy.")
 @click.option("--digest", default="", help="What the directory or archive must contain.")
 @click.option("--leave-out", multiple=True, help="File that is no part of the source.")
+@click.option("--include-ignored", is_flag=True, help="Take what git ignores, too.")
 @click.option("--git", "url", help="Repository to check out from.")
 @click.option("--rev", default="", help="Commit to check out.")
 @click.option("--archive", help="Archive to unpack: a file or an address.")
@@ -32,6 +33,7 @@ def command(
     path: str | None,
     digest: str,
     leave_out: tuple[str, ...],
+    include_ignored: bool,
     url: str | None,
     rev: str,
     archive: str | None,
@@ -43,7 +45,8 @@ def command(
 ) -> None:
     """Take a snapshot of a directory, a commit, an archive or a source package."""
     if path is not None:
-        copy_folder(Path(path), digest, Path(to), [*leave_out, *map(build_lock_path, leave_out)])
+        names = [*leave_out, *map(build_lock_path, leave_out)]
+        copy_folder(Path(path), digest, Path(to), names, include_ignored=include_ignored)
     elif url is not None:
         check_out(url, rev, Path(to), submodules=submodules)
     elif archive is not None:

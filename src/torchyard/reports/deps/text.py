@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
+from torchyard.host.own_files import WRITTEN
 from torchyard.insight.version_readings import ReadFrom
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
@@ -90,7 +91,8 @@ def _short(row: DependencyDocument, place: ReadFrom) -> str:
 def deps_markdown(document: DepsDocument) -> str:
     """Return the table and what disagrees as Markdown."""
     places, rows = deps_table(document)
-    lines = [_row("Dependency", *(place.value.capitalize() for place in places), "Read at")]
+    lines = [f"<!-- {WRITTEN} -->"]
+    lines.append(_row("Dependency", *(place.value.capitalize() for place in places), "Read at"))
     lines.append(_row(*["---"] * (len(places) + 2)))
     lines += [_row(row.name, *cells, f"`{read_at(row)}`") for row, cells in rows]
     lines += [""] if document.drift else []

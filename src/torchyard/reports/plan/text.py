@@ -1,6 +1,6 @@
 """Plans, differences and explanations, for people."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,7 +18,7 @@ from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, o
 from torchyard.reports.tables import SHORT, folded, number, table, word
 
 _LISTED = 12
-"""How many packages a difference names for one cause before it only counts the others."""
+"""How many packages or paths are named for one cause before the others are only counted."""
 
 
 def plan_report(plan: Plan) -> RenderableType:
@@ -44,6 +44,8 @@ def plan_report(plan: Plan) -> RenderableType:
     guess = estimate(plan)
     if guess.timed:
         parts.append(_estimate(guess))
+    if plan.config.left_out:
+        parts += ["", _left_out(plan.config.left_out)]
     for heading, rules in (("taken in", inclusions(plan)), ("left out", exclusions(plan))):
         if rules:
             parts += ["", _rules(heading, rules)]
@@ -125,6 +127,16 @@ def _estimate(guess: Estimate) -> Text:
     if largest:
         text += f"; the largest job wants {', '.join(largest)}"
     return Text.assemble(("estimate: ", "bold"), text)
+
+
+def _left_out(paths: Mapping[str, str]) -> Table:
+    """List what is in the source directory and no part of the source."""
+    made = table((folded("not in the source"), word("why")))
+    for why in sorted(set(paths.values())):
+        names = [path for path, reason in paths.items() if reason == why]
+        more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+        made.add_row(f"{', '.join(names[:_LISTED])}{more}", f"{why} it")
+    return made
 
 
 def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
@@ -233,6 +245,9 @@ def _job(plan: Plan, job: Job, against: FingerprintDiff | None) -> Iterator[Rend
         value = item.value[:SHORT] if item.name == "input" else item.value
         parts.add_row(item.name, value, str(item.origin))
     yield parts
+    if job.stage is Stage.SOURCE and plan.config.left_out:
+        yield ""
+        yield _left_out(plan.config.left_out)
     if against:
         yield ""
         yield _causes(against.causes(job.stage, job.scope))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from torchyard.host.own_files import WRITTEN
 from torchyard.reports.timings.document import TimingsDocument, UnitDocument
 
 _MICROSECONDS = 1_000_000
@@ -25,7 +26,8 @@ def timings_trace(document: TimingsDocument) -> bytes:
         }
         for unit, begin, lane in lanes(document)
     ]
-    return msgspec.json.encode({"displayTimeUnit": "ms", "traceEvents": events})
+    whole = {"generator": WRITTEN, "displayTimeUnit": "ms", "traceEvents": events}
+    return msgspec.json.encode(whole)
 
 
 def lanes(document: TimingsDocument) -> Iterator[tuple[UnitDocument, float, int]]:
