@@ -15,6 +15,7 @@ from tests.served import Served, make_release, serve_bucket, serve_directory
 from tests.services import Place, S3Server, shared_s3_server
 from tests.wheels import CPU, shared_wheel
 
+from torchyard.app import torch_releases
 from torchyard.host import secrets
 
 _NIGHTLY = (("bucket", Pip), ("directory", Uv))
@@ -56,6 +57,7 @@ def torchyard(
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(torch_releases, "kept_torches", list)  # those of this machine are others
     monkeypatch.setattr(secrets, "_taken", {})  # else texts of later tests lose such words, too
 
     def run(*args: object) -> Output:

@@ -126,7 +126,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard lock": _EXTENSION,
         "torchyard build -o dist": _EXTENSION,
     },
-    "docs/guides/check-a-package.md": {"torchyard check torch-2.15.0-*": _LARGE},
+    "docs/guides/check-a-package.md": {
+        "torchyard check torch-2.15.0-*": _LARGE,
+        "torchyard check demo-1.0-*": "a broken wheel; tests/unit/test_planted_faults.py has such",
+    },
     "docs/guides/compare-two-packages.md": {"torchyard diff torch-2.13.0*": _LARGE},
     "docs/guides/see-which-torch-loads.md": {
         "*": "reads torch wheels of an index; tests/integration/test_compat_real.py does it"

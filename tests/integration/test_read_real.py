@@ -71,6 +71,8 @@ def compare(binary: Binary, path: Path) -> None:
     rows = [row for row in rows if len(row) > 7 and row[4] in ("GLOBAL", "WEAK", "UNIQUE")]
     symbols = [(row[7].partition("@")[0], row[5], row[6]) for row in rows]
     assert names(binary.imports) == {name for name, _, index in symbols if index == "UND"}
+    versioned = {row[7].partition("@")[0] for row in rows if "@" in row[7] and row[6] == "UND"}
+    assert names(binary.versioned) == versioned
     assert names(binary.exports) == {
         name for name, seen, index in symbols if index != "UND" and seen in ("DEFAULT", "PROTECTED")
     }

@@ -301,6 +301,11 @@ LINKING = [
 SYMBOLS = [
     _wheel("newer glibc", "symbols-ceiling", needing_newer("libc.so.6", "GLIBC_2.99")),
     _wheel("newer C++", "symbols-ceiling", needing_newer("libstdc++.so.6", "GLIBCXX_3.4.99")),
+    _stable(
+        "function that nothing defines",
+        "symbols-undefined",
+        needing(STABLE_MODULE, code=MODULE_CODE + calling("_ZN7fastops10fast_tableEi")),
+    ),
     _wheel("old std::string", "symbols-abi", recompiled(C10_SO, C10, OLD_STRINGS)),
     _wheel(
         "function of the C++ runtime",
@@ -432,7 +437,10 @@ TORCH = [
         "any torch", "torch-floor", replacing("/METADATA", TORCH_REQUIRED, "Requires-Dist: torch")
     ),
     _extension(
-        "no torch", "torch-floor", replacing("/METADATA", TORCH_REQUIRED, "Requires-External: x")
+        "no torch",
+        "torch-floor",
+        replacing("/METADATA", TORCH_REQUIRED, "Requires-External: x"),
+        "linking-undeclared",
     ),
     _extension(
         "function of a newer torch",
@@ -459,6 +467,13 @@ TORCH = [
         "label-abi",
         needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
         order=STABLE_JOB,
+    ),
+    Mutation(
+        "C++ function that torch does not have",
+        "extension",
+        "torch-symbols",
+        needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
+        beside=("torch",),
     ),
     _extension("module left out", "torch-empty", removing("/_C.abi3.so")),
     _extension(

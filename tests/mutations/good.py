@@ -289,7 +289,8 @@ def make_stable(place: Path) -> Path:
 def make_extension(place: Path) -> Path:
     """Return a wheel of an extension, of the stable ABIs of Python and of torch."""
     image = place / "image"
-    compiled(image / "tinyext/_C.abi3.so", EXTENSION_CODE)
+    torch = compiled(place / "libtorch.so", "int torch_library_impl(void) { return 0; }")
+    compiled(image / "tinyext/_C.abi3.so", EXTENSION_CODE, torch)
     written(image / "tinyext/__init__.py", "import torch\n")
     about = METADATA.replace("tinytorch", "tinyext").replace("numpy>=2", "torch>=2.10")
     written(image / "tinyext-0.dist-info/METADATA", about)
@@ -298,6 +299,25 @@ def make_extension(place: Path) -> Path:
         place / "out",
         name="tinyext",
         version="0.1",
+        tags=WheelTags("cp310", "abi3"),
+        platform_tag=PLATFORM,
+        requires=[],
+        order=written(place / "build.json", "{}"),
+    )
+
+
+def make_torch(place: Path) -> Path:
+    """Return a wheel of a torch that has what the extension needs."""
+    image = place / "image"
+    torch = compiled(image / "torch/lib/libtorch.so", "int torch_library_impl(void) { return 0; }")
+    compiled(image / "torch/_C.abi3.so", MODULE_CODE, torch, rpath="$ORIGIN/lib")
+    written(image / "torch/__init__.py", "from torch import _C\n")
+    written(image / "torch-0.dist-info/METADATA", METADATA.replace("tinytorch", "torch"))
+    return write_wheel(
+        image,
+        place / "out",
+        name="torch",
+        version="2.13.0",
         tags=WheelTags("cp310", "abi3"),
         platform_tag=PLATFORM,
         requires=[],
@@ -321,4 +341,5 @@ def make_goods(root: Path) -> dict[str, Path]:
         "conda-old": make_old(libraries, root / "conda-old"),
         "stable": make_stable(root / "stable"),
         "extension": make_extension(root / "extension"),
+        "torch": make_torch(root / "torch"),
     }

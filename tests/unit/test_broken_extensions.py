@@ -182,9 +182,7 @@ CHECKED = [
     ),
     Way(
         "a function of a newer torch",
-        Extension(
-            members={MODULE: module(SHIM, "torch_from_blob", needed=())}, requires=["torch>=2.10"]
-        ),
+        Extension(members={MODULE: module(SHIM, "torch_from_blob")}, requires=["torch>=2.10"]),
         "torch-floor",
         "uses `torch_from_blob`, which torch has since 2.11, but the wheel requires `torch>=2.10`",
         "require torch>=2.11, or compile with a lower TORCH_TARGET_VERSION",
@@ -297,14 +295,14 @@ def test_check_tells(torchyard: Command, tmp_path: Path, way: Way) -> None:
 
 BOTH = Extension(
     tag=ABI3_TAG,
-    members={ABI3_MODULE: module(SHIM, CREATE, needed=())},
+    members={ABI3_MODULE: module(SHIM, CREATE)},
     requires=["torch>=2.10"],
 )
 """Its functions are those of Python 3.10 and torch 2.10, and it says so."""
 
 
 def both(*imports: str) -> Extension:
-    return BOTH._replace(members={ABI3_MODULE: module(SHIM, CREATE, *imports, needed=())})
+    return BOTH._replace(members={ABI3_MODULE: module(SHIM, CREATE, *imports)})
 
 
 LIES = [
@@ -369,8 +367,8 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             cuda = module(needed=["libcudart.so.13"], exports=["c10_cuda_name"])
             archive.writestr("torch/lib/libc10_cuda.so", cuda)
         wheels.append(IndexWheel(name="torch", file=file, version=release, url=path.as_uri()))
-    monkeypatch.setattr(torch_releases, "find_releases", lambda *_: wheels)
-    monkeypatch.setattr("torchyard.app.compat.find_releases", lambda *_: wheels)
+    monkeypatch.setattr(torch_releases, "find_releases", lambda *_, **__: wheels)
+    monkeypatch.setattr("torchyard.app.compat.find_releases", lambda *_, **__: wheels)
 
 
 @pytest.mark.usefixtures("offered")

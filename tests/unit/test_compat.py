@@ -20,9 +20,9 @@ from torchyard.checks.compat.extension import ExtensionWheel, read_extension
 from torchyard.checks.compat.matrix import LoadVerdict, ObstacleKind, load_matrix
 from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
 from torchyard.checks.compat.table import load_compat_table
-from torchyard.checks.compat.torch_symbols import TorchSymbols, packed_digests, symbol_digest
 from torchyard.checks.smoke import loading, package_under_test
 from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
+from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_digest
 from torchyard.errors import SelectionError, UsageError
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
@@ -293,6 +293,31 @@ def test_an_index_without_them() -> None:
         find_releases(TorchRange.parse("3.2.."), "3.12", "x86_64", 6, no_meter)
 
 
+@pytest.mark.parametrize(
+    ("offers", "local", "found"),
+    [
+        (("2.13.0", "2.13.0+cpu"), "", "2.13.0"),
+        (("2.13.0", "2.13.1+cpu"), "", "2.13.0"),
+        (("2.13.0", "2.13.0+cpu", "2.13.0+cu130"), "cpu", "2.13.0+cpu"),
+        (("2.13.0", "2.13.0+cpu"), "cu126", "2.13.0"),
+        (("2.12.0", "2.13.0+cpu"), "", "2.13.0+cpu"),
+    ],
+)
+def test_a_wheel_for_one_compute_platform_does_not_stand_for_a_release(
+    monkeypatch: pytest.MonkeyPatch, offers: tuple[str, ...], local: str, found: str
+) -> None:
+    """As wheels `+cpu` in uv's find-links, which are newer by their versions."""
+
+    def find(requirement: str, python: str, machine: str) -> IndexWheel | None:
+        versions = SpecifierSet(requirement.removeprefix("torch"))
+        fitting = [version for version in offers if version in versions]
+        return IndexWheel(name="torch", file="", version=fitting[-1], url="") if fitting else None
+
+    monkeypatch.setattr(index_wheels, "find_wheel", find)
+    wheels = find_releases(TorchRange.parse("2.13"), "3.12", "x86_64", 6, no_meter, local=local)
+    assert [wheel.version for wheel in wheels] == [found]
+
+
 # ----------------------------------------------------------------------------- command
 
 
@@ -311,7 +336,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = write_wheel(tmp_path, members, (), file)
         wheels[version] = IndexWheel(name="torch", file=file, version=version, url=path.as_uri())
     monkeypatch.setattr(
-        torch_releases, "find_releases", lambda *_: [wheels["2.14.1"], wheels["2.13.0"]]
+        torch_releases, "find_releases", lambda *_, **__: [wheels["2.14.1"], wheels["2.13.0"]]
     )
     monkeypatch.setattr("torchyard.app.compat.find_releases", torch_releases.find_releases)
     return tmp_path
@@ -327,6 +352,24 @@ def test_a_wheel_that_promises_too_much(torchyard: Command, offered: Path) -> No
     assert "declares torch>=2.10" in lines
     assert "its metadata are wrong: they admit 2.13.0" in lines
     assert "exclude torch 2.13.0 in its Requires-Dist" in done.err
+
+
+def test_what_nothing_defines_is_not_a_matter_of_torch(torchyard: Command, offered: Path) -> None:
+    path = write_wheel(offered, {"demo/_C.so": module(ADD, "_ZN7fastops10fast_tableEi", needed=())})
+    done = torchyard("compat", path)
+    assert done.code == 13
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "loads with none of torch 2.13.0 to 2.14.1" in lines
+    assert "no torch makes it load: it needs what nothing defines" in lines
+    assert "would load with no torch" in done.err
+
+
+@pytest.mark.parametrize("symbol", ["_ZN7fastops10fast_tableEi", "fast_table"])
+def test_what_no_torch_exports_is_missing(torchyard: Command, offered: Path, symbol: str) -> None:
+    path = write_wheel(offered, {"demo/_C.so": module(ADD, symbol)})
+    done = torchyard("compat", path)
+    assert done.code == 13
+    assert "2.14.1 CUDA 13 no _C.so needs fast" in " ".join(done.out.split())
 
 
 def test_what_fails_when_tried_is_refuted(

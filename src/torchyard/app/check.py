@@ -63,6 +63,7 @@ def check_contents(
     order: JobSpec | None = None,
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
+    from torchyard.app.torch_releases import kept_torches
     from torchyard.checks.check import apply_rules
     from torchyard.checks.policies import load_policy
     from torchyard.reports.check.document import check_document
@@ -71,7 +72,7 @@ def check_contents(
     if rules:
         policy = _only(rules, policy)
     day = current_date()
-    checked = apply_rules(contents, policy, day, order)
+    checked = apply_rules(contents, policy, day, order, kept_torches)
     return check_document(checked, policy, policy_name, day, digests)
 
 

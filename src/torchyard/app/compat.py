@@ -10,8 +10,8 @@ from torchyard.app.progress import Meter, ignore_line, no_meter
 from torchyard.app.torch_releases import TorchRange, find_releases, torch_symbols
 from torchyard.checks.compat.extension import ExtensionWheel
 from torchyard.checks.compat.matrix import LoadVerdict
-from torchyard.checks.compat.torch_symbols import TorchSymbols
 from torchyard.checks.smoke.outcome import SmokeAttempt
+from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.errors import CheckError, UsageError
 from torchyard.host.machine import python_name
 from torchyard.model.quantity import listed
@@ -41,18 +41,23 @@ def compare_with_torch(
     """
     from torchyard.checks.compat.matrix import load_matrix
     from torchyard.checks.compat.table import load_compat_table
+    from torchyard.checks.expected import local_compute
     from torchyard.reports.compat.document import compat_document
 
     asked = TorchRange.parse(torch) if torch else TorchRange()
     most = load_compat_table().releases
     urls = [_url(wheel) for wheel in wheels]
     extensions = [_read(url, meter, only_linux=True) for url in urls]
-    known: dict[tuple[str, str], list[TorchSymbols]] = {}
+    known: dict[tuple[str, str, str], list[TorchSymbols]] = {}
     compared = []
     for extension in extensions:
-        key = _python(extension.name), _machine(extension.name)
+        key = (
+            _python(extension.name),
+            _machine(extension.name),
+            local_compute(extension.name.version),
+        )
         if key not in known:
-            found = find_releases(asked, *key, most, meter)
+            found = find_releases(asked, *key[:2], most, meter, local=key[2])
             known[key] = [torch_symbols(wheel, meter) for wheel in found]
         compared.append((extension, load_matrix(extension, known[key])))
     tried = _load_all(urls, compared, meter, on_line) if run else {}
@@ -118,6 +123,11 @@ def measure_wheels(wheels: Iterable[str], *, meter: Meter = no_meter) -> CompatD
 
 def refuse_misfits(document: CompatDocument) -> None:
     """Raise CheckError if a wheel does not load with a release that its metadata admit."""
+    broken = [wheel.file for wheel in document.wheels if wheel.is_broken]
+    if broken:
+        msg = f"{listed(broken, 3)} would load with no torch: nothing defines what it needs"
+        hint = "compile what defines it into the package, or link with it; `torchyard check`"
+        raise CheckError(msg, hint=f"{hint} says more")
     bad = [wheel for wheel in document.wheels if wheel.refuted]
     if bad:
         admitted = ", ".join(bad[0].refuted)

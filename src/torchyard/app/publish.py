@@ -136,6 +136,7 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
     import msgspec
 
     from torchyard.app.clock import current_date, current_moment
+    from torchyard.app.torch_releases import kept_torches
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.evidence import NO_EVIDENCE, judge_by, read_evidence
     from torchyard.publish.gates import judge_all
@@ -159,7 +160,7 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
         paths,
         head.grouping,
         now,
-        judge_by(request.policy, today, evidence.checked),
+        judge_by(request.policy, today, evidence.checked, kept_torches),
         read=functools.partial(read_metered, meter=meter),
         cell_for=results.cell_for if results else made_elsewhere,
     )

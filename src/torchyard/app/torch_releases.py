@@ -8,7 +8,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from torchyard.app.progress import Meter
-from torchyard.checks.compat.torch_symbols import TorchSymbols
+from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.errors import SelectionError, UsageError
 from torchyard.toolchain.index_wheels import IndexWheel
 
@@ -40,25 +40,29 @@ class TorchRange(NamedTuple):
 
 
 def find_releases(
-    asked: TorchRange, python: str, machine: str, most: int, meter: Meter
+    asked: TorchRange, python: str, machine: str, most: int, meter: Meter, *, local: str = ""
 ) -> list[IndexWheel]:
     """Return the last patch release of each minor version, the newest first.
 
-    Without a lowest version, they are as many as `most`.
+    Without a lowest version, they are as many as `most`. Of a minor version, the wheel with this
+    `local` version is taken, else the one without (`2.13.0`, not `2.13.0+cpu`), else any.
     """
     from torchyard.toolchain.index_wheels import find_wheel
 
     def find(requirement: str) -> IndexWheel | None:
-        wheel = find_wheel(requirement, python, machine)
+        first = wheel = find_wheel(requirement, python, machine)
+        while wheel and Version(wheel.version).local not in (None, local):
+            requirement += f",!={wheel.version}"
+            wheel = find_wheel(requirement, python, machine)
         progress(1)
-        return wheel
+        return wheel if wheel and first and _minor(wheel) == _minor(first) else first
 
     below = f"<{asked.highest[0]}.{asked.highest[1] + 1}" if asked.highest else ""
     found: list[IndexWheel] = []
     with meter("asking the index for torch", most) as progress:
         newest = find(f"torch{below}")
         while newest:
-            major, minor = Version(newest.version).release[:2]
+            major, minor = _minor(newest)
             found.append(newest)
             least = _least(asked, (major, minor), most - len(found))
             minors = range(minor - 1, least - 1, -1)
@@ -81,7 +85,12 @@ def _least(asked: TorchRange, newest: Minor, most: int) -> int:
 
 
 def _is_asked(wheel: IndexWheel, asked: TorchRange) -> bool:
-    return asked.lowest is None or Version(wheel.version).release[:2] >= asked.lowest
+    return asked.lowest is None or _minor(wheel) >= asked.lowest
+
+
+def _minor(wheel: IndexWheel) -> Minor:
+    major, minor = Version(wheel.version).release[:2]
+    return major, minor
 
 
 def torch_symbols(wheel: IndexWheel, meter: Meter) -> TorchSymbols:
@@ -106,3 +115,13 @@ def torch_symbols(wheel: IndexWheel, meter: Meter) -> TorchSymbols:
     if path:
         save_symbols_file(path, symbols)
     return symbols
+
+
+def kept_torches() -> list[TorchSymbols]:
+    """Return the releases whose symbols `torchyard compat` has kept."""
+    from torchyard.checks.compat.symbol_cache import load_symbols_file
+    from torchyard.host.cache import cache_folder
+
+    folder = cache_folder(_FOLDER)
+    found = map(load_symbols_file, sorted(folder.iterdir())) if folder else ()
+    return [symbols for symbols in found if symbols]

@@ -10,7 +10,7 @@ from torchyard.checks.expected import order_in_package
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding, Hit, Severity
-from torchyard.checks.subject import Subject
+from torchyard.checks.subject import Subject, Torches
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.matrix import matches
 from torchyard.package.contents import Contents
@@ -30,17 +30,22 @@ class Checked(NamedTuple):
 
 
 def apply_rules(
-    packages: Sequence[Contents], policy: CheckPolicy, today: date, order: JobSpec | None = None
+    packages: Sequence[Contents],
+    policy: CheckPolicy,
+    today: date,
+    order: JobSpec | None = None,
+    torches: Torches = tuple,
 ) -> list[Checked]:
     """Run all rules over each package; those given together are compared with each other.
 
-    `order` is the specification of the job that delivered them, if they come from one.
+    `order` is the specification of the job that delivered them, if they come from one, and
+    `torches` returns the torch releases that extensions are compared with.
     """
     enforcer = Enforcer(policy, today)
     found: list[list[Finding]] = []
     for index, contents in enumerate(packages):
         others = (*packages[:index], *packages[index + 1 :])
-        found.append(list(_find(Subject(contents, policy, others, order), enforcer)))
+        found.append(list(_find(Subject(contents, policy, others, order, torches), enforcer)))
     for allowance, note in enforcer.unused(PACKAGE_RULES):
         for contents, findings in zip(packages, found, strict=True):
             if matches(contents.file_name, allowance.package):

@@ -1,18 +1,23 @@
 """The subject of a rule: a package, what it should be, and the packages beside it."""
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.model.job_spec import JobSpec
 from torchyard.package.contents import Contents
+
+Torches = Callable[[], Sequence[TorchSymbols]]
+"""Returns the torch releases whose symbols are known here."""
 
 
 class Subject:
     """A package under a policy. `others` are the packages that are checked together with it.
 
     `order` is the specification of the job that delivered it, if that is known. It does not come
-    from the package, whatever that says of itself.
+    from the package, whatever that says of itself. `torches` are compared with an extension.
     """
 
     def __init__(
@@ -21,11 +26,13 @@ class Subject:
         policy: CheckPolicy,
         others: tuple[Contents, ...] = (),
         order: JobSpec | None = None,
+        torches: Torches = tuple,
     ) -> None:
         self.contents = contents
         self.policy = policy
         self.others = others
         self.order = order
+        self.torches = torches
 
     @cached_property
     def expected(self) -> Expected:

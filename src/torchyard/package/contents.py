@@ -79,9 +79,11 @@ class Binary(Value, kw_only=True):
     exports: bytes = b""
     imports: bytes = b""
     weak: bytes = b""
+    versioned: bytes = b""
     """Dynamic symbols: zero-terminated names in one block, so that one search covers all.
 
-    Weak ones are those imports that nothing need export; only ELF files have them here.
+    Weak ones are those imports that nothing need export. Versioned ones (`memcpy@GLIBC_2.14`) were
+    in a library of that version when the file was linked. Only ELF files have either here.
     """
     sections: dict[str, int] = {}
     device: tuple[DeviceCode, ...] = ()

@@ -12,6 +12,7 @@ import msgspec
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.subject import Torches
 from torchyard.model.recipe import Stage
 from torchyard.model.values import UNDECODABLE
 from torchyard.package.contents import Contents
@@ -102,10 +103,14 @@ def _working(results: PlanResults) -> set[tuple[str, str]]:
     return found
 
 
-def judge_by(policy: CheckPolicy, today: date, checked: Collection[str]) -> Judge:
+def judge_by(
+    policy: CheckPolicy, today: date, checked: Collection[str], torches: Torches = tuple
+) -> Judge:
     """Check each package by itself, except those that were."""
 
     def judge(sha256: str, contents: Contents) -> Findings:
-        return () if sha256 in checked else apply_rules([contents], policy, today)[0].findings
+        if sha256 in checked:
+            return ()
+        return apply_rules([contents], policy, today, torches=torches)[0].findings
 
     return judge

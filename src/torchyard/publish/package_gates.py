@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.cell import cell_names
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, UsageError
+from torchyard.host.demangle import MANGLED, demangled
 from torchyard.index.entry import cell_of
 from torchyard.model.config import SmokeDemand
 from torchyard.model.suggest import did_you_mean
@@ -173,7 +174,9 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
     if errors:
         file, first = package.entry.file, errors[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        what = f"`{file}` has errors: {first.what} [{first.rule}]{more}"
+        readable = demangled(MANGLED.findall(first.what))
+        said = MANGLED.sub(lambda name: readable.get(name[0], name[0]), first.what)
+        what = f"`{file}` has errors: {said} [{first.rule}]{more}"
         hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
         yield GateRefusal(_CHECK, package, what, hint)
 

@@ -16,7 +16,7 @@ from torchyard.checks.subject import Subject
 from torchyard.model.abi import AbiClass
 from torchyard.model.values import Value
 from torchyard.package.contents import Binary
-from torchyard.package.elf.symbols import split_names
+from torchyard.package.elf.symbols import free_names, split_names
 from torchyard.package.wheel.name import ABI3
 
 _PYTHON = re.compile(rb"\0(_?Py[^\0]*)(?=\0)")
@@ -117,7 +117,7 @@ def _torch_uses(binaries: Mapping[str, Binary], own: set[bytes]) -> Iterator[_Us
     for member, binary in binaries.items():
         if not table.may_use_torch(binary.imports):
             continue
-        wanted = set(split_names(binary.imports)) - set(split_names(binary.weak)) - own
+        wanted = free_names(binary) - own
         for name in sorted(raw.decode(errors="backslashreplace") for raw in wanted):
             if table.is_torchs(name):
                 is_shim = table.is_shim(name)

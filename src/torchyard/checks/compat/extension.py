@@ -1,36 +1,27 @@
 """A wheel with an extension: what its libraries need of others."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.compare import is_of_runtime
 from torchyard.checks.compat.abi import MeasuredAbi, measure_abi
-from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
+from torchyard.checks.compat.stable_names import Release, show_release
+from torchyard.checks.compat.table import TORCH
 from torchyard.checks.compat.toolkits import parse_requirements, required_toolkits
-from torchyard.checks.compat.torch_symbols import symbol_digest
-from torchyard.checks.loader.companions import is_vendors, without_digest
-from torchyard.model.matrix import any_match
+from torchyard.checks.compat.undefined import Undefined, undefined_in
+from torchyard.checks.expected import local_compute
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.subject import Subject
 from torchyard.model.values import Value
-from torchyard.package.contents import Binary
-from torchyard.package.elf.symbols import split_names
-from torchyard.package.policy import load_layouts
-from torchyard.package.wheel.metadata import fields_of, values
+from torchyard.package.contents import Contents, PackageFile, is_library
+from torchyard.package.wheel.compatible_tags import tag_platforms
+from torchyard.package.wheel.metadata import NAME, metadata_fields, values
 from torchyard.package.wheel.name import ABI3, WheelName
 from torchyard.package.wheel.parts import WheelParts
 
-
-class Undefined(NamedTuple):
-    """A symbol that a library needs, the digest of its name, and whether only torch can have it.
-
-    If it is not sure, it is torch's if a torch release exports it.
-    """
-
-    name: str
-    digest: int
-    is_torchs: bool
+_PATCHES = range(10)
+"""A release is admitted if one of these patch releases is."""
 
 
 class ExtensionLibrary(Value, kw_only=True):
@@ -56,55 +47,55 @@ class ExtensionWheel(Value, kw_only=True):
         """Return whether its metadata admit a release of torch."""
         return SpecifierSet(self.requires_torch or "").contains(version, prereleases=True)
 
-
-def read_extension(wheel: WheelParts) -> ExtensionWheel:
-    """Read the libraries of a wheel, and what it requires."""
-    binaries = {name: binary for name in wheel.libraries() if (binary := wheel.binary(name))}
-    required = values(fields_of(wheel.metadata), "Requires-Dist")
-    name = WheelName.parse(wheel.name)
-    return ExtensionWheel(
-        name=name,
-        libraries=tuple(_libraries(binaries)),
-        requires_torch=torch_versions(required),
-        toolkits=tuple(sorted(required_toolkits(required))),
-        abi=measure_abi(binaries, is_abi3=ABI3 in name.abi.split(".")),
-    )
-
-
-def _libraries(binaries: dict[str, Binary]) -> Iterator[ExtensionLibrary]:
-    own = {name for binary in binaries.values() for name in split_names(binary.exports)}
-    beside = {member.rpartition("/")[2] for member in binaries}
-    beside |= {binary.soname for binary in binaries.values()}
-    for member, binary in binaries.items():
-        needed = tuple(name for name in binary.needed if name not in beside)
-        wanted = set(split_names(binary.imports)) - set(split_names(binary.weak)) - own
-        is_closed = all(map(_is_known, needed))
-        undefined = (_undefined(name, is_closed=is_closed) for name in sorted(wanted))
-        yield ExtensionLibrary(
-            member=member, needed=needed, undefined=tuple(filter(None, undefined))
+    def is_beside(self, torch: str) -> bool:
+        """Return whether a torch wheel is for the same Python, machine and compute platform."""
+        other = WheelName.parse(torch)
+        return (
+            (not self.name.abi.startswith("cp") or other.python == self.name.python)
+            and not _platforms(self.name).isdisjoint(_platforms(other))
+            and local_compute(other.version) == local_compute(self.name.version)
         )
 
 
-def _undefined(raw: bytes, *, is_closed: bool) -> Undefined | None:
-    """Return a symbol that may be torch's; None if others provide it.
-
-    Without a name of torch, it may come from any library that is not known.
-    """
-    name = raw.decode(errors="backslashreplace")
-    table = load_compat_table()
-    is_torchs = table.is_torchs(name)
-    if not is_torchs and (not is_closed or table.is_others(name) or is_of_runtime(name)):
-        return None
-    return Undefined(name, symbol_digest(raw), is_torchs)
+def _platforms(name: WheelName) -> set[str]:
+    return {platform for tag in name.platform.split(".") for platform in tag_platforms(tag)}
 
 
-def _is_known(library: str) -> bool:
-    """Return whether it is known which symbols a library has: those of torch, or none of these."""
-    layouts = load_layouts()
-    return (
-        bool(torch_libraries([library]))
-        or any_match(library, (*layouts.system, *layouts.drivers))
-        or is_vendors(without_digest(library))
+def read_extension(wheel: WheelParts) -> ExtensionWheel:
+    """Read the libraries of a wheel, and what it requires."""
+    files = {
+        name: PackageFile(name=name, size=0, binary=wheel.binary(name))
+        for name in wheel.libraries()
+    }
+    about = {"_.dist-info/METADATA": wheel.metadata}
+    contents = Contents(file_name=wheel.name, format=NAME, size=0, files=files, texts=about)
+    return wheel_extension(Subject(contents, CheckPolicy()))
+
+
+@lru_cache(maxsize=1)
+def wheel_extension(subject: Subject) -> ExtensionWheel:
+    """Return what the libraries of a wheel need of others, as `check` and `compat` see it."""
+    files = subject.contents.files
+    binaries = {name: one.binary for name, one in files.items() if one.binary and is_library(name)}
+    beside = {member.rpartition("/")[2] for member in binaries}
+    beside |= {binary.soname for binary in binaries.values()}
+    undefined = undefined_in(subject)
+    libraries = (
+        ExtensionLibrary(
+            member=member,
+            needed=tuple(name for name in binary.needed if name not in beside),
+            undefined=undefined.get(member, ()),
+        )
+        for member, binary in binaries.items()
+    )
+    required = values(metadata_fields(subject.contents), "Requires-Dist")
+    name = WheelName.parse(subject.contents.file_name)
+    return ExtensionWheel(
+        name=name,
+        libraries=tuple(libraries),
+        requires_torch=torch_versions(required),
+        toolkits=tuple(sorted(required_toolkits(required))),
+        abi=measure_abi(binaries, is_abi3=ABI3 in name.abi.split(".")),
     )
 
 
@@ -116,3 +107,21 @@ def torch_versions(required: list[str]) -> str | None:
         if canonicalize_name(requirement.name) == TORCH
     ]
     return ",".join(filter(None, found)) if found else None
+
+
+def declared_torch(subject: Subject) -> str | None:
+    """Return the torch versions that a wheel requires; None if it requires no torch."""
+    return torch_versions(values(metadata_fields(subject.contents), "Requires-Dist"))
+
+
+def admitted_releases(subject: Subject, releases: list[Release]) -> list[Release]:
+    """Return those of some torch releases that a wheel's requirements admit."""
+    try:
+        versions = SpecifierSet(declared_torch(subject) or "")
+    except InvalidSpecifier:
+        return []  # a rule about METADATA reports it
+    return [
+        release
+        for release in releases
+        if any(versions.contains(f"{show_release(release)}.{patch}") for patch in _PATCHES)
+    ]

@@ -4,14 +4,14 @@ Necessary, not sufficient: a library whose symbols are all there may still fail 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel
-from torchyard.checks.compat.table import torch_libraries
+from torchyard.checks.compat.extension import ExtensionWheel
+from torchyard.checks.compat.table import TORCH, torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits
-from torchyard.checks.compat.torch_symbols import TorchSymbols
+from torchyard.checks.torch_symbols import TorchSymbols, symbol_digest
 
 METADATA = "METADATA"
 
@@ -19,6 +19,8 @@ METADATA = "METADATA"
 class ObstacleKind(StrEnum):
     """Why a library does not load."""
 
+    UNDEFINED = "undefined"
+    """It needs symbols that nothing defines, with any torch."""
     SYMBOL = "symbol"
     """It needs symbols that this torch does not export."""
     LIBRARY = "library"
@@ -51,27 +53,27 @@ class LoadVerdict(NamedTuple):
 def load_matrix(
     extension: ExtensionWheel, releases: Sequence[TorchSymbols]
 ) -> tuple[LoadVerdict, ...]:
-    """Compare a wheel with torch releases; a symbol that any of them exports may be torch's."""
+    """Compare a wheel with torch releases."""
     return tuple(
-        LoadVerdict(
-            torch,
-            extension.admits(torch.version),
-            tuple(_obstacles(extension, torch, releases)),
-        )
+        LoadVerdict(torch, extension.admits(torch.version), tuple(_obstacles(extension, torch)))
         for torch in releases
     )
 
 
-def _obstacles(
-    extension: ExtensionWheel, torch: TorchSymbols, releases: Sequence[TorchSymbols]
-) -> Iterator[Obstacle]:
-    if torch.toolkits:
-        yield from _clash(extension, torch.toolkits)
+def _obstacles(extension: ExtensionWheel, torch: TorchSymbols) -> Iterator[Obstacle]:
+    yield from toolkit_clashes(extension, torch.toolkits)
     for library in extension.libraries:
         lacking = [n for n in torch_libraries(library.needed) if n not in torch.libraries]
         if lacking:
             yield Obstacle(ObstacleKind.LIBRARY, library.member, tuple(lacking))
-        symbols = tuple(_missing(library, torch, releases))
+        nowhere = tuple(one.symbol for one in library.undefined if not one.needs)
+        if nowhere:
+            yield Obstacle(ObstacleKind.UNDEFINED, library.member, nowhere)
+        symbols = tuple(
+            one.symbol
+            for one in library.undefined
+            if one.needs == (TORCH,) and not torch.exports(symbol_digest(one.symbol.encode()))
+        )
         if symbols:
             yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
 
@@ -81,13 +83,13 @@ def _without_numbers(member: str) -> str:
     return re.sub(r"\d+", "", member)
 
 
-def _clash(extension: ExtensionWheel, brought: Sequence[str]) -> Iterator[Obstacle]:
-    """Yield the libraries that need other toolkits; without one, the wheel's metadata may.
+def toolkit_clashes(extension: ExtensionWheel, brought: Collection[str]) -> Iterator[Obstacle]:
+    """Yield the libraries that need another toolkit than torch brings, else the wheel's metadata.
 
     Of libraries that differ only in a number, it is enough that one fits.
     """
     foreign = {
-        library.member: tuple(n for n in library.needed if library_toolkits([n]) - {*brought})
+        library.member: tuple(n for n in library.needed if _others(library_toolkits([n]), brought))
         for library in extension.libraries
     }
     fitting = {_without_numbers(member) for member, names in foreign.items() if not names}
@@ -96,16 +98,12 @@ def _clash(extension: ExtensionWheel, brought: Sequence[str]) -> Iterator[Obstac
         if names and _without_numbers(member) not in fitting:
             clashes = True
             yield Obstacle(ObstacleKind.TOOLKIT, member, names)
-    required = tuple(name for name in extension.toolkits if name not in brought)
+    required = tuple(sorted(_others(extension.toolkits, brought)))
     if required and not clashes:
         yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)
 
 
-def _missing(
-    library: ExtensionLibrary, torch: TorchSymbols, releases: Sequence[TorchSymbols]
-) -> Iterator[str]:
-    for symbol in library.undefined:
-        if torch.exports(symbol.digest):
-            continue
-        if symbol.is_torchs or any(other.exports(symbol.digest) for other in releases):
-            yield symbol.name
+def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:
+    """Return the needed toolkits of which another version is brought."""
+    kinds = {toolkit.partition(" ")[0] for toolkit in brought}
+    return {one for one in {*needed} - {*brought} if one.partition(" ")[0] in kinds}

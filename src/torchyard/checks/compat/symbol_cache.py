@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.compat.torch_symbols import WIDTH, TorchSymbols
+from torchyard.checks.torch_symbols import WIDTH, TorchSymbols
 from torchyard.host.durable import write_durably
 from torchyard.model.values import UNDECODABLE, Value
 

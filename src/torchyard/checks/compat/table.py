@@ -19,6 +19,7 @@ class CompatTable(Value, kw_only=True, dict=True):
 
     torch: tuple[str, ...]
     shims: tuple[str, ...]
+    runtimes: tuple[str, ...]
     others: tuple[str, ...]
     releases: int
     brings: dict[str, str]
@@ -34,6 +35,10 @@ class CompatTable(Value, kw_only=True, dict=True):
     @cached_property
     def _torch_in_block(self) -> re.Pattern[bytes]:
         return re.compile(rb"\0(?:%b)" % "|".join((*self.torch, *self.shims)).encode())
+
+    @cached_property
+    def _runtimes(self) -> re.Pattern[str]:
+        return re.compile("|".join(self.runtimes))
 
     @cached_property
     def _others(self) -> re.Pattern[str]:
@@ -57,8 +62,12 @@ class CompatTable(Value, kw_only=True, dict=True):
         known = [one for one in since if one <= release]
         return since[max(known)] if known else ""
 
+    def is_runtimes(self, symbol: str) -> bool:
+        """Return whether a symbol is Python's, or one of a compiler's runtime."""
+        return self._runtimes.fullmatch(symbol) is not None
+
     def is_others(self, symbol: str) -> bool:
-        """Return whether a symbol is provided by others, even if a torch exports it too."""
+        """Return whether a symbol is of a library that torch needs, even if it exports a copy."""
         return self._others.fullmatch(symbol) is not None
 
 
@@ -69,7 +78,7 @@ def load_compat_table() -> CompatTable:
 
 
 def _problems(table: CompatTable) -> Iterator[str]:
-    for pattern in (*table.torch, *table.shims, *table.others):
+    for pattern in (*table.torch, *table.shims, *table.runtimes, *table.others):
         try:
             re.compile(pattern)
         except re.error as error:

@@ -47,6 +47,9 @@ class Siblings:
                 name = distribution_of(other)
                 self.given.setdefault(name, []).append(other)
                 self._places.setdefault(name, set()).update(installed_paths(other))
+        binaries = (file.binary for file in contents.files.values() if file.binary)
+        self._needed = {library for binary in binaries for library in binary.needed}
+        self._needed -= {posixpath.basename(name) for name in contents.files}
         self._rows: list[WheelRow] = []
         self._imported: list[ImportedRow] = []
         self._listed = _listed_packages() if self._split else {}
@@ -92,8 +95,13 @@ class Siblings:
     def imported(self, library: str) -> Brought | None:
         """Return the packages whose import has already loaded a library, or None."""
         own = self._brought([r.distribution for r in self._imported if self._has(r, library)])
-        needed = self._brought([r.distribution for r in self._imported if self._needs(r, library)])
-        return own or (needed if needed and needed.declared else None)
+        rows = [row for row in self._imported if self._is_imported(row)]
+        return own or self._brought([r.distribution for r in rows if self._needs(r, library)])
+
+    def _is_imported(self, row: ImportedRow) -> bool:
+        """Return whether a wheel is required, or else one of its libraries is needed."""
+        is_needed = any(any_match(library, row.libraries) for library in self._needed)
+        return is_needed or row.distribution in self.declared
 
     def _has(self, row: ImportedRow, library: str) -> bool:
         if row.distribution in self.given:

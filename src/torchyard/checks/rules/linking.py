@@ -58,7 +58,7 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
             why = f"{why}; it is one that others open by name"
         yield Hit(
             f"needs `{link.library}`, which is not in {_searched(link)}: {why}"
-            f"{_failing(resolver_of(subject), link)}{others}",
+            f"{failing(resolver_of(subject), link.process or link.file)}{others}",
             resolver_of(subject).names[link.file],
             "bring it along, require the package that has it, or do not link with it",
         )
@@ -119,9 +119,8 @@ def and_others(count: int) -> str:
     return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
 
 
-def _failing(resolver: Resolver, link: LibraryLink) -> str:
-    """Return what fails without a library, if a module or a program needs it."""
-    path = link.process or link.file
+def failing(resolver: Resolver, path: str) -> str:
+    """Return what fails if a file can't be loaded: a module or a program."""
     if is_program(path):
         return f"; starting `{path}` would fail"
     if is_module(path, resolver.binaries[path]):

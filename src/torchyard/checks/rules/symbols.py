@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from torchyard.checks.compat.extension import admitted_releases
+from torchyard.checks.compat.stable_names import torch_releases
+from torchyard.checks.compat.undefined import undefined_in
 from torchyard.checks.loader.companions import is_vendors
 from torchyard.checks.loader.resolve import is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
-from torchyard.checks.rules.linking import and_others
+from torchyard.checks.rules.linking import and_others, failing
 from torchyard.checks.subject import Subject
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
@@ -200,6 +203,38 @@ def _label(subject: Subject) -> str:
         if name.endswith("Config.cmake") and (match := _LABEL.search(text)):
             return match[1].decode()
     return ""
+
+
+@rule("symbols-undefined", Severity.ERROR, "what needs it can't be imported")
+def undefined(subject: Subject) -> Iterator[Hit]:
+    """A library needs a symbol that nothing defines.
+
+    It was linked, as shared libraries may lack symbols until they are loaded; loading it fails with
+    "undefined symbol", because Python binds all of them at once. The usual cause is a source file
+    that was left out of the build, a function that is declared and not written, or a library that
+    was not linked with. A symbol may be defined by the package itself, by the libraries that a file
+    needs, by Python, or by glibc. torch's symbols are found only if the file needs one of torch's
+    libraries, whatever else has loaded them before. Weak symbols may be missing. References with a
+    symbol version (`memcpy@GLIBC_2.14`) were found in a library of the system when the file was
+    linked.
+
+    Nothing is reported if it is not known: a symbol that a needed library of another package may
+    define, unless that package is checked together with it, and libraries that only another program
+    than Python loads. Which symbols torch itself has is the matter of `torch-symbols`; here it
+    counts how the names begin that its known releases export (torchyard's `torch_words.txt`).
+
+    Compile what defines the symbol into the package, or link with the library that has it.
+    """
+    resolver = resolver_of(subject)
+    paths = {name: path for path, name in resolver.names.items()}
+    is_known = bool(admitted_releases(subject, torch_releases()))
+    for member, symbols in undefined_in(subject).items():
+        for symbol in (one for one in symbols if one.is_missing and (is_known or not one.needs)):
+            why = "and nothing that it loads defines it"
+            if symbol.is_torchs:
+                why = "which torch defines, but it is linked with none of torch's libraries"
+            what = f"needs `{symbol.symbol}`, {why}{failing(resolver, paths[member])}"
+            yield Hit(what, member, "compile what defines it into the package, or link with it")
 
 
 @rule("symbols-forbidden", Severity.ERROR, "it takes over functions of other libraries")

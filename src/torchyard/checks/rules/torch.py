@@ -1,25 +1,30 @@
 """Rules about extensions of torch: which torch they need, and which they are installed beside."""
 
 import posixpath
-from collections.abc import Iterator
-
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from collections.abc import Iterable, Iterator
 
 from torchyard.checks.compat.abi import ApiUse, abi_of
-from torchyard.checks.compat.extension import torch_versions
-from torchyard.checks.compat.stable_names import Release, show_release, torch_releases
+from torchyard.checks.compat.extension import admitted_releases, declared_torch, wheel_extension
+from torchyard.checks.compat.matrix import (
+    METADATA,
+    Obstacle,
+    ObstacleKind,
+    load_matrix,
+    toolkit_clashes,
+)
+from torchyard.checks.compat.stable_names import Release, show_release, torch_releases, torch_shims
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
-from torchyard.checks.compat.toolkits import library_toolkits, required_toolkits
+from torchyard.checks.compat.toolkits import library_toolkits
+from torchyard.checks.compat.torch_symbols import torch_in
+from torchyard.checks.compat.undefined import undefined_in
 from torchyard.checks.expected import local_compute, order_in_package
 from torchyard.checks.loader.companions import siblings_of, without_digest
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
+from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.model.abi import AbiClass
-from torchyard.package.wheel.metadata import is_wheel, metadata_fields, values
-
-_PATCHES = range(10)
-"""A release is admitted if one of these patch releases is."""
+from torchyard.package.wheel.metadata import is_wheel
 
 
 @rule("torch-floor", Severity.ERROR, "it is installed beside a torch that it can't load with")
@@ -40,9 +45,9 @@ def torch_floor(subject: Subject) -> Iterator[Hit]:
     if abi is None or not abi.torch.floor or not is_wheel(subject.contents):
         return
     older = [release for release in torch_releases() if release < abi.torch.floor]
-    admitted = _admitted(subject, older)
+    admitted = admitted_releases(subject, older)
     if admitted:
-        floor, declared = show_release(abi.torch.floor), _declared(subject)
+        floor, declared = show_release(abi.torch.floor), declared_torch(subject)
         says = f"`torch{declared}`" if declared else "any torch" if declared == "" else "no torch"
         yield Hit(
             f"uses `{abi.torch.symbol}`, which torch has since {floor}, but the wheel requires "
@@ -50,24 +55,6 @@ def torch_floor(subject: Subject) -> Iterator[Hit]:
             abi.torch.member,
             f"require torch>={floor}, or compile with a lower TORCH_TARGET_VERSION",
         )
-
-
-def _declared(subject: Subject) -> str | None:
-    """Return the torch versions that a wheel requires; None if it requires no torch."""
-    return torch_versions(values(metadata_fields(subject.contents), "Requires-Dist"))
-
-
-def _admitted(subject: Subject, releases: list[Release]) -> list[Release]:
-    """Return those of some torch releases that a wheel's requirements admit."""
-    try:
-        versions = SpecifierSet(_declared(subject) or "")
-    except InvalidSpecifier:
-        return []  # a rule about METADATA reports it
-    return [
-        release
-        for release in releases
-        if any(versions.contains(f"{show_release(release)}.{patch}") for patch in _PATCHES)
-    ]
 
 
 @rule("label-abi", Severity.ERROR, "it does not fit all releases that it is to serve")
@@ -103,64 +90,99 @@ def torch_toolkit(subject: Subject) -> Iterator[Hit]:
     CUDA 12. If torch brings CUDA 13, importing fails with "cannot open shared object file"; if both
     are there, two runtimes are in one process. The torch is the one that is checked together with
     the wheel. Else it is that of PyPI, of each release that `Requires-Dist` admits: up to 2.10 it
-    brings CUDA 12, from 2.11 on CUDA 13 (torchyard's `compat.toml`). A wheel whose local version
-    names its compute platform (`+cu126`) is for a torch of the same, and not compared with PyPI's.
+    brings CUDA 12, from 2.11 on CUDA 13 (torchyard's `compat.toml`). Of libraries that differ only
+    in a number (`libdemo_cuda118.so`, `libdemo_cuda130.so`), it is enough that one fits. A wheel
+    whose local version names its compute platform (`+cu126`) is for a torch of the same, and not
+    compared with PyPI's.
 
     Exclude the torch releases with another CUDA, or compile with the one that they bring.
     """
-    needed, member = _toolkits(subject)
-    if not needed or _declared(subject) is None:
+    if declared_torch(subject) is None:
         return
-    given = _given_toolkits(subject)
+    extension = wheel_extension(subject)
+    given = {toolkit for torch in _given_torches(subject) for toolkit in torch.toolkits}
     if given:
-        for toolkit in sorted(_others(needed, given)):
-            what = f"needs {toolkit}, and the torch beside it brings {', '.join(sorted(given))}"
-            yield Hit(what, member, "compile with the CUDA that torch brings")
+        for obstacle in toolkit_clashes(extension, given):
+            what = f"needs {_toolkits(obstacle)}, and the torch beside it brings {_joined(given)}"
+            yield Hit(what, _member(obstacle), "compile with the CUDA that torch brings")
         return
     if local_compute(subject.expected.version) or order_in_package(subject.contents):
         return
     table = load_compat_table()
-    wrong = [
-        release
-        for release in _admitted(subject, torch_releases())
-        if _others(needed, {table.toolkit(release)})
-    ]
-    if wrong:
-        brought = ", ".join(sorted({table.toolkit(release) for release in wrong}))
+    clashes = {
+        release: clash
+        for release in admitted_releases(subject, torch_releases())
+        if (clash := next(toolkit_clashes(extension, {table.toolkit(release)}), None))
+    }
+    if clashes:
+        wrong, first = list(clashes), next(iter(clashes.values()))
+        brought = _joined({table.toolkit(release) for release in wrong})
         yield Hit(
-            f"needs {', '.join(sorted(needed))}, but the wheel admits torch {_span(wrong)}, which "
-            f"brings {brought} on PyPI",
-            member,
+            f"needs {_toolkits(first)}, but the wheel admits torch {_span(wrong)}, which brings "
+            f"{brought} on PyPI",
+            _member(first),
             f"exclude torch {_span(wrong)}, or compile with {brought}",
         )
 
 
-def _toolkits(subject: Subject) -> tuple[set[str], str]:
-    """Return the toolkits that a package needs of others, and a library that needs one."""
-    resolver = resolver_of(subject)
-    for path, binary in resolver.binaries.items():
-        names = [name for name in binary.needed if name not in resolver.by_name]
-        if found := library_toolkits(names):
-            return found, resolver.names[path]
-    return required_toolkits(values(metadata_fields(subject.contents), "Requires-Dist")), ""
+def _given_torches(subject: Subject) -> list[TorchSymbols]:
+    """Return the torch wheels that are checked together with a package."""
+    return [torch_in(one) for one in siblings_of(subject).given.get(TORCH, ())]
 
 
-def _given_toolkits(subject: Subject) -> set[str]:
-    """Return the toolkits of the torch that is checked together with a package."""
-    packages = siblings_of(subject).given.get(TORCH, ())
-    files = (file.binary for one in packages for file in one.files.values())
-    return library_toolkits(name for binary in files if binary for name in binary.needed)
+def _toolkits(obstacle: Obstacle) -> str:
+    return _joined(library_toolkits(obstacle.names) or obstacle.names)
 
 
-def _others(needed: set[str], brought: set[str]) -> set[str]:
-    """Return the needed toolkits of which another version is brought."""
-    kinds = {toolkit.partition(" ")[0] for toolkit in brought}
-    return {one for one in needed - brought if one.partition(" ")[0] in kinds}
+def _member(obstacle: Obstacle) -> str:
+    return "" if obstacle.member == METADATA else obstacle.member
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _span(releases: list[Release]) -> str:
     first, last = show_release(releases[0]), show_release(releases[-1])
     return first if first == last else f"{first} to {last}"
+
+
+@rule("torch-symbols", Severity.ERROR, "it is installed beside a torch that it can't load with")
+def torch_lacks(subject: Subject) -> Iterator[Hit]:
+    """A wheel needs a symbol or a library of torch that a torch which it admits does not have.
+
+    torch's C++ functions come, change and go with its releases. Importing the extension beside a
+    release without one of them fails with "undefined symbol". It is compared with the torch that is
+    checked together with it. Else it is compared with each release that `Requires-Dist` admits and
+    whose symbols `torchyard compat` has kept on this machine, for the same Python and machine; if
+    there is none, torch's symbols are not decided. `torchyard compat` reads torch's releases, and
+    gives the same answer. Stable C functions are the matter of `torch-floor`.
+
+    Exclude the releases that lack it in Requires-Dist, or compile against the oldest one admitted.
+    """
+    if abi_of(subject) is None or not is_wheel(subject.contents):
+        return
+    extension, given = wheel_extension(subject), _given_torches(subject)
+    torches = given or [torch for torch in subject.torches() if extension.is_beside(torch.file)]
+    lacking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for verdict in load_matrix(extension, torches):
+        for kind, member, names in verdict.obstacles if verdict.admitted or given else ():
+            left = tuple(name for name in names if not _is_reported(name, member, subject))
+            if kind is not ObstacleKind.TOOLKIT and left:
+                lacking.setdefault((member, left), []).append(verdict.torch.version)
+    for (member, names), versions in lacking.items():
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield Hit(
+            f"needs `{names[0]}`{more} of torch, which torch {', '.join(versions)} does not have",
+            member,
+            "exclude these releases in Requires-Dist, or compile against the oldest one admitted",
+        )
+
+
+def _is_reported(name: str, member: str, subject: Subject) -> bool:
+    """Return whether another rule is about a symbol: torch-floor or symbols-undefined."""
+    undefined = undefined_in(subject).get(member, ())
+    return name in torch_shims() or any(u.symbol == name and u.is_missing for u in undefined)
 
 
 @rule("torch-empty", Severity.WARNING, "what should have been compiled is missing")

@@ -20,7 +20,7 @@ SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_STACK = 1, 2, 4, 0x6474E551
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 1, 4, 5, 6, 10
 _DT_SONAME, _DT_RPATH, _DT_TEXTREL, _DT_RUNPATH, _DT_FLAGS = 14, 15, 22, 29, 30
-_DT_GNU_HASH, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFFC, 0x6FFFFFFD
+_DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 _DF_TEXTREL, _PF_X, _VER_FLG_BASE = 4, 1, 1
 _NT_GNU_BUILD_ID = 3
@@ -285,6 +285,12 @@ class Image:
             if section.kind == SHT_DYNSYM and section.offset == start:
                 return start, section.size // (24 if self.is_64 else 16)
         return start, self._hashed_symbols()
+
+    def symbol_versions(self, first: int, count: int) -> tuple[int, ...]:
+        """Return the versions of some dynamic symbols; none if the file has no versions."""
+        if _DT_VERSYM not in self.tags:
+            return ()
+        return self.unpack(f"{count}H", self.offset_of(self.tags[_DT_VERSYM][0]) + first * 2)
 
     def _hashed_symbols(self) -> int:
         """Return the number of symbols, by the hash tables of the loader."""

@@ -73,7 +73,7 @@ class ElfStream:
         """Return the parsed file. Raises one of `DAMAGED`, or `NotKept`."""
         image = Image(self._kept.read, self.size)
         loaded = image.loaded()
-        names = SymbolNames(b"", b"", b"")
+        names = SymbolNames(b"", b"", b"", b"")
         if loaded.dynamic:
             names = symbol_names(image, self._limits.table)
         sections: dict[str, int] = {}

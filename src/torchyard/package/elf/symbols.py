@@ -4,11 +4,14 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchyard.package.contents import Binary
 from torchyard.package.elf.image import SHT_DYNSYM, Image, Section
 
 _LAST_LOCAL = 15
 """Up to this value, a symbol's `info` means that other files can't use it."""
 _WEAK = 2
+_INDEX = 0x7FFF
+"""The part of a symbol's version that is an index; 0 and 1 stand for no version."""
 _VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
 _LONGEST_NAME = 64 << 10
 _BATCH = 512
@@ -18,11 +21,15 @@ _LARGEST_TABLE = 64 << 20
 
 
 class SymbolNames(NamedTuple):
-    """Zero-terminated names in one block for each kind; `weak` are the imports that may lack."""
+    """Zero-terminated names in one block for each kind; the last two are of `imports`.
+
+    `weak` ones may lack, and `versioned` ones were found in a library when the file was linked.
+    """
 
     exports: bytes
     imports: bytes
     weak: bytes
+    versioned: bytes
 
 
 def symbol_names(image: Image, most: int) -> SymbolNames:
@@ -35,15 +42,19 @@ def symbol_names(image: Image, most: int) -> SymbolNames:
         raise ValueError(msg)
     names = image.names
     find = names.index
-    found: tuple[list[bytes], list[bytes], list[bytes]] = ([], [], [])
+    found: tuple[list[bytes], ...] = ([], [], [], [])
     total = 0
     for first in range(0, count, _BATCH):
-        part = image.read(start + first * size, min(_BATCH, count - first) * size)
-        rows = [row for row in form.iter_unpack(part) if row[1] > _LAST_LOCAL]
-        exported = [row[0] for row in rows if row[3] and row[2] & 3 in _VISIBLE]
-        imported = [row[0] for row in rows if not row[3]]
-        weak = [row[0] for row in rows if not row[3] and row[1] >> 4 == _WEAK]
-        for all_of_them, starts in zip(found, (exported, imported, weak), strict=True):
+        batch = min(_BATCH, count - first)
+        part = image.read(start + first * size, batch * size)
+        rows = list(form.iter_unpack(part))
+        exported = [r[0] for r in rows if r[3] and r[1] > _LAST_LOCAL and r[2] & 3 in _VISIBLE]
+        used = [(n, r) for n, r in enumerate(rows, first) if not r[3] and r[1] > _LAST_LOCAL]
+        versions = image.symbol_versions(first, batch) if used else ()
+        imported = [row[0] for _, row in used]
+        weak = [row[0] for _, row in used if row[1] >> 4 == _WEAK]
+        versioned = [row[0] for n, row in used if versions and versions[n - first] & _INDEX > 1]
+        for all_of_them, starts in zip(found, (exported, imported, weak, versioned), strict=True):
             more = [names[at : find(0, at, at + _LONGEST_NAME) + 1] for at in starts]
             all_of_them.append(b"".join(more))
             total += len(all_of_them[-1])
@@ -82,6 +93,12 @@ def exported_names(image: Image) -> list[bytes]:
 def split_names(names: bytes) -> Iterator[bytes]:
     """Yield the names of a block."""
     yield from names.split(b"\0")[:-1]
+
+
+def free_names(binary: Binary) -> set[bytes]:
+    """Return the names that a file needs, and that any library may define."""
+    bound = (*split_names(binary.weak), *split_names(binary.versioned))
+    return set(split_names(binary.imports)).difference(bound)
 
 
 def _section(image: Image, kind: int) -> Section:

@@ -64,6 +64,12 @@ class CompatWheelDocument(JsonDocument, kw_only=True):
     refuted: list[str]
     unclaimed: list[str]
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it needs symbols that nothing defines."""
+        obstacles = (one for release in self.releases for one in release.obstacles)
+        return any(one.kind is ObstacleKind.UNDEFINED for one in obstacles)
+
 
 class CompatDocument(JsonDocument, kw_only=True):
     """`torchyard compat --json`: with which torch releases wheels load.

@@ -108,11 +108,12 @@ def _why(first: ObstacleDocument, release: LoadDocument, readable: Mapping[str, 
             return f"{member} needs {_toolkit(name)}{also}"
         case ObstacleKind.LIBRARY:
             return f"{member} needs {printable(_joined(first.names, 3))}{also}"
-        case ObstacleKind.SYMBOL:
+        case ObstacleKind.SYMBOL | ObstacleKind.UNDEFINED:
             shown = printable(readable.get(name, name))
             cut = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
             rest = f" and {more:,} more" if more else ""
-            return f"{member} needs {cut}{rest}{also}"
+            nowhere = ", which nothing defines" if first.kind is ObstacleKind.UNDEFINED else ""
+            return f"{member} needs {cut}{rest}{nowhere}{also}"
         case _:
             assert_never(first.kind)
 
@@ -131,7 +132,9 @@ def _summary(wheel: CompatWheelDocument) -> Iterator[str]:
         yield f"declares torch{printable(declared)}" if declared else "declares any torch"
     yield f"loads with {_range(wheel)}"
     yield f"ABI class {abi_words(wheel.abi)}"
-    if wheel.refuted:
+    if wheel.is_broken:
+        yield "no torch makes it load: it needs what nothing defines"
+    elif wheel.refuted:
         yield f"its metadata are wrong: they admit {_joined(wheel.refuted)}"
     elif wheel.unclaimed:
         yield f"its metadata could also admit {_joined(wheel.unclaimed)}"

@@ -1,0 +1,44 @@
+"""The symbols that a torch release exports, as digests of their names."""
+
+from array import array
+from collections.abc import Iterable
+from functools import cached_property
+from hashlib import blake2b
+
+from torchyard.model.values import Value
+
+WIDTH = 8
+
+
+class TorchSymbols(Value, kw_only=True, dict=True):
+    """A torch wheel: its libraries, its toolkits, and sorted digests of the names it exports."""
+
+    file: str
+    version: str
+    libraries: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    """The toolkit that it brings, such as `CUDA 13`; none for a torch for CPUs."""
+    digests: bytes
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(array("Q", self.digests))
+
+    def exports(self, digest: int) -> bool:
+        """Return whether a name with this digest is exported."""
+        return digest in self._known
+
+    @property
+    def size(self) -> int:
+        """How many names it exports."""
+        return len(self.digests) // WIDTH
+
+
+def symbol_digest(name: bytes) -> int:
+    """Return a short digest of a name: among all of torch's, two are never the same by chance."""
+    return int.from_bytes(blake2b(name, digest_size=WIDTH).digest(), "little")
+
+
+def packed_digests(digests: Iterable[int]) -> bytes:
+    """Return digests as bytes: sorted, each once."""
+    return array("Q", sorted(set(digests))).tobytes()
