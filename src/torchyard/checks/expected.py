@@ -15,7 +15,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.format import Label
 from torchyard.package.formats import format_of
 from torchyard.package.wheel.metadata import metadata_fields, values
-from torchyard.toolchain.summary import is_wanted
+from torchyard.toolchain.summary import OPENMP, is_wanted
 
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
@@ -42,6 +42,8 @@ class Expected(Value, kw_only=True):
     """Versions of the compute platform's libraries that the order pins and does not turn off."""
     words: tuple[str, ...] = ()
     """The words of a conda package's build string, and the order's BLAS or torch."""
+    switches: tuple[str, ...] = ()
+    """Parts of torch that the order asks for, by their switches in CMake: `USE_CUDNN`."""
 
 
 def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
@@ -124,16 +126,19 @@ def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
     except ValueError:  # a scope that no plan would write
         facts = {}
     compute = facts.get("compute", "") or expected.compute
-    features = platform_for(compute).table().machine.features.items()
-    tables = [(task.table("env"), task.table("cmake")) for task in order.tasks]
-    off = {name for name, one in features for two in tables if not is_wanted(one.switch, *two)}
-    names = [name for name in _pin_names() if name not in off]
+    features = platform_for(compute).table().machine.features
+    switches = {"openmp": OPENMP} | {name: one.switch for name, one in features.items()}
+    for task in order.tasks:
+        tables = task.table("env"), task.table("cmake")
+        switches = {name: one for name, one in switches.items() if is_wanted(one, *tables)}
+    names = [name for name in _pin_names() if name in switches or name not in features]
     return msgspec.structs.replace(
         expected,
         compute=compute,
         archs=tuple(archs),
         pins={name: text for task in order.tasks for name in names if (text := task.text(name))},
         words=(*expected.words, facts.get("variant", "")),
+        switches=tuple(switches.values()),
     )
 
 

@@ -36,7 +36,6 @@ def packages_under_test(chosen: Iterable[Chosen], address: str) -> Iterator[Pack
     for name, entry in chosen:
         part = parse_part(name)
         compute, _ = flavour_of(entry)
-        told = {"version": entry.version, "compute": compute, "commit": entry.commit}
         found = part.rules.source(part.name, entry, address)
         yield PackageUnderTest(
             path=entry.file,
@@ -45,5 +44,7 @@ def packages_under_test(chosen: Iterable[Chosen], address: str) -> Iterator[Pack
             build=found.build,
             subdir=found.subdir,
             index=found.url,
-            **told,
+            version=entry.version,
+            compute=compute,
+            commit=entry.commit,
         )

@@ -39,13 +39,8 @@ class Fragment(_Reply):
     role: str = ""
 
 
-class _Definition(_Reply):
-    define: str = ""
-
-
 class _Group(_Reply):
     language: str = ""
-    defines: tuple[_Definition, ...] = ()
     includes: tuple[_Include, ...] = ()
     fragments: tuple[Fragment, ...] = msgspec.field(name="compileCommandFragments", default=())
 
@@ -259,21 +254,19 @@ class Configured:
 
     def device_code(self) -> list[str]:
         """Return the device codes of the compile lines: `sm_90`, `compute_90`, `gfx90a`."""
-        lines = self._options("CUDA", "HIP")
-        found = (match for line in lines for match in _GENERATED.finditer(line))
+        lines = " ".join(self._options("CUDA", "HIP"))
+        found = _GENERATED.finditer(lines)
         return sorted({word for match in found for word in (match[1] or match[2]).split(",")})
 
     def definitions(self, name: str) -> set[str]:
-        """Return the values that the compile lines of C++ give to a macro."""
-        lines = self._options("CXX")
-        return {found[1] for line in lines for found in re.finditer(rf"-D{name}=(\w+)", line)}
+        """Return the values that options of the compile lines of C++ give to a macro."""
+        return set(re.findall(rf"-D{name}=(\w+)", " ".join(self._options("CXX"))))
 
     def _options(self, *languages: str) -> set[str]:
-        """Return the options and definitions of the compile lines of languages."""
-        every = (group for target in self.targets.values() for group in target.groups)
-        groups = [group for group in every if group.language in languages]
-        lines = {fragment.fragment for group in groups for fragment in group.fragments}
-        return lines | {f"-D{one.define}" for group in groups for one in group.defines}
+        """Return the options of the compile lines of languages."""
+        groups = (group for target in self.targets.values() for group in target.groups)
+        used = (group for group in groups if group.language in languages)
+        return {fragment.fragment for group in used for fragment in group.fragments}
 
 
 def install_script(configured: Configured, to: str) -> str:

@@ -13,6 +13,7 @@ from torchyard.model.values import Value
 from torchyard.toolchain.cmake import Configured
 from torchyard.toolchain.toolkit import ToolkitSource
 
+OPENMP = "USE_OPENMP"
 _FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
 _TRUE = frozenset(("1", "on", "yes", "true", "y"))
 
@@ -34,21 +35,26 @@ class Asked(Value, kw_only=True):
     parts: dict[str, str] = {}
 
 
-class _Summary(Value, kw_only=True):
+class SummaryTable(Value, kw_only=True):
+    """Where CMake records what it found, and what it and torch call each BLAS there."""
+
     entries: dict[str, tuple[str, ...]]
     blas: dict[str, str]
     libraries: dict[str, str]
+    within: dict[str, str]
 
 
 @cache
-def _summary() -> _Summary:
-    return msgspec.convert(tomllib.loads(read_data("summary.toml")), _Summary)
+def summary_table() -> SummaryTable:
+    """Read the table."""
+    return msgspec.convert(tomllib.loads(read_data("summary.toml")), SummaryTable)
 
 
 def is_wanted(switch: str, env: Mapping[str, str], cmake: Mapping[str, str]) -> bool:
-    """Return whether the file does not turn a switch off, by a variable or a cache entry."""
+    """Return whether the file turns off neither a switch nor what it is a part of."""
     entries = {name.partition(":")[0]: value for name, value in cmake.items()}
-    return _is_on(entries.get(switch, env.get(switch, "ON")))
+    switches = (switch, summary_table().within.get(switch, switch))
+    return all(_is_on(entries.get(one, env.get(one, "ON"))) for one in switches)
 
 
 def check_summary(
@@ -60,7 +66,7 @@ def check_summary(
     """Fail if the configuration is not as requested, before anything is compiled."""
     found = [
         *_bindings(configured),
-        *_switches(configured, asked, source, platforms),
+        *_switches(configured, asked.compute, source, platforms),
         *_parts(configured, asked),
         *_blas(configured, asked.blas),
         *_libraries(configured, asked.blas, asked.blas_root),
@@ -87,7 +93,7 @@ def check_bindings(configured: Configured) -> None:
 
 def _bindings(configured: Configured) -> Iterator[str]:
     """Yield that bindings are switched off, in a project that has such a switch."""
-    for name in _summary().entries["bindings"]:
+    for name in summary_table().entries["bindings"]:
         value = configured.cache.get(name, "ON")
         if not _is_on(value):
             yield f"{name} should be on, and is `{value}`"
@@ -106,48 +112,46 @@ def _is_on(value: str) -> bool:
 
 
 def _switches(
-    configured: Configured, asked: Asked, source: ToolkitSource, platforms: Iterable[ToolkitSource]
+    configured: Configured, compute: str, source: ToolkitSource, platforms: Iterable[ToolkitSource]
 ) -> Iterator[str]:
     switches = (one for one in platforms if one.cmake_switch)
-    wanted = [((one.cmake_switch,), one.name == source.name) for one in switches]
-    openmp = _summary().entries["openmp"]
-    has_openmp = is_wanted(openmp[0], asked.env, asked.cmake)
-    for names, on in [*wanted, *([(openmp, True)] if has_openmp else [])]:
-        name, value = _said(configured, names)
+    for switch, on in {one.cmake_switch: one.name == source.name for one in switches}.items():
+        value = configured.cache.get(switch, "NOTFOUND")
         if _is_on(value) != on:
-            yield f"{name} should be {'on' if on else 'off'} for {asked.compute}, and is `{value}`"
+            yield f"{switch} should be {'on' if on else 'off'} for {compute}, and is `{value}`"
 
 
 def _parts(configured: Configured, asked: Asked) -> Iterator[str]:
     """Yield promised libraries that CMake went on without, in a project that has their switches."""
-    for switch, library in asked.parts.items():
+    for switch, library in {OPENMP: "", **asked.parts}.items():
         value = configured.cache.get(switch)
         if value is None or not is_wanted(switch, asked.env, asked.cmake):
             continue
         name = library.partition(".")[0].removeprefix("lib")
+        file = re.compile(rf"(^|[/\\]|lib|-l){name}[\w.-]*$")
         if not _is_on(value):
-            yield f"{switch} should be on for {asked.compute}, and is `{value}`: {name} is missing"
-        elif not any(re.search(rf"(^|[/\\]|lib|-l){name}", one) for one in configured.linked()):
+            yield f"{switch} should be on for {asked.compute}, and is `{value}`"
+        elif name and not any(map(file.search, configured.linked())):
             yield f"{switch} is on for {asked.compute}, but link lines name no library of {name}"
 
 
 def _abi(configured: Configured, asked: Asked) -> Iterator[str]:
     """Yield the C++ ABI of the compile lines if it is neither the new one nor the file's."""
-    name = _summary().entries["abi"][0]
+    name = summary_table().entries["abi"][0]
     wanted = asked.cmake.get(name, asked.env.get(name, "1"))
     for abi in configured.definitions(f"_{name}") - {wanted}:
         yield f"{name} should be {wanted}; the compile lines have -D_{name}={abi}"
 
 
 def _blas(configured: Configured, blas: str) -> Iterator[str]:
-    name, value = _said(configured, _summary().entries["blas"])
-    if not re.fullmatch(_summary().blas[blas], value.lower()):
+    name, value = _said(configured, summary_table().entries["blas"])
+    if not re.fullmatch(summary_table().blas[blas], value.lower()):
         yield f"{name} should say {blas}, and is `{value}`"
 
 
 def _libraries(configured: Configured, blas: str, root: str) -> Iterator[str]:
     """Yield mismatches of the BLAS in the link lines; the cache entry is only the request."""
-    pattern = _summary().libraries[blas]
+    pattern = summary_table().libraries[blas]
     linked = [one for one in configured.linked() if re.search(pattern, one.lower())]
     strays = [one for one in linked if root and "/" in one and not one.startswith(f"{root}/")]
     if not linked:

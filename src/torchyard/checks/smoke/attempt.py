@@ -60,6 +60,7 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "SYSTEM": " ".join((*load_layouts().system, *drivers)),
         "DRIVERS": " ".join(_drivers()),
         "ENVIRONMENT": around.environment.value,
+        **package.promises,
     }
     return {FACT + name: value for name, value in known.items()}
 

@@ -8,7 +8,7 @@ from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
 
 from torchyard.checks.expected import expected_of, order_in_package
-from torchyard.compute.registry import platform_for
+from torchyard.compute.registry import device_codes, platform_for
 from torchyard.compute.table import LibraryRules
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
@@ -18,6 +18,7 @@ from torchyard.model.values import Value
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS, format_of
 from torchyard.package.read import read_package
+from torchyard.toolchain.summary import summary_table
 
 NO_COMMIT = "none"
 """The commit of a package whose source has none, such as Debian's."""
@@ -34,6 +35,8 @@ class PackageUnderTest(Value, kw_only=True):
     """cpu, cu130, rocm7.2 …"""
     commit: str = ""
     """The commit that it was built from, if it carries its order; `none` if its source has none."""
+    promises: dict[str, str] = {}
+    """What its order says of torch's configuration, as facts for tests."""
     build: str = ""
     subdir: str = ""
     """The subdir of a conda package."""
@@ -79,12 +82,18 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
     except ValueError as error:
         msg = f"`{path}` can't be installed: {error}"
         raise HostError(msg, hint="`torchyard check` reports what is wrong with it") from error
+    expected, blas = expected_of(contents), summary_table().blas
     return PackageUnderTest(
         path=str(path.absolute()),
         format=contents.format,
         name=label.name,
         version=label.version,
-        compute=expected_of(contents).compute,
+        compute=expected.compute,
+        promises={
+            "BLAS": "|".join(blas[word] for word in expected.words if word in blas),
+            "CODES": " ".join(device_codes(expected.archs)),
+            "SWITCHES": " ".join(expected.switches),
+        },
         commit=_commit(contents),
         sha256=digest,
         build=label.build,

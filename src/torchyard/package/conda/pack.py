@@ -36,10 +36,7 @@ def pack_companions(build: PackageBuild) -> list[Path]:
 
 
 def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
-    """Make a conda package; the linear algebra plugin has two, with and without MAGMA.
-
-    It has only the second one if the file turns MAGMA off.
-    """
+    """Make a conda package; the plugin has one without MAGMA, and one with it unless it is off."""
     order, core = made.spec, made.core
     inputs = made.inputs
     task = order.task

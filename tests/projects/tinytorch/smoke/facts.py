@@ -1,5 +1,5 @@
 # level: import
-# about: version, commit and compute platform are what the package's name promises
+# about: version, commit, compute platform and libraries are what the package promises
 import os
 import re
 
@@ -16,3 +16,7 @@ if compute == "cpu":
     assert t.version.hip is None, t.version.hip
 elif compute.startswith("cu"):
     assert (t.version.cuda or "").replace(".", "") == compute[2:], t.version.cuda
+settings = dict(re.findall(r"\b([A-Z]\w+)=(\w*)", t._C._show_config()))
+blas = os.environ.get("TORCHYARD_SMOKE_BLAS") or ".*"
+assert re.fullmatch(blas, settings["BLAS_INFO"]), settings
+assert settings["USE_OPENMP"] == "ON", settings

@@ -1,5 +1,5 @@
 # level: import
-# about: version, commit, compute platform and C++ ABI are what the package's name promises
+# about: version, commit, compute platform, C++ ABI and libraries are what the package promises
 import os
 import re
 
@@ -26,10 +26,13 @@ for name in os.environ["TORCHYARD_SMOKE_TOOLKITS"].split():
 
 assert torch.compiled_with_cxx11_abi(), "it was compiled with the C++ ABI from before C++11"
 config = torch.__config__.show()
-assert "PyTorch built with" in config, config
-assert torch.backends.openmp.is_available(), "it was compiled without OpenMP"
-assert (
-    torch.backends.mkl.is_available()
-    or torch.backends.mkldnn.is_available()
-    or ("BLAS_INFO" in config)
-), "it was compiled without any BLAS"
+settings = dict(re.findall(r"\b([A-Z]\w+)=([^,\n]*)", config))
+settings["USE_MAGMA"] = str(torch.cuda.has_magma)
+for name in (os.environ.get("TORCHYARD_SMOKE_SWITCHES") or "USE_OPENMP").split():
+    made = settings.get(name, "missing")
+    assert made.lower() in ("1", "on", "true"), f"{name} is {made}, and promised:\n{config}"
+blas, made = os.environ.get("TORCHYARD_SMOKE_BLAS") or ".+", settings.get("BLAS_INFO", "")
+assert re.fullmatch(blas, made), f"its BLAS is {made or 'none'}, and not {blas}:\n{config}"
+if codes := set(os.environ.get("TORCHYARD_SMOKE_CODES", "").split()):
+    missing = codes - set(torch._C._cuda_getArchFlags().split())  # noqa: SLF001 - no GPU needed
+    assert not missing, f"it has no code for {' '.join(sorted(missing))}"
