@@ -46,10 +46,11 @@ def test_identifiers_are_those_of_the_plan(torchyard: Command) -> None:
     assert listed == json.loads(torchyard("plan", "-f", EXAMPLE, "--json").out)["cells"]
 
 
-def test_identifiers_are_not_for_jobs(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--identifiers", "--select", "core:*")
-    assert result.code == 5
-    assert "selects jobs, but cells are listed" in result.err
+def test_identifiers_of_jobs_are_their_cells(torchyard: Command, file: Path) -> None:
+    by_job = torchyard("plan", "-f", file, "--identifiers", "--select", "core:cu130")
+    by_value = torchyard("plan", "-f", file, "--identifiers", "--select", "cu130")
+    assert by_job.code == 0
+    assert by_job.out == by_value.out
 
 
 def test_plan_json_has_the_example_s_counts(torchyard: Command) -> None:

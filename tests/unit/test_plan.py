@@ -173,8 +173,9 @@ def test_jobs_are_selected_with_what_they_need() -> None:
     without = plan_of(SMALL, PlanSelection(skip=("bindings:*",)))
     kinds = {job.scope[-1] for job in without.jobs if job.stage is Stage.PACKAGE}
     assert kinds == {"libtorch"}
-    both = plan_of(SMALL, PlanSelection(select=("source:*", "macos-arm64")))
+    both = plan_of(SMALL, PlanSelection(select=("core:*", "package:macos-arm64")))
     assert {cell.platform for cell in both.cells()} == {"macos-arm64"}
+    assert both.stage_counts()[Stage.CORE] == 3
     assert plan_of(SMALL, PlanSelection(select=("publish:*",))).stage_counts()[Stage.PUBLISH] == 1
 
 
@@ -185,9 +186,9 @@ def test_jobs_are_selected_with_what_they_need() -> None:
         (PlanSelection(select=("*/cu999*/*",)), "matches no cell"),
         (PlanSelection(subset="prr"), "there is no subset `prr`"),
         (PlanSelection(select=("cpu",), skip=("cpu",)), "the selection is empty"),
-        (PlanSelection(select=("core:nothing*",)), "`core:nothing*` matches no job"),
-        (PlanSelection(skip=("cor:*",)), "`cor:*` matches no job"),
-        (PlanSelection(select=("core:*", "cp399")), "`cp399` matches no job"),
+        (PlanSelection(select=("core:nothing*",)), "`core:nothing*` matches no cell or job"),
+        (PlanSelection(skip=("cor:*",)), "`cor:*` matches no cell or job"),
+        (PlanSelection(select=("core:*", "cp399")), "`cp399` matches no cell or job"),
     ],
 )
 def test_a_selection_that_finds_nothing_is_an_error(selection: PlanSelection, message: str) -> None:

@@ -40,8 +40,8 @@ def build_packages(
         file: The configuration.
         changes: Changes of it, each as `KEY=VALUE`.
         subset: A named part of the matrix.
-        select: Globs of values (`cu130`), cells or jobs (`core:*`) to take; all if there are none.
-        skip: Globs of what to leave out.
+        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any.
+        skip: Selectors of what to leave out.
         store: Address or directory of a store, in place of the file's.
         engine: Where jobs run; `LocalEngine()`, on this machine, unless another one is given.
         keep_going: After a failure, do all that does not need the failed job.

@@ -110,12 +110,15 @@ def _whole(contents: "Contents") -> "Contents":
 
 def named_result(what: str, store: "Store") -> "Result":
     """Return the newest result of the one job that is named."""
+    from torchyard.model.recipe import Stage
     from torchyard.store.select import select_results
 
-    found = sorted(select_results(store, [what]), key=lambda result: result.started)
+    found = sorted(select_results(store, what.split()), key=lambda result: result.started)
     if not found:
         msg = f"the store has no result of `{what}`, and there is no such file or directory"
         raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
+    if ":" not in what:  # a cell stands for its package
+        found = [one for one in found if one.order.task.stage is Stage.PACKAGE] or found
     jobs = list(dict.fromkeys(result.id for result in found))
     if len(jobs) > 1:
         msg = f"`{what}` names {len(jobs)} jobs: {', '.join(jobs[:3])}"

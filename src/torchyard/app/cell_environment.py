@@ -48,7 +48,7 @@ _CELL = "TORCHYARD_CELL"
 
 def lay_out_environment(
     file: str = "torchyard.toml",
-    cell: str | None = None,
+    select: Sequence[str] = (),
     *,
     changes: Sequence[str] = (),
     install: str | None = None,
@@ -58,12 +58,12 @@ def lay_out_environment(
 
     Args:
         file: The configuration.
-        cell: A cell, or a selector that means one Python of one block.
+        select: Words of a selector that leave one Python of one block.
         changes: Changes of the file, each as `KEY=VALUE`.
         install: Directory of environments, in place of the one beside the store.
         say: Called with what is being done.
     """
-    order, config = find_cell_job(file, cell, changes)
+    order, config = find_cell_job(file, select, changes)
     if config.toolchain is not None and config.toolchain.root is not None:
         msg = f"{order.task.cell} is compiled in the root {config.toolchain.root}"
         hint = f"`torchyard shell {order.task.id}` opens a shell in it, with its toolchain"

@@ -14,7 +14,7 @@ from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.expand import expand
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.plan.select import PlanSelection, cell_matches, matching_cells
+from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.recipes import compiles_by_recipe
 
 _LISTED = 8
@@ -27,18 +27,18 @@ class CellJob(NamedTuple):
     config: Config
 
 
-def find_cell_job(file: str, selector: str | None, changes: Sequence[str] = ()) -> CellJob:
+def find_cell_job(file: str, words: Sequence[str] = (), changes: Sequence[str] = ()) -> CellJob:
     """Return the job that compiles a cell of this machine for its Python.
 
-    A selector is one as `build` takes it, or the end of a path, such as `cpu-mkl/cp312`; without
-    one, the file must have one such job only. Packages of one Python share it.
+    The words are a selector; without them, the file must have one such job only. Packages of one
+    Python share it.
 
     Raises:
         SelectionError: No cell of this machine fits, or cells of several Pythons or blocks do.
         ConfigError: The file has steps of its own for it, and so no toolchain.
     """
     config = load_config(file, tuple(changes))
-    path = _choose(config, selector)
+    path = _choose(config, words)
     config = with_toolchain_id(config, file)
     plan = make_plan(config, PlanSelection(select=(f"{config.project.label}/{path}/*",)))
     spec = make_job_spec(plan, plan.find(Stage.BINDINGS, path))
@@ -48,35 +48,21 @@ def find_cell_job(file: str, selector: str | None, changes: Sequence[str] = ()) 
     return CellJob(spec, config)
 
 
-def _choose(config: Config, selector: str | None) -> str:
+def _choose(config: Config, words: Sequence[str]) -> str:
     """Return the path of the one Python of a block that a selector means."""
-    expansion, label, machine = expand(config), config.project.label, platform_name()
-    cells = [
-        cell
-        for cell in matching_cells(expansion, PlanSelection())
-        if cell.platform == machine and cell.python != ANY_PYTHON
-    ]
-    paths = list(dict.fromkeys(scope_path(cell[:4]) for cell in cells))
-    if not paths:
-        msg = f"the file has no cell that is compiled for a Python on {machine}, this machine"
-        raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
-    found = paths
-    if selector is not None:
-        fitting = [cell for cell in cells if cell_matches(cell, label, selector)]
-        found = list(dict.fromkeys(scope_path(cell[:4]) for cell in fitting))
-        found = found or [path for path in paths if f"{label}/{path}".endswith(f"/{selector}")]
+    machine = platform_name()
+    cells = ReadSelection(expand(config), PlanSelection(select=tuple(words))).cells()
+    here = [cell for cell in cells if cell.platform == machine and cell.python != ANY_PYTHON]
+    found = {scope_path(cell[:4]): cell for cell in here}
     if len(found) == 1:
-        return found[0]
-    listed = ", ".join(_short(path) for path in (found or paths)[:_LISTED])
-    listed += ", …" if len(found or paths) > _LISTED else ""
+        return next(iter(found))
+    what = f"`{' '.join(words)}`" if words else "the file"
     if not found:
-        msg = f"`{selector}` matches no cell of {machine}; there are {listed}"
-    else:
-        what = f"`{selector}` matches" if selector is not None else "the file has"
-        msg = f"{what} {len(found)} environments: {listed}"
-    raise SelectionError(msg, hint=f"name one of them, such as {_short((found or paths)[0])}")
-
-
-def _short(path: str) -> str:
-    """Return a path without its platform, which is always this machine's."""
-    return path.partition("/")[2]
+        msg = f"{what} has no cell that is compiled for a Python on {machine}, this machine"
+        raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
+    listed = ", ".join(path.partition("/")[2] for path in [*found][:_LISTED])
+    listed += ", …" if len(found) > _LISTED else ""
+    msg = f"{what} has {len(found)} environments: {listed}"
+    columns = [dict.fromkeys(column) for column in zip(*(cell[:4] for cell in here), strict=True)]
+    narrow = "; and ".join(" or ".join(values) for values in columns if len(values) > 1)
+    raise SelectionError(msg, hint=f"add a word: {narrow}")

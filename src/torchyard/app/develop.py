@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from torchyard.app.cell_environment import write_scripts
 from torchyard.app.cell_job import CellJob, find_cell_job
 from torchyard.app.locations import absolute, compile_cache_url, home_directory, open_store
 from torchyard.app.run import job_conditions
+from torchyard.config.tables import load_tables
 from torchyard.errors import BusyError, ConfigError, SelectionError, StoreError, UsageError
 from torchyard.host.locks import report_full_disk
 from torchyard.model.config import SandboxKind
@@ -17,6 +18,7 @@ from torchyard.model.event import Listener
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
+from torchyard.model.selector import Name, NameSelector
 from torchyard.recipes.recipe import DevelopSteps
 from torchyard.recipes.registry import recipe_module
 from torchyard.run.conditions import enclosure_of, with_found_root
@@ -97,7 +99,7 @@ class DevelopBuild(NamedTuple):
 
 def request_development(
     file: str = "torchyard.toml",
-    cell: str | None = None,
+    select: Sequence[str] = (),
     *,
     changes: Sequence[str] = (),
     store: str | None = None,
@@ -109,7 +111,7 @@ def request_development(
         ConfigError: The recipe has no core to start from.
         UsageError: The checkout can't be used.
     """
-    job = find_cell_job(file, cell, changes)
+    job = find_cell_job(file, select, changes)
     _steps_of(job.spec)
     folder = Path(home_directory(file), _HOME, job.spec.task.scope)
     checkout = Path(tree).resolve() if tree else None
@@ -176,7 +178,10 @@ def find_development(file: str, cell: str | None) -> OpenDevelopment:
     inside = [one for one in found if here.is_relative_to(one.tree)]
     fitting = inside if cell is None and inside else found
     if cell is not None:
-        fitting = [one for one in found if f"/{one.record.cell}".endswith(f"/{cell}")]
+        cells = {name: one for one in found for name in _cells_of(one)}
+        selector = NameSelector([cell], cells)
+        named = {one.place.folder: one for name, one in cells.items() if selector.matches(name)}
+        fitting = list(named.values())
     if len(fitting) == 1 and fitting[0].record.ready:
         return fitting[0]
     names = ", ".join(sorted(one.record.cell for one in fitting or found))
@@ -188,6 +193,12 @@ def find_development(file: str, cell: str | None) -> OpenDevelopment:
         what = f"`{cell}` is none of the trees" if not fitting else "there are several trees"
         msg, hint = f"{what}: {names}", "name one with --cell"
     raise SelectionError(msg, hint=hint)
+
+
+def _cells_of(development: OpenDevelopment) -> Iterator[Name]:
+    """Return the cells that a development is for: one for each kind of package."""
+    bindings = Name.parse(f"{Stage.BINDINGS}:{development.record.cell}")
+    return (bindings._replace(stage="", package=kind) for kind in load_tables().packages)
 
 
 def _folders(home: Path) -> list[Path]:

@@ -30,7 +30,7 @@ from torchyard.model.values import Reported
 from torchyard.plan.build import make_plan
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import PlanSelection, select_cells
+from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.toolchain.root import ask_in_root
 from torchyard.toolchain.root_image import find_root
 from torchyard.toolchain.variables import SYSTEM_PATH
@@ -121,10 +121,10 @@ def examine_source(
     return examine(Bench(demand, os.environ), all_machine_checks().values())
 
 
-def examine_cells(config: Config, selector: str | None, *, base: Path, work: Path) -> Examination:
+def examine_cells(config: Config, words: Sequence[str], *, base: Path, work: Path) -> Examination:
     """Inspect this machine for the jobs of some cells; with a root, the root as well."""
-    cells = _cells(config, selector)
-    plan = make_plan(config, PlanSelection(select=tuple(f"*/{cell.path}" for cell in cells)))
+    cells = _cells(config, words)
+    plan = make_plan(config, PlanSelection(select=tuple(cell.path for cell in cells)))
     demand = _demand(config, cells, plan, base=base, work=work)
     bench = Bench(demand, plain_environment())
     checks = list(all_machine_checks().values())
@@ -160,15 +160,14 @@ def plain_environment() -> dict[str, str]:
     return {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
-def _cells(config: Config, selector: str | None) -> list[Cell]:
+def _cells(config: Config, words: Sequence[str]) -> list[Cell]:
     """Return the cells of this machine's platform that a selector names."""
-    expansion = expand(config)
-    selection = PlanSelection(select=(selector,) if selector else ())
-    named = select_cells(expansion, selection)
+    named = ReadSelection(expand(config), PlanSelection(select=tuple(words))).cells()
     here = [cell for cell in named if cell.platform == platform_name()]
     if not here:
         others = ", ".join(dict.fromkeys(cell.platform for cell in named))
-        msg = f"no cell of {selector or 'the file'} is built on {platform_name()}: {others} only"
+        what = " ".join(words) or "the file"
+        msg = f"no cell of {what} is built on {platform_name()}: {others} only"
         raise SelectionError(msg, hint="run it on a machine of that platform")
     return here
 

@@ -21,7 +21,7 @@ def follow_history(
     """Return the figures of every run of some jobs, and where they jumped.
 
     Args:
-        selectors: Globs of jobs, such as `check:*`; all if there are none.
+        selectors: Words of a selector, such as `check:*`; all jobs if there are none.
         between: Two runs to compare, by the first digits of their fingerprints, or by release.
         file: The configuration that names the store.
         store: The store, if it is not the file's.
@@ -32,7 +32,7 @@ def follow_history(
     opened = open_store(store, file, make=False)
     rows = history_rows(opened, selectors)
     if not rows:
-        msg = f"the store `{opened.url}` has no run of {', '.join(selectors) or 'any job'}"
+        msg = f"the store `{opened.url}` has no run of any job"
         raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
     pair = (_run(between[0], rows), _run(between[1], rows)) if between else None
     return history_document(opened.url, rows, pair)

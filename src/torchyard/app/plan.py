@@ -25,8 +25,8 @@ def plan_packages(
         file: The configuration.
         changes: Changes of it, each as `KEY=VALUE`: `project.version=2.14.1`.
         subset: A named part of the matrix.
-        select: Globs of values (`cu130`), cells or jobs (`core:*`) to take; all if there are none.
-        skip: Globs of what to leave out.
+        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any.
+        skip: Selectors of what to leave out.
         lock: What an extension is built with, in place of the file's lock.
     """
     from torchyard.plan.build import make_plan

@@ -37,7 +37,7 @@ def report_plan(
     """Collect what the results of a plan say.
 
     Args:
-        what: A glob of jobs of the plan, or a configuration in place of `file`; all if it is empty.
+        what: A selector of jobs, or a configuration in place of `file`; all if it is empty.
         source: A source tree, whose dependencies are compared; else that of the configuration, if
             it is a directory.
         file: The configuration.
@@ -69,13 +69,11 @@ def report_plan(
 
 
 def _selected(jobs: Sequence["Job"], what: str) -> list["Job"]:
-    from torchyard.model.matrix import matches
+    from torchyard.model.selector import named_jobs
 
-    found = [job for job in jobs if not what or matches(job.identifier, what)]
-    if not found:
-        msg = f"`{what}` names no job of the plan, and there is no such file"
-        raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
-    return found
+    names = {job.identifier: job.identifier for job in jobs}
+    chosen = set(named_jobs(names, what.split()))
+    return [job for job in jobs if job.identifier in chosen]
 
 
 def _results(store: "Store", jobs: Sequence["Job"]) -> dict[str, "Result"]:

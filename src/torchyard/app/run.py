@@ -15,6 +15,7 @@ from torchyard.host.own_files import make_own_directory
 from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
+from torchyard.model.recipe import Stage
 from torchyard.model.values import UNDECODABLE
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
@@ -69,14 +70,12 @@ def find_job_spec(
             msg = f"`{order}` is not a job spec: {error}"
             raise StoreError(msg) from error
     from torchyard.config.load import load_config
-    from torchyard.model.identifier import parse
     from torchyard.plan.build import make_plan_with
+    from torchyard.plan.find import find_one_job
     from torchyard.plan.job_specs import make_job_spec
 
-    parsed = parse(job or "")
-    if parsed.stage is None:
-        msg = f"`{job}` is a cell, which several jobs work for"
-        raise UsageError(msg, hint=f"name one of them, such as package:{job}")
-    config = with_toolchain_id(load_config(file, changes), file)
-    plan = make_plan_with(config, parsed)
-    return make_job_spec(plan, plan.find(parsed.stage, parsed.path)), config
+    config = load_config(file, changes)
+    found = find_one_job(config, job or "")
+    config = with_toolchain_id(config, file)
+    plan = make_plan_with(config, found)
+    return make_job_spec(plan, plan.find(found.stage or Stage.PACKAGE, found.path)), config

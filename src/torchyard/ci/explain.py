@@ -1,12 +1,15 @@
 """Find the jobs of a provider that run jobs of a plan."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from torchyard.ci.pipeline import CiJob, Pipeline, Wave
-from torchyard.model.matrix import matches
+from torchyard.errors import SelectionError
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
+from torchyard.plan.select import selector_of
+from torchyard.plan.select_jobs import matching_jobs
 
 
 class PlacedJob(NamedTuple):
@@ -55,15 +58,18 @@ def find_placed(
 ) -> Iterator[PlacedJob]:
     """Yield the jobs of a provider that run a job of the plan; or what one of these jobs runs.
 
-    `name` is a glob over jobs of the plan (`core:*`), or the name of a provider's job.
+    `name` is a selector of jobs of the plan (`core:*`), or the name of a provider's job.
     """
     for pipeline, plan in folded:
         places = JobPlaces(pipeline)
         placed: dict[tuple[str, str], tuple[CiJob, list[str]]] = {}
+        wanted: set[int] = set()
+        with suppress(SelectionError):  # it is the name of a provider's job, or of another subset
+            jobs = matching_jobs(plan, selector_of(plan.expansion, [name]))
+            wanted = {job.number for job in jobs}
         for planned in plan.jobs:
-            is_wanted = ":" in name and matches(planned.identifier, name)
             for job, part in places.find(planned):
-                if is_wanted or job.name == name:
+                if planned.number in wanted or job.name == name:
                     _, names = placed.setdefault((job.name, part), (job, []))
                     names.append(planned.identifier)
         for (_, part), (job, names) in placed.items():

@@ -27,13 +27,17 @@ set_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 subset_option = click.option("--subset", metavar="NAME", help="Use a named part of the matrix.")
+
+selector_argument = click.argument("words", nargs=-1, metavar="[SELECTOR]...")
+"""Cells and jobs: values (`cu130`), parts of paths (`cu130-mkl/cp312`), stages (`core:*`)."""
+
 select_option = click.option(
     "--select",
     multiple=True,
-    metavar="GLOB",
-    help="Select only these: a value (cu130, cp31*), a cell (*/cu130-*/*), a job (core:*).",
+    metavar="SELECTOR",
+    help="Select only these: a value (cu130, cp31*), a cell (cu130-mkl/cp312), a job (core:*).",
 )
-skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Leave these out.")
+skip_option = click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these out.")
 
 store_option = click.option(
     "--store",

@@ -152,7 +152,7 @@ class MatrixSpec(Value, kw_only=True):
 class SubsetSpec(CellSpec, kw_only=True):
     """A named part of the matrix."""
 
-    cells: Annotated[Globs | None, Meta(description="Globs over whole cell identifiers.")] = None
+    cells: Annotated[Globs | None, Meta(description="A selector of cells.")] = None
     choose: Annotated[
         Literal["all", "pairs"],
         Meta(

@@ -12,8 +12,8 @@ from torchyard.errors import TorchyardError
 from torchyard.insight.build_record import LOG
 from torchyard.insight.ninja_log import read_ninja_log
 from torchyard.model.identifier import job_series
-from torchyard.model.matrix import any_match
 from torchyard.model.result import Result, Tree
+from torchyard.model.selector import named_jobs
 from torchyard.model.values import UNDECODABLE, Reported
 from torchyard.store.keys import HISTORY, history_key, key_name
 from torchyard.store.store import Store
@@ -138,14 +138,15 @@ def keep_row(store: Store, fingerprint: str) -> None:
             store.objects.write(history_key(fingerprint), row)
 
 
-def history_rows(store: Store, globs: Collection[str] = ()) -> list[HistoryRow]:
+def history_rows(store: Store, words: Collection[str] = ()) -> list[HistoryRow]:
     """Return the rows of all results, and of those that were collected, the oldest first."""
-    rows = {row.fingerprint: row for row in _kept_rows(store)}
-    for result in store.results(unusable={}):
-        if not globs or any_match(result.id, globs):
-            rows[result.fingerprint] = history_row(store, result)
-    wanted = (row for row in rows.values() if not globs or any_match(row.job, globs))
-    return sorted(wanted, key=lambda row: (row.started, row.fingerprint))
+    kept = {row.fingerprint: row for row in _kept_rows(store)}
+    results = {result.fingerprint: result for result in store.results(unusable={})}
+    jobs = {key: row.job for key, row in kept.items()}
+    jobs |= {key: result.id for key, result in results.items()}
+    chosen = named_jobs(jobs, words)
+    rows = [history_row(store, results[k]) if k in results else kept[k] for k in chosen]
+    return sorted(rows, key=lambda row: (row.started, row.fingerprint))
 
 
 def _kept_rows(store: Store) -> Iterator[HistoryRow]:

@@ -12,7 +12,7 @@ from torchyard.plan.admission import newest_served
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.select import EVERYTHING, PlanSelection, matching_cells
+from torchyard.plan.select import EVERYTHING, PlanSelection, ReadSelection
 from torchyard.plan.select_jobs import select_jobs
 from torchyard.plan.settings import Settings, SettingsMaker
 
@@ -22,13 +22,14 @@ def make_plan(config: Config, selection: PlanSelection = EVERYTHING) -> Plan:
     expansion = expand(config)
     builder = _Builder(config)
     builder.add_source()
-    for head, cells in groupby(matching_cells(expansion, selection), key=_head):
+    read = ReadSelection(expansion, selection)
+    for head, cells in groupby(read.cells(), key=_head):
         builder.add_block(head, list(cells))
-    if not selection.narrows_cells:
+    if not read.narrows_cells:
         builder.add_publish(selection.subset)
     partial = bool(selection.select or selection.skip)
     plan = Plan(expansion, builder.jobs, subset=selection.subset, partial=partial)
-    return select_jobs(plan, selection)
+    return select_jobs(plan, read)
 
 
 def make_plan_with(config: Config, identifier: Identifier) -> Plan:

@@ -1,6 +1,7 @@
 """Explain why a cell or job exists or not, and what its fingerprint covers."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
@@ -13,7 +14,7 @@ from torchyard.model.values import Origin
 from torchyard.plan.admission import Absence, admit
 from torchyard.plan.constraints import Scope, release_name
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.select import in_subset
+from torchyard.plan.select import subset_test
 
 _PLAN = Origin("plan")
 
@@ -63,10 +64,17 @@ def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Explanation
         identifier,
         (),
         admitted_by=tuple(_admission(config, cell)),
-        subsets=tuple(name for name, s in config.subsets.items() if in_subset(cell, config, s)),
+        subsets=tuple(_subsets(plan, cell)),
         overrides=tuple(o for o in config.overrides if o.pattern.matches(cell)),
         jobs=tuple(_jobs_of(plan, cell)),
     )
+
+
+def _subsets(plan: Plan, cell: Cell) -> Iterator[str]:
+    for name, subset in plan.config.subsets.items():
+        with suppress(SelectionError):  # it names no cell at all
+            if subset_test(plan.expansion, subset)(cell):
+                yield name
 
 
 def _explain_publish(plan: Plan, identifier: Identifier) -> Explanation:

@@ -12,7 +12,7 @@ from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.suggest import nearest
 from torchyard.plan.constraints import Scope
 from torchyard.plan.expand import AbsentCell, Expansion
-from torchyard.plan.select import find_subset, in_subset
+from torchyard.plan.select import find_subset, subset_test
 from torchyard.plan.settings import Settings
 from torchyard.plan.unused_rules import warnings
 
@@ -79,9 +79,8 @@ class Plan:
             return ()
         if self.subset is None:
             return self.expansion.absent
-        subset = find_subset(self.config, self.subset)
-        absent = self.expansion.absent
-        return [missing for missing in absent if in_subset(missing.cell, self.config, subset)]
+        is_member = subset_test(self.expansion, find_subset(self.config, self.subset))
+        return [missing for missing in self.expansion.absent if is_member(missing.cell)]
 
     def stage_counts(self) -> dict[Stage, int]:
         counts = Counter(job.stage for job in self.jobs)

@@ -1,53 +1,111 @@
-"""Select cells of a matrix: subsets by name, others by glob."""
+"""Select cells of a matrix: subsets by name, others by selectors."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
 from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
-from torchyard.model.matrix import Subset, matches
+from torchyard.model.matrix import Subset
+from torchyard.model.recipe import Stage
+from torchyard.model.selector import Name, NameSelector
 from torchyard.model.suggest import did_you_mean
 from torchyard.plan.cover import cover_pairs
 from torchyard.plan.expand import Expansion
 
-_SEE = "`torchyard plan --identifiers` lists what there is"
-
 
 class PlanSelection(NamedTuple):
-    """The part of a plan that is asked for.
+    """The part of a plan that is asked for, as it was typed.
 
-    A selector is a glob over identifiers. With a `:` it is about jobs, otherwise about cells; one
-    without a `/` is compared with each value of a cell, so that `cu130` and `cp31*` work, too.
-    Several `select` are a union, less all that some `skip` matches; a subset limits both.
+    All of `select` is one selector, and each of `skip` is one; a subset limits them.
     """
 
     subset: str | None = None
     select: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
-    @property
-    def selects_jobs(self) -> bool:
-        return any(map(names_jobs, self.select))
-
-    @property
-    def narrows_cells(self) -> bool:
-        """Whether only a part of the cells is wanted; such a plan is not published."""
-        return bool(self.select and not self.selects_jobs) or not all(map(names_jobs, self.skip))
-
 
 EVERYTHING = PlanSelection()
 
 
-def names_jobs(selector: str) -> bool:
-    return ":" in selector
+class ReadSelection:
+    """A selection, read as a part of one matrix."""
+
+    def __init__(self, expansion: Expansion, selection: PlanSelection) -> None:
+        self.expansion = expansion
+        self.subset = selection.subset
+        self.select = selector_of(expansion, selection.select)
+        self.skip = [selector_of(expansion, [text]) for text in selection.skip]
+
+    @property
+    def of_jobs(self) -> bool:
+        return any(selector.of_jobs for selector in (self.select, *self.skip))
+
+    @property
+    def narrows_cells(self) -> bool:
+        """Whether only a part of the cells is wanted; such a plan is not published."""
+        return self.select.narrows_cells or any(not one.of_jobs for one in self.skip)
+
+    def cells(self) -> list[Cell]:
+        """Return the selected cells; of selected jobs, the cells that these are for.
+
+        Raises:
+            SelectionError: There are none.
+        """
+        config, cells = self.expansion.config, self.expansion.cells
+        if self.subset is not None:
+            subset = find_subset(config, self.subset)
+            is_member = subset_test(self.expansion, subset)
+            cells = [cell for cell in cells if is_member(cell)]
+            if subset.choose == "pairs":
+                cells = cover_pairs(cells)
+        if self.select.words:
+            wanted = _servers(self.expansion, self.select)
+            cells = [cell for cell in cells if cell in wanted or self._is_in(cell, self.select)]
+        for one in self.skip:
+            cells = [cell for cell in cells if one.of_jobs or not self._is_in(cell, one)]
+        if not cells:
+            within = f" in subset `{self.subset}`" if self.subset else ""
+            words = f" that is `{self.select}`" if self.select.words else ""
+            msg = f"the selection is empty: no cell is left{words}{within}"
+            raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
+        return cells
+
+    def _is_in(self, cell: Cell, selector: NameSelector) -> bool:
+        return selector.matches(Name.of(None, self.expansion.config.project.label, cell))
 
 
-def cell_matches(cell: Cell, label: str, selector: str) -> bool:
-    """Return whether a selector matches a cell's identifier, one of its values, or `cu130-mkl`."""
-    if "/" in selector:
-        return matches(f"{label}/{cell.path}", selector)
-    return any(matches(word, selector) for word in (*cell, f"{cell.compute}-{cell.variant}"))
+def selector_of(
+    expansion: Expansion, texts: Iterable[str], extra: Iterable[Name] = ()
+) -> NameSelector:
+    """Read words as cells and jobs of a matrix; `extra` are other names that are known."""
+    texts = list(texts)
+    return NameSelector(texts, [*_names(expansion), *extra] if texts else ())
+
+
+def _names(expansion: Expansion) -> Iterator[Name]:
+    config, label = expansion.config, expansion.config.project.label
+    for cell in (*expansion.cells, *_served(expansion)):
+        yield Name.of(None, label, cell)
+    for stage in config.project.recipe.stages:
+        yield Name(stage, label)
+    for channel in config.channels:
+        yield Name.of(Stage.PUBLISH, label, (channel,))
+
+
+def _served(expansion: Expansion) -> dict[Cell, Cell]:
+    """Return the cells that have no package of their own, each with the cell that serves it."""
+    return {
+        one.cell: Cell.from_path(one.absence.server)
+        for one in expansion.absent
+        if one.absence.server
+    }
+
+
+def _servers(expansion: Expansion, selector: NameSelector) -> set[Cell]:
+    label = expansion.config.project.label
+    served = _served(expansion).items()
+    return {by for cell, by in served if selector.matches(Name.of(None, label, cell))}
 
 
 def find_subset(config: Config, name: str) -> Subset:
@@ -60,58 +118,9 @@ def find_subset(config: Config, name: str) -> Subset:
     return config.subsets[name]
 
 
-def in_subset(cell: Cell, config: Config, subset: Subset) -> bool:
-    label = config.project.label
-    named = not subset.cells or _any_selector(cell, label, subset.cells)
-    return subset.pattern.matches(cell) and named
-
-
-def matching_cells(expansion: Expansion, selection: PlanSelection) -> list[Cell]:
-    """Return the selected cells; raise SelectionError if there are none, or a selector finds none.
-
-    Selectors that name jobs are ignored.
-    """
-    config = expansion.config
-    label = config.project.label
-    cells = expansion.cells
-    if selection.subset is not None:
-        subset = find_subset(config, selection.subset)
-        _check_selectors(expansion, subset.cells)
-        cells = [cell for cell in cells if in_subset(cell, config, subset)]
-        if subset.choose == "pairs":
-            cells = cover_pairs(cells)
-    if selection.select and not selection.selects_jobs:
-        _check_selectors(expansion, selection.select)
-        cells = [cell for cell in cells if _any_selector(cell, label, selection.select)]
-    skip = [selector for selector in selection.skip if not names_jobs(selector)]
-    _check_selectors(expansion, skip)
-    cells = [cell for cell in cells if not _any_selector(cell, label, skip)]
-    if not cells:
-        within = f" in subset `{selection.subset}`" if selection.subset else ""
-        msg = f"the selection is empty: no cell is left{within}"
-        raise SelectionError(msg, hint=_SEE)
-    return cells
-
-
-def select_cells(expansion: Expansion, selection: PlanSelection) -> list[Cell]:
-    """Return the selected cells without planning their jobs, which is quicker."""
-    for selector in (*selection.select, *selection.skip):
-        if names_jobs(selector):
-            msg = f"`{selector}` selects jobs, but cells are listed"
-            raise SelectionError(msg, hint="`torchyard plan --jobs` lists jobs")
-    return matching_cells(expansion, selection)
-
-
-def _any_selector(cell: Cell, label: str, selectors: Iterable[str]) -> bool:
-    return any(cell_matches(cell, label, selector) for selector in selectors)
-
-
-def _check_selectors(expansion: Expansion, selectors: Iterable[str]) -> None:
-    """Raise SelectionError for a selector that matches no cell of the whole matrix."""
-    label = expansion.config.project.label
-    for selector in selectors:
-        if not any(cell_matches(cell, label, selector) for cell in expansion.cells):
-            values = dict.fromkeys(value for column in expansion.values for value in column)
-            hint = _SEE if "/" in selector else did_you_mean(selector, values)
-            msg = f"`{selector}` matches no cell"
-            raise SelectionError(msg, hint=hint)
+def subset_test(expansion: Expansion, subset: Subset) -> Callable[[Cell], bool]:
+    """Return whether a cell, planned or not, is in a subset, as a function."""
+    selector, label = selector_of(expansion, subset.cells), expansion.config.project.label
+    return lambda cell: (
+        subset.pattern.matches(cell) and selector.matches(Name.of(None, label, cell))
+    )

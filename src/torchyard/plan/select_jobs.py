@@ -1,52 +1,59 @@
-"""Select jobs of a plan by glob."""
+"""Select jobs of a plan."""
 
 from torchyard.errors import SelectionError
 from torchyard.model.identifier import Cell
-from torchyard.model.matrix import matches
-from torchyard.model.recipe import CELL_STAGES, Stage
-from torchyard.model.suggest import did_you_mean
+from torchyard.model.recipe import CELL_STAGES, DEPTH, Stage
+from torchyard.model.selector import Name, NameSelector
+from torchyard.plan.constraints import Scope
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.select import PlanSelection, cell_matches, names_jobs
+from torchyard.plan.select import ReadSelection
 
 
-def select_jobs(plan: Plan, selection: PlanSelection) -> Plan:
-    """Apply the selectors that name jobs.
+def select_jobs(plan: Plan, selection: ReadSelection) -> Plan:
+    """Keep the selected jobs of the selected cells.
 
     Inputs of selected jobs are kept, and jobs that need a skipped one are dropped.
     """
-    unwanted = [selector for selector in selection.skip if names_jobs(selector)]
-    if not selection.selects_jobs and not unwanted:
+    if not selection.of_jobs:
         return plan
-    found: set[str] = set()
+    is_cells = not selection.select.of_jobs
+    chosen = plan.jobs if is_cells else matching_jobs(plan, selection.select)
+    wanted = {job.number for job in chosen}
+    skips = [matching_jobs(plan, one) for one in selection.skip if one.of_jobs]
+    skipped = {job.number for jobs in skips for job in jobs}
     gone: set[int] = set()
     kept: list[int] = []
     for job in plan.jobs:
-        skipped = [selector for selector in unwanted if matches(job.identifier, selector)]
-        chosen = [selector for selector in selection.select if _matches(selector, job, plan)]
-        found.update(skipped, chosen)
-        if skipped or gone.intersection(job.inputs):
+        if job.number in skipped or gone.intersection(job.inputs):
             gone.add(job.number)
-        elif chosen or not selection.selects_jobs:
+        elif job.number in wanted:
             kept.append(job.number)
-    asked = (*selection.select, *unwanted) if selection.selects_jobs else unwanted
-    for selector in asked:
-        if selector not in found:
-            _raise_unmatched(selector)
     if not kept:
         msg = "the selection is empty: no job is left"
         raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
     return plan.keep(kept)
 
 
-def _matches(selector: str, job: Job, plan: Plan) -> bool:
-    if names_jobs(selector):
-        return matches(job.identifier, selector)
-    return job.stage in CELL_STAGES and cell_matches(Cell(*job.scope), plan.label, selector)
+def matching_jobs(plan: Plan, selector: NameSelector, *, or_none: bool = False) -> list[Job]:
+    """Return the jobs that a selector names: `core cp312` are the cores that cells of cp312 need.
 
+    Without a stage, it names cells, and so their package jobs.
 
-def _raise_unmatched(selector: str) -> None:
-    msg = f"`{selector}` matches no job"
-    stage = selector.partition(":")[0]
-    stages = [known.value for known in Stage]
-    hint = did_you_mean(stage, stages) if stage not in stages else None
-    raise SelectionError(msg, hint=hint or "`torchyard plan --jobs` lists the jobs")
+    Raises:
+        SelectionError: There are none.
+    """
+    below: dict[Scope, list[Cell]] = {}
+    for cell in plan.cells():
+        for depth in set(DEPTH.values()):
+            below.setdefault(cell[:depth], []).append(cell)
+    found = []
+    for job in plan.jobs:
+        is_own = job.stage in (*CELL_STAGES, Stage.PUBLISH)
+        scopes: list[Scope] = [job.scope] if is_own else [*below.get(job.scope, ())]
+        names = (Name.of(job.stage, plan.label, scope) for scope in scopes)
+        is_meant = selector.of_jobs or job.stage is Stage.PACKAGE
+        if is_meant and any(map(selector.matches, names)):
+            found.append(job)
+    if not found and not or_none:
+        raise selector.nothing()
+    return found

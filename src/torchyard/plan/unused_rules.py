@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torchyard.errors import SelectionError
 from torchyard.plan.expand import Expansion
-from torchyard.plan.select import PlanSelection, matching_cells
+from torchyard.plan.select import PlanSelection, ReadSelection
 
 
 def warnings(expansion: Expansion) -> Iterator[str]:
@@ -21,7 +21,7 @@ def warnings(expansion: Expansion) -> Iterator[str]:
             yield f"the override at {override.origin} reaches no cell"
     for name in config.subsets:
         try:
-            matching_cells(expansion, PlanSelection(name))
+            ReadSelection(expansion, PlanSelection(name)).cells()
         except SelectionError:
             yield f"the subset `{name}` has no cell ({config.origin(f'subset.{name}')})"
     yield from _unused_values(expansion)

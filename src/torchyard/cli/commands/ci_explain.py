@@ -14,7 +14,7 @@ from torchyard.terminal.console import show, write
 def command(*, job: str, providers: tuple[str, ...], file: str, as_json: bool) -> None:
     """Show where JOB runs: machine, command, what it waits for, and how results get there.
 
-    JOB is a job of the plan, also as a glob (core:*cu130*), or the name of a job in a generated
+    JOB is a selector of jobs of the plan (core:cu130), or the name of a job in a generated
     file.
     """
     from torchyard.app.ci import CiWriter

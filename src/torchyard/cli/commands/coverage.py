@@ -33,7 +33,7 @@ def command(
     whole matrix.
     """
     from torchyard.plan.expand import expand
-    from torchyard.plan.select import PlanSelection, select_cells
+    from torchyard.plan.select import PlanSelection, ReadSelection
     from torchyard.publish.coverage import Presence, find_coverage
     from torchyard.reports.coverage.document import coverage_document
     from torchyard.reports.coverage.text import coverage_report
@@ -43,7 +43,7 @@ def command(
     project = config.project
     subset = subset or channel_subset(config, config.channels.get(channel))
     place = read_channel(channel, file)
-    planned = select_cells(expand(config), PlanSelection(subset))
+    planned = ReadSelection(expand(config), PlanSelection(subset)).cells()
     found = find_coverage(place, project.name, version or project.version, planned)
     if as_json:
         write(encode(coverage_document(found, place.url, subset)))

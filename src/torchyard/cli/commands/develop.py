@@ -2,11 +2,17 @@
 
 import click
 
-from torchyard.cli.options import file_option, json_option, set_option, store_option
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    selector_argument,
+    set_option,
+    store_option,
+)
 from torchyard.terminal.console import say, show, write
 
 cell_option = click.option(
-    "--cell", metavar="CELL", help="The tree of this cell, if there are several."
+    "--cell", metavar="SELECTOR", help="The tree of this cell, if there are several."
 )
 
 
@@ -23,12 +29,12 @@ class _Develop(click.Group):
 def command() -> None:
     """Develop a project in a tree that starts from a finished core, in minutes and not hours.
 
-    `torchyard develop CELL` is `torchyard develop begin CELL`.
+    `torchyard develop SELECTOR` is `torchyard develop begin SELECTOR`.
     """
 
 
 @command.command("begin")
-@click.argument("cell", required=False)
+@selector_argument
 @click.option("--from-store", is_flag=True, help="Fail if the store has no finished core.")
 @click.option(
     "--tree", metavar="DIR", help="Work in this checkout, in place of a copy of the source."
@@ -38,7 +44,7 @@ def command() -> None:
 @store_option
 def begin_command(
     *,
-    cell: str | None,
+    words: tuple[str, ...],
     from_store: bool,
     tree: str | None,
     file: str,
@@ -49,13 +55,13 @@ def begin_command(
 
     They are restored from the core in the store, with the times of all files, so that ninja
     compiles nothing of it; a core that is missing is built first. Run again, it continues, and
-    prints where the tree is. CELL is one Python of one block, such as cpu-mkl/cp312.
+    prints where the tree is. SELECTOR leaves one Python of one block, such as cpu-mkl/cp312.
     """
     from torchyard.app.develop import request_development, start_development
     from torchyard.reports.develop.text import start_report
     from torchyard.terminal.events import printer
 
-    request = request_development(file, cell, changes=changes, store=store_url, tree=tree)
+    request = request_development(file, words, changes=changes, store=store_url, tree=tree)
     if not from_store and request.find_core() is None:
         _build_core(file, changes, store_url, request.core.id)
     begun = start_development(request, printer(say), say)

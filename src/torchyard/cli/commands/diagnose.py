@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchyard.cli.options import file_option, json_option, store_option, work_option
-from torchyard.errors import UsageError
-from torchyard.model.identifier import parse
+from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.terminal.console import show, talk, write
 
 if TYPE_CHECKING:
@@ -66,8 +65,11 @@ def command(
     if source == STDIN or Path(source).is_file():
         found = diagnose_file(source, failures, passed)
     else:
-        _refuse_no_job(source)
-        found = diagnose_job(source, LogLocation(file, store_url, work), failures)
+        try:
+            found = diagnose_job(source, LogLocation(file, store_url, work), failures)
+        except (HostError, SelectionError) as error:
+            msg = f"there is no log `{source}`, and no such job: {error}"
+            raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     if learn:
         _draft(found)
         return
@@ -78,14 +80,6 @@ def command(
         from torchyard.reports.diagnose.text import diagnose_report
 
         show(diagnose_report(document))
-
-
-def _refuse_no_job(source: str) -> None:
-    """Refuse what is neither a file nor the identifier of a job."""
-    if ":" not in source or Path(source).exists():
-        msg = f"there is no log `{source}`"
-        raise UsageError(msg, hint="name a file, a job such as core:…, or - for standard input")
-    parse(source)
 
 
 def _draft(found: "DiagnosedLog") -> None:

@@ -12,6 +12,7 @@ from torchyard.cli.options import (
     file_option,
     json_option,
     refuse_given,
+    selector_argument,
     set_option,
     work_option,
 )
@@ -30,7 +31,7 @@ _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 
 
 @click.command("doctor")
-@click.argument("cell", required=False)
+@selector_argument
 @click.option("--source", metavar="DIR", help="For a build of this tree by hand, in this shell.")
 @click.option("--compute", metavar="NAME", help="With --source: for this, such as cu130 or cpu.")
 @click.option("--blas", metavar="NAME", help="With --source: with this BLAS, such as mkl.")
@@ -41,7 +42,7 @@ _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 @json_option
 def command(
     *,
-    cell: str | None,
+    words: tuple[str, ...],
     source: str | None,
     compute: str | None,
     blas: str | None,
@@ -53,19 +54,19 @@ def command(
 ) -> None:
     """Inspect this machine for a build, and say what would go wrong, and how to mend it.
 
-    CELL is a cell of the file, or a glob; without one, all cells of this platform. A job has an
+    SELECTOR names cells of the file; without it, all cells of this platform. A job has an
     environment of its own. With --source, or in a directory with a source tree and no file, it is
     the environment of this shell that is inspected.
 
     What is missing for a build is an error, and the exit code is 7.
     """
-    if source is None and cell is None and not exists(file):
+    if source is None and not words and not exists(file):
         source = _tree_here(file)
     if source is None:
         refuse_given({"--compute": compute, "--blas": blas}, "is only for --source")
-        look = partial(_look_at_cells, cell, file, changes, work)
+        look = partial(_look_at_cells, words, file, changes, work)
     else:
-        refuse_given({"CELL": cell}, "is built by jobs, and --source is for a build by hand")
+        refuse_given({"SELECTOR": words}, "is built by jobs, and --source is for a build by hand")
         look = partial(_look_at_source, source, compute or "", blas or "")
     examination = look()
     if fix:
@@ -80,13 +81,13 @@ def command(
 
 
 def _look_at_cells(
-    cell: str | None, file: str, changes: tuple[str, ...], work: str | None
+    words: tuple[str, ...], file: str, changes: tuple[str, ...], work: str | None
 ) -> "Examination":
     from torchyard.app.doctor import examine_cells
 
     config = load_config(file, changes)
     place = Path(work or work_directory(file))
-    return examine_cells(config, cell, base=Path(absolute(file)).parent, work=place)
+    return examine_cells(config, words, base=Path(absolute(file)).parent, work=place)
 
 
 def _look_at_source(source: str, compute: str, blas: str) -> "Examination":

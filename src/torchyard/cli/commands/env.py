@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import file_option, refuse_given, set_option
+from torchyard.cli.options import file_option, refuse_given, selector_argument, set_option
 from torchyard.terminal.console import say, show, write
 
 _JSON = "json"
 
 
 @click.command("env")
-@click.argument("cell", required=False)
+@selector_argument
 @file_option
 @set_option
 @click.option(
@@ -26,7 +26,7 @@ _JSON = "json"
 @click.option("--diff", is_flag=True, help="Show which variables of this shell would change.")
 def command(
     *,
-    cell: str | None,
+    words: tuple[str, ...],
     file: str,
     changes: tuple[str, ...],
     install: str | None,
@@ -36,8 +36,8 @@ def command(
     """Lay out the toolchain of a cell as a place to work in, and print how to enter it.
 
     That is all that its jobs compile with: the compiler by its plain names, CMake, ninja, CUDA or
-    ROCm, BLAS, and a Python environment with the build requirements and pip. CELL is one Python of
-    one block, such as cpu-mkl/cp312; it can be left out if the file has no other.
+    ROCm, BLAS, and a Python environment with the build requirements and pip. SELECTOR leaves
+    one Python of one block, such as cpu-mkl/cp312; it can be left out if the file has no other.
 
     Source the script that is named; `torchyard_deactivate` restores the shell. Nothing of the
     system is changed. What is there already is not installed again.
@@ -47,7 +47,7 @@ def command(
 
     if diff:
         refuse_given({"--shell": shell}, "prints something else than --diff")
-    made = lay_out_environment(file, cell, changes=changes, install=install, say=say)
+    made = lay_out_environment(file, words, changes=changes, install=install, say=say)
     if shell == _JSON:
         from torchyard.reports.document import encode
         from torchyard.reports.environment.document import environment_document

@@ -1,5 +1,8 @@
 """`torchyard explain`: why something is in the plan, or is not, and what a rule is for."""
 
+from collections.abc import Sequence
+from itertools import groupby
+
 import click
 
 from torchyard.app.toolchain_id import with_toolchain_id
@@ -7,11 +10,14 @@ from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
 from torchyard.errors import SelectionError, UsageError
-from torchyard.model.identifier import Identifier, parse
+from torchyard.model.config import Config
+from torchyard.model.identifier import Identifier
+from torchyard.model.recipe import Stage
 from torchyard.model.suggest import did_you_mean, nearest
 from torchyard.plan.build import make_plan_with
 from torchyard.plan.diff import FingerprintDiff
 from torchyard.plan.explain import explain
+from torchyard.plan.find import find_named
 from torchyard.reports.document import encode
 from torchyard.reports.plan.document import explain_document
 from torchyard.reports.plan.text import story_report
@@ -21,8 +27,7 @@ _RULE = "rule"
 
 
 @click.command("explain")
-@click.argument("identifier", metavar="IDENTIFIER | rule")
-@click.argument("rule", metavar="[RULE]", required=False)
+@click.argument("words", nargs=-1, required=True, metavar="SELECTOR... | rule [RULE]")
 @file_option
 @set_option
 @click.option(
@@ -31,50 +36,58 @@ _RULE = "rule"
 @json_option
 def command(
     *,
-    identifier: str,
-    rule: str | None,
+    words: tuple[str, ...],
     file: str,
     changes: tuple[str, ...],
     against: str | None,
     as_json: bool,
 ) -> None:
-    """Explain why a cell or job exists or not, what it shares, and what its fingerprint contains.
+    """Explain why cells or jobs exist or not, what they share, and what fingerprints contain.
+
+    With --json, there is a document for each of them.
 
     `explain rule` lists the rules of `torchyard check` and `torchyard index check`, and `explain
     rule RULE` says why one of them matters, and what to do about its findings. RULE may be a glob,
     such as 'index-*', which lists the rules that it matches.
     """
-    if identifier == _RULE:
-        _explain_rule(rule, as_json=as_json)
+    if words[0] == _RULE:
+        if len(words) > len(("rule", "RULE")):
+            msg = f"`explain rule` takes one rule or glob, and not {len(words) - 1}"
+            raise UsageError(msg, hint="quote a glob, so that the shell does not expand it")
+        _explain_rule("".join(words[1:]) or None, as_json=as_json)
         return
-    if rule is not None:
-        msg = f"`explain` takes one identifier, and `{rule}` is a second one"
-        raise UsageError(msg, hint="explain them one by one")
-    parsed = _parsed(identifier)
     others = [against] if against else []
     config = load_config(file, changes, others=others)
-    plan = make_plan_with(with_toolchain_id(config, file), parsed)
-    differences = None
-    if against:
-        before = with_toolchain_id(load_config_at(against, file, others=[file]), file)
-        old = make_plan_with(before, parsed)
-        differences = FingerprintDiff(old, plan)
-    story = explain(plan, parsed)
-    if as_json:
-        write(encode(explain_document(plan, story, differences)))
-    else:
-        show(story_report(plan, story, differences))
+    named = _named(config, words)
+    config = with_toolchain_id(config, file)
+    before = load_config_at(against, file, others=[file]) if against else None
+    before = with_toolchain_id(before, file) if before else None
+    for _, group in groupby(named, key=_channel):
+        alike = list(group)
+        plan = make_plan_with(config, alike[0])
+        old = make_plan_with(before, alike[0]) if before else None
+        differences = FingerprintDiff(old, plan) if old else None
+        for story in (explain(plan, identifier) for identifier in alike):
+            if as_json:
+                write(encode(explain_document(plan, story, differences)))
+            else:
+                show(story_report(plan, story, differences))
 
 
-def _parsed(text: str) -> Identifier:
-    """Parse an identifier; the error for the name of a rule says how rules are explained."""
+def _channel(identifier: Identifier) -> str:
+    """Return the channel whose plan an identifier belongs to, if it is about one."""
+    return identifier.path if identifier.stage is Stage.PUBLISH else ""
+
+
+def _named(config: Config, words: Sequence[str]) -> list[Identifier]:
+    """Return what words name; the error for the name of a rule says how rules are explained."""
     try:
-        return parse(text)
+        return find_named(config, words)
     except SelectionError as error:
         from torchyard.checks.registry import RULES
 
-        rule = nearest(text, RULES)
-        if text != f"{_RULE}s" and rule is None:
+        rule = nearest(words[0], RULES)
+        if words[0] != f"{_RULE}s" and rule is None:
             raise
         words = f"{_RULE} {rule}" if rule else _RULE
         hint = f"rules are explained by `torchyard explain {words}`"

@@ -9,7 +9,7 @@ from torchyard.terminal.console import say, show, write
 
 
 @click.command("history")
-@click.argument("selectors", nargs=-1, metavar="[JOB]...")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
 @file_option
 @store_option
 @click.option(
@@ -31,8 +31,8 @@ def command(
 ) -> None:
     """Show how time, sizes, symbols and findings of jobs changed from run to run.
 
-    JOB is a glob, such as check:*. Every result in the store is a run, and of results that `store
-    gc` has removed the figures are still there.
+    SELECTOR names jobs, such as check:*. Every result in the store is a run, and of results that
+    `store gc` has removed the figures are still there.
     """
     from torchyard.app.history import follow_history
     from torchyard.reports.document import encode

@@ -20,7 +20,7 @@ from torchyard.config.load import load_config
 from torchyard.errors import UsageError
 from torchyard.model.config import Config
 from torchyard.plan.expand import expand
-from torchyard.plan.select import PlanSelection, names_jobs, select_cells
+from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.unused_rules import warnings
 from torchyard.terminal.console import show, warn, write
 
@@ -69,13 +69,13 @@ def command(
         msg = "--json, --identifiers, --jobs and --diagram can't be had together"
         raise UsageError(msg, hint="choose one form of output")
     selection = PlanSelection(subset, select, skip)
-    if diagram and any(map(names_jobs, (*select, *skip))):
-        msg = "a diagram shows how packages are made, so it can't be of single jobs"
-        raise UsageError(msg, hint="select cells, such as cu130 or */linux-x86_64/*")
     config = load_config(file, changes)
+    if diagram and ReadSelection(expand(config), selection).of_jobs:
+        msg = "a diagram shows how packages are made, so it can't be of single jobs"
+        raise UsageError(msg, hint="select cells, such as cu130 or linux-x86_64")
     if identifiers:
         expansion = expand(config)
-        cells = select_cells(expansion, selection)
+        cells = ReadSelection(expansion, selection).cells()
         write("".join(f"{config.project.label}/{cell.path}\n" for cell in cells))
         warn(warnings(expansion))
     else:

@@ -26,7 +26,7 @@ from torchyard.terminal.console import say
 def command(*, what: str, file: str, store_url: str | None, source: str, to: Path) -> None:
     """Write one page about a plan: its jobs, timeline, graph, sizes, findings, history and drift.
 
-    PLAN is a configuration, JOB a glob of jobs, such as core:*; without either, it is about all of
+    PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
     the file's. The page stands alone and needs no network.
     """
     from torchyard.app.report import report_plan

@@ -30,7 +30,7 @@ from torchyard.store.verify import remove_broken, verify
 from torchyard.terminal.console import relay, show, talk, warn, write
 from torchyard.terminal.untrusted import printable
 
-selectors_argument = click.argument("selectors", nargs=-1, metavar="[GLOB | FINGERPRINT]...")
+selectors_argument = click.argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
 
 _WARNINGS = 10
 """How many manifests that can't be used are named."""
@@ -40,8 +40,8 @@ _WARNINGS = 10
 def command() -> None:
     """Inspect, copy and remove results.
 
-    Results are chosen by globs over their jobs (core:*, */cu130-*/*) or by the first digits of
-    their fingerprints.
+    Results are chosen by selectors of their jobs (core:*, cu130-mkl/cp312) or by the first digits
+    of their fingerprints.
     """
 
 

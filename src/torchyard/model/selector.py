@@ -1,0 +1,182 @@
+"""Selectors: how every command is told which cells and jobs are meant.
+
+A selector is a set of words. A word is a value (`cp312`, `core`), consecutive parts of a path
+(`cu130-mkl/cp312`), or a stage with such parts (`core:*`, `package:*/cp312/*`). Each part may be
+a glob; a part `*` stands for any number of parts. Words about the same dimension add, words about
+different dimensions narrow. So an identifier selects just what it names.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from torchyard.errors import SelectionError
+from torchyard.model.matrix import matches
+from torchyard.model.recipe import Stage
+from torchyard.model.suggest import did_you_mean
+
+_ALL = "*"
+_FLAVOUR = "flavour"
+_PATHS = (("project", "platform", _FLAVOUR, "python", "package"), ("project", "channel"))
+_SEE = "`torchyard plan --identifiers` lists the cells, and `torchyard plan --jobs` the jobs"
+
+Reading = dict[str, str]
+"""The fields that a word is about, each with the glob for its value."""
+
+
+class Name(NamedTuple):
+    """A cell or a job by its values. One without a stage is a cell, which has jobs of all stages.
+
+    `project` has the version, too, as in identifiers; `channel` is for publish jobs only.
+    """
+
+    stage: str = ""
+    project: str = ""
+    platform: str = ""
+    compute: str = ""
+    variant: str = ""
+    python: str = ""
+    package: str = ""
+    channel: str = ""
+
+    @classmethod
+    def of(cls, stage: Stage | None, project: str, scope: Sequence[str]) -> "Name":
+        if stage is Stage.PUBLISH:
+            return cls(stage, project, channel="".join(scope))
+        return cls(stage or "", project, *scope)
+
+    @classmethod
+    def parse(cls, identifier: str) -> "Name":
+        """Return the name of a result's job, however a store came to have it."""
+        stage, _, cell = identifier.rpartition(":")
+        label, _, path = cell.partition("/")
+        if stage == Stage.PUBLISH:
+            return cls(stage, label, channel=path)
+        platform, *rest = path.split("/")
+        flavour = rest[0].partition("-")[::2] if rest else ()
+        return cls(stage, label, platform, *flavour, *rest[1:3])
+
+
+_CELL_FIELDS = frozenset(("platform", "compute", "variant", "python", "package"))
+_JOB_FIELDS = frozenset(("stage", "channel"))
+
+
+class NameSelector:
+    """Words, read as parts of the names that there are.
+
+    Raises:
+        SelectionError: A word is a part of no name, or of names in more than one way.
+    """
+
+    def __init__(self, texts: Iterable[str], names: Iterable[Name]) -> None:
+        self._names = list(names)
+        columns = map(set, zip(*self._names, strict=True))
+        self._columns = dict(zip(Name._fields, columns, strict=False))
+        self.words = [word for text in texts for word in text.split()]
+        readings = [self._read(word) for word in self.words]
+        fields = {field for reading in readings for field in reading}
+        self.of_jobs = not fields.isdisjoint(_JOB_FIELDS)
+        """Whether a stage or a channel is named, so that not all jobs of a cell are meant."""
+        self.narrows_cells = not fields.isdisjoint(_CELL_FIELDS)
+        self._groups = _grouped(readings)
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+    def matches(self, name: Name) -> bool:
+        return all(any(_fits(name, one) for one in group) for group in self._groups)
+
+    def nothing(self) -> SelectionError:
+        """Return the error for a selector that matches none of the names."""
+        return SelectionError(f"`{self}` matches no cell or job", hint=_SEE)
+
+    def _read(self, word: str) -> Reading:
+        stage, colon, path = word.rpartition(":")
+        parts = path.split("/")
+        found = [
+            reading
+            for shape in _PATHS
+            for start in range(len(shape))
+            for reading in self._at(parts, shape[start:])
+        ]
+        if colon:
+            found = [first | rest for first in self._part(stage, "stage") for rest in found]
+        else:
+            found += self._part(path, "stage")
+        found = [reading for reading in found if "channel" not in reading] or found
+        if not any(_fits(name, reading) for reading in found for name in self._names):
+            raise self._unmatched(word)
+        meanings = {tuple(reading): reading for reading in found}
+        if len(meanings) > 1:
+            msg = f"`{word}` can be read as {' and as '.join(map('-'.join, meanings))}"
+            raise SelectionError(msg, hint="write more of it, such as */cp31*/* for Pythons")
+        return found[0]
+
+    def _unmatched(self, word: str) -> SelectionError:
+        """Return the error for a word that is a part of no name: its unknown part, or all."""
+        stage, colon, path = word.rpartition(":")
+        places = [(stage, ("stage",))] if colon else []
+        msg = f"`{word}` matches no cell or job"
+        for part, fields in (*places, *((part, Name._fields) for part in path.split("/"))):
+            values = {value for field in fields for value in self._columns.get(field, ()) if value}
+            if not any(matches(value, part) for value in values) and not self._part(part, _FLAVOUR):
+                return SelectionError(msg, hint=did_you_mean(part, sorted(values)))
+        return SelectionError(msg, hint=_SEE)
+
+    def _at(self, parts: Sequence[str], fields: Sequence[str]) -> Iterator[Reading]:
+        """Yield how parts can be read as the values of the first fields."""
+        if not parts:
+            yield {}
+        elif fields:
+            for first in self._part(parts[0], fields[0]):
+                for rest in self._at(parts[1:], fields[1:]):
+                    yield first | rest
+            if parts[0] == _ALL:
+                yield from self._at(parts, fields[1:])
+
+    def _part(self, glob: str, field: str) -> list[Reading]:
+        """Return how a part can be read as a value of a field; `*` says nothing about it."""
+        if glob == _ALL:
+            return [{}]
+        if field == _FLAVOUR:
+            compute, dash, variant = glob.partition("-")
+            both = [
+                a | b
+                for a in self._part(compute, "compute")
+                for b in self._part(variant, "variant")
+                if dash
+            ]
+            return [*both, *self._part(glob, "compute"), *self._part(glob, "variant")]
+        known = any(value and matches(value, glob) for value in self._columns.get(field, ()))
+        return [{field: glob}] if known else []
+
+
+def named_jobs(jobs: Mapping[str, str], words: Collection[str]) -> list[str]:
+    """Return the keys of the jobs that a selector names, or of all.
+
+    Raises:
+        SelectionError: There are none.
+    """
+    names = {key: Name.parse(job) for key, job in jobs.items()}
+    selector = NameSelector(words, names.values())
+    found = [key for key, name in names.items() if selector.matches(name)]
+    if words and not found:
+        raise selector.nothing()
+    return found
+
+
+def _grouped(readings: Iterable[Reading]) -> list[list[Reading]]:
+    """Return the readings by what they are about: those with a common field are together."""
+    groups: list[list[Reading]] = []
+    for reading in readings:
+        near = [g for g in groups if any(reading.keys() & other.keys() for other in g)]
+        groups = [group for group in groups if group not in near]
+        groups.append([reading, *(other for group in near for other in group)])
+    return groups
+
+
+def _fits(name: Name, reading: Reading) -> bool:
+    return all(
+        matches(getattr(name, field), glob)
+        for field, glob in reading.items()
+        if name.stage or field not in _JOB_FIELDS
+    )
