@@ -37,14 +37,17 @@ def text(*events: Event) -> str:
 def test_events_become_the_lines_of_a_desk() -> None:
     job_log = JobLog(JOB)
     started = Started(job=JOB, fingerprint="f" * 64, work="/w", pid=1)
+    for done in (10**6, 10**7):
+        job_log.feed(text(Progress(job=JOB, done=done, unit="bytes", what="fetching")))
+    assert job_log.activity == "fetching, 10 MB written"
     assert job_log.feed(text(started, Stepping(job=JOB, step="compile", number=1, of=2))) == (
         f"started  {JOB}\nstep 1/2  {JOB}: compile\n"
     )
     assert job_log.activity == "step 1/2: compile"
     assert job_log.feed(text(Progress(job=JOB, done=1200, total=1331))) == ""
-    assert job_log.activity == "step 1/2: compile, 1,200 of 1,331"
+    assert job_log.activity == "step 1/2: compile, 1,200 of 1,331 commands"
     job_log.feed(text(Progress(job=JOB, done=1331, total=1331)))
-    assert job_log.activity == "step 1/2: compile, 1,331 of 1,331"
+    assert job_log.activity == "step 1/2: compile, 1,331 of 1,331 commands"
     assert job_log.summary == ""
 
 

@@ -18,7 +18,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
-from torchyard.run.ninja_progress import NinjaProgress
+from torchyard.run.ninja_progress import Counts, NinjaProgress
 from torchyard.terminal.board import Board, BoardView, clock, shorten
 from torchyard.terminal.events import event_line, printer
 
@@ -121,9 +121,10 @@ def test_nothing_is_promised_that_nobody_knows() -> None:
     board(Ended(at=60.0, job=CORE, fingerprint="1" * 64, outcome="built", seconds=50.0))
     assert board.remaining(60.0) == 50.0
     board(Started(at=60.0, job=CORE, fingerprint="1" * 64, work="w", pid=2))
-    for total in (7, 0):  # done as far as known, while the step goes on
-        board(Progress(at=70.0, job=CORE, done=7, total=total))
-        assert board.remaining(70.0) == 40.0, "as long as the other core"
+    board(Progress(at=70.0, job=CORE, done=1, total=1101))
+    assert board.remaining(70.0) == 40.0, "as long as the other core"
+    board(Progress(at=70.0, job=CORE, done=2, total=1101, left=90.0))
+    assert board.remaining(80.0) == 80.0, "as its job says"
 
 
 def test_names_are_cut_in_their_middle() -> None:
@@ -149,27 +150,51 @@ def test_without_a_board_long_steps_say_each_minute_how_far_they_are() -> None:
     listen = printer(said.append)
     listen(Stepping(at=10, job=CORE, step="compile", number=1, of=1))
     for at, done in ((1, 1), (59, 90), (60, 100), (61, 101), (119, 199), (120, 200)):
-        listen(Progress(at=10.0 + at, job=CORE, done=done, total=1000))
+        listen(Progress(at=10.0 + at, job=CORE, done=done, total=1000, left=600.0 - at))
+    listen(Progress(at=200, job=CORE, done=34 * 10**7, unit="bytes", what="fetching"))
+    listen(Progress(at=270, job=CORE, done=3, total=34, unit="tests", what="uv, clean: any/x.py"))
     assert said == [
         f"step 1/1  {CORE}: compile",
         f"working  {CORE}: 100 of 1,000 commands, about 9 min left",
         f"working  {CORE}: 200 of 1,000 commands, about 8 min left",
+        f"working  {CORE}: fetching, 340 MB written",
+        f"working  {CORE}: uv, clean: any/x.py, 3 of 34 tests",
     ]
 
 
-def test_a_step_that_runs_ninja_for_each_module_promises_no_end() -> None:
-    said: list[str] = []
-    listen = printer(said.append)
-    listen(Stepping(at=0, job=CORE, step="make the wheel", number=1, of=1))
+def test_commands_of_several_runs_of_ninja_add_up() -> None:
     progress = NinjaProgress()
     lines = ("[1/2] c++ a.o", "[2/2] c++ b.o", "building '_b'", "[1/1] c++ c.o", "[1/1] c++ d.o")
     counts = [progress.read(line) for line in lines]
-    assert counts == [(1, 2), (2, 2), None, (3, 0), (4, 0)]
-    for at, count in enumerate(filter(None, counts)):
-        listen(Progress(at=60.0 + 60 * at, job=CORE, done=count[0], total=count[1]))
-    assert said[1:] == [
-        f"working  {CORE}: 1 of 2 commands, about 1 min left",
-        f"working  {CORE}: 2 of 2 commands",
-        f"working  {CORE}: 3 commands",
-        f"working  {CORE}: 4 commands",
-    ]
+    assert counts == [Counts(1, 2), Counts(2, 2), None, Counts(3, 3), Counts(4, 4)]
+
+
+def test_a_first_run_of_ninja_that_generates_code_is_said_to_do_that() -> None:
+    progress = NinjaProgress()
+    first = [f"[{done}/94] Generating sources {done}.h" for done in range(1, 94)]
+    lines = [*first, "[94/94] Re-running CMake", "[1/1101] Building CXX object a.dir/x.cpp.o"]
+    *_, cmake, compiled = (progress.read(line) for line in lines)
+    assert cmake == Counts(94, 94, what="generating code")
+    assert compiled == Counts(95, 1195)
+
+
+def test_tests_are_counted_with_their_names() -> None:
+    line = "[3/34 tests] uv, clean: torch/ops.py"
+    assert NinjaProgress().read(line) == Counts(3, 34, "tests", "uv, clean: torch/ops.py")
+    assert NinjaProgress().read("[3/34 1.5s] c++ a.o") == Counts(3, 34)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_what_jobs_do_is_never_cut(width: int) -> None:
+    """At 80 columns it was `…wheel`."""
+    board = Board()
+    for event in STORY:
+        board(event)
+    board(Stepping(at=3401.0, job=BINDINGS, step="make the project's own wheel", number=4, of=5))
+    board(Progress(at=3402.0, job=CORE, done=3, total=34, unit="tests", what="uv: torch/save.py"))
+    board(Progress(at=3402.0, job=BINDINGS, done=31 * 10**7, unit="bytes"))
+    lines = drawn(board, 3500.0, width).splitlines()
+    assert "  4/5 make the project's own wheel, 310 MB written" in lines
+    assert "  2/3 compile, uv: torch/save.py" in lines
+    assert lines[1].startswith("core:linux-x86_64/cu130-mkl ")
+    assert lines[1].endswith("3/34   31 GB   58:11")

@@ -2,14 +2,17 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import psutil  # it takes 30 ms to import, which a short step does not need
+
+_TICK = 1.0
 
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -69,6 +72,33 @@ def family_usage(pid: int) -> FamilyUsage:
             memory += process.memory_info().rss
             cpu += sum(process.cpu_times()[:4])  # its own, and those of children that ended
     return FamilyUsage(memory, cpu)
+
+
+def family_written(pid: int) -> int:
+    """Return the bytes that a process and its descendants have written, as far as known."""
+    total = 0
+    for process in family(pid):
+        with suppress(Exception):  # it may have ended meanwhile, and only Linux counts
+            total += process.io_counters().write_chars
+    return total
+
+
+@contextmanager
+def written_bytes(report: Callable[[int], None], since: int = 0) -> Iterator[None]:
+    """Report each second how many bytes this process and its children have written `since`."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_TICK):
+            report(family_written(os.getpid()) - since)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def can_run(pid: int) -> bool:

@@ -62,11 +62,17 @@ class Stepping(Event, kw_only=True):
 
 
 class Progress(Event, kw_only=True):
-    """A build tool reported its progress; `total` is 0 while it is unknown."""
+    """How far a step is; `total` is 0 while it is unknown. Bytes are those that it has written.
+
+    `what` is what it does now, and `left` the estimated seconds until it is done, or None.
+    """
 
     job: str
     done: int
-    total: int
+    total: int = 0
+    unit: Literal["commands", "tests", "bytes"] = "commands"
+    what: str = ""
+    left: float | None = None
 
 
 class Stepped(Event, kw_only=True):

@@ -10,6 +10,7 @@ import platform
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
@@ -21,12 +22,14 @@ import msgspec
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import report_full_disk
+from torchyard.host.process_tree import written_bytes
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
-from torchyard.model.event import Listener, Noted, Started
+from torchyard.model.event import Listener, Noted, Progress, Started
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
+from torchyard.model.unit_usage import UnitUsage
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
@@ -40,7 +43,7 @@ from torchyard.store.claims import Claim, ClaimMonitor, Owner
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
-from torchyard.store.unit_memory import remember_units
+from torchyard.store.unit_memory import remember_units, remembered_units
 from torchyard.store.verify import remove_result
 from torchyard.toolchain.build_tree import restore_tree
 from torchyard.version import __version__
@@ -169,7 +172,13 @@ def _open(
         tools,
         store.url,
         foreign=conditions.foreign,
+        known=_known_units(place.order.task, store),
     )
+
+
+def _known_units(task: Task, store: Store) -> Mapping[str, UnitUsage]:
+    compiles = task.stage in (Stage.CORE, Stage.BINDINGS)
+    return remembered_units(store.objects, task.id) if compiles else {}
 
 
 def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
@@ -179,16 +188,17 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
     on_event(
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )
-    context = _open(place, store, conditions, on_event)
+    prepares = partial(Progress, job=task.id, unit="bytes", what="fetching what it needs")
+    with written_bytes(lambda done: on_event(prepares(done=done))):
+        context = _open(place, store, conditions, on_event)
     earlier = place.state().seconds
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(context.recorded().items()):
             log.add(f"   {name}={value}")
         try:
-            used = run_steps(
-                context, steps, log, on_event, partial(remember_units, store.objects, task.id)
-            )
+            remember = partial(remember_units, store.objects, task.id)
+            used = run_steps(context, steps, log, on_event, remember)
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 

@@ -13,9 +13,10 @@ import msgspec
 
 from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError, HostError
-from torchyard.host.child import Child, Exit
+from torchyard.host.child import Child, Exit, Sample
 from torchyard.host.jobserver import is_old_make, makeflags
 from torchyard.host.process_id import process_birth
+from torchyard.host.process_tree import family_written
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.event import Listener, Progress, Stepped, Stepping
 from torchyard.model.recipe import Stage
@@ -35,11 +36,12 @@ from torchyard.run.sandbox import (
 )
 from torchyard.run.tries import StepTries
 from torchyard.run.unit_meter import UnitMeter, leave_units
+from torchyard.run.work_left import WorkLeft
 from torchyard.run.workdir import OUT, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
-_OFTEN = 0.5
-"""Seconds between two progress events of a step."""
+_OFTEN, _SELDOM = 0.5, 2.0
+"""Seconds between two progress events of a step that counts, and of another one."""
 
 
 class StepError(Exception):
@@ -59,6 +61,7 @@ class StepContext(NamedTuple):
     """What steps need to run: directory, sandbox, compile slots, and the configuration file.
 
     `tools` are the variables of a recipe's toolchain; `store` is where the inputs come from.
+    `known` is what the units of the job took in earlier builds.
     """
 
     place: WorkDir
@@ -68,6 +71,7 @@ class StepContext(NamedTuple):
     tools: Mapping[str, str] = {}
     store: str = ""
     foreign: bool = False
+    known: Mapping[str, UnitUsage] = {}
 
     def places(self) -> dict[str, str]:
         """Return what the words in braces stand for."""
@@ -136,12 +140,13 @@ def run_steps(
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
         tries = StepTries(place, state, step.title)
-        meter = UnitMeter()
+        meter, seen_as = UnitMeter(), work_path(context.sandbox.kind, place)
+        left = WorkLeft(place.job, seen_as, meter, context.known)
         try:
             with meter:
-                ended = _run(context, whole, tries, log, on_event)
+                ended = _run(context, whole, tries, log, _Reporter(job, on_event, left))
         finally:
-            leave_units(meter, place.job, work_path(context.sandbox.kind, place))
+            leave_units(meter, place.job, seen_as)
             on_units(meter.units)
         used = tries.usage(ended.used, disk=_disk_usage(place))
         log.add(f"== ended well after {ended.seconds:.3f} s")
@@ -152,30 +157,60 @@ def run_steps(
     return state.steps
 
 
-def _run(context: StepContext, step: Step, tries: StepTries, log: Log, on_event: Listener) -> Exit:
+class _Reporter:
+    """Emits how far a step is: by what it counts itself, or else by the bytes that it writes."""
+
+    def __init__(self, job: str, on_event: Listener, left: WorkLeft) -> None:
+        self._job = job
+        self._on_event = on_event
+        self._left = left
+        self._ninja = NinjaProgress()
+        self._counts = False
+        self._reported = 0.0
+
+    def read(self, line: str, used: Sample) -> None:
+        """Report what a line of the step says; `used` is what the step has used so far."""
+        counts = self._ninja.read(line)
+        if counts and (self._is_due(_OFTEN) or counts.done == counts.total):
+            self._counts, left = True, None
+            if counts.unit == "commands" and not counts.what:
+                speed = used.cpu / max(used.seconds, _OFTEN)
+                left = self._left.seconds(counts.total - counts.done, speed)
+            self._on_event(Progress(job=self._job, left=left, **counts._asdict()))
+
+    def watch(self, pid: int) -> None:
+        """Report what the process of a step that counts nothing has written."""
+        if not self._counts and self._is_due(_SELDOM):
+            self._on_event(Progress(job=self._job, done=family_written(pid), unit="bytes"))
+
+    def _is_due(self, pause: float) -> bool:
+        is_due = time.monotonic() - self._reported > pause
+        self._reported = time.monotonic() if is_due else self._reported
+        return is_due
+
+
+def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter: _Reporter) -> Exit:
     """Run one step, with no other environment than its own."""
     place = context.place
     job = place.order.task
     argv = enclose(context.sandbox, step, place, context.slots)
     log.add(f"+ {shlex.join(argv)}")
-    mark, reported, progress = log.mark(), 0.0, NinjaProgress()
+    mark = log.mark()
 
     def on_line(line: str) -> None:
-        nonlocal reported
         log.add(line)
-        if not (counts := progress.read(line)):
-            return
-        done, total = counts
-        if time.monotonic() - reported > _OFTEN or done == total:
-            reported = time.monotonic()
-            on_event(Progress(job=job.id, done=done, total=total))
+        reporter.read(line, child.sample)
+
+    def on_sample() -> None:
+        tries.note(child.sample)
+        reporter.watch(child.pid)
 
     cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
     child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed)
     try:
         tries.begin(child.pid, process_birth(child.pid))
         child.start()
-        ended = child.watch(on_line, lambda: tries.note(child.sample))
+        ended = child.watch(on_line, on_sample)
     except BaseException:
         child.stop()
         with suppress(OSError):

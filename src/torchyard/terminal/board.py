@@ -20,16 +20,16 @@ from torchyard.model.event import (
     Stepping,
 )
 from torchyard.model.quantity import show_duration, show_size
-from torchyard.terminal.events import finished_line
+from torchyard.terminal.events import finished_line, show_progress
 
 _NOTES = 3
 """Notes that a board shows."""
 
-_LEAST = 8
-"""A step's name is shown if at least this many columns are left for it."""
+_MANY = 10**6
+"""Bytes that are worth to be shown."""
 
 _SHOWN = 12
-"""Running jobs that a board shows."""
+"""Running jobs that a board shows, or half as many if each takes two lines."""
 
 
 class ActiveJob:
@@ -40,8 +40,17 @@ class ActiveJob:
         self.began = started.at
         self.worker = started.worker
         self.step = f"on {started.worker}" if started.worker else ""
-        self.stepped = started.at
-        self.progress: tuple[int, int] | None = None
+        self.progress: Progress | None = None
+
+    @property
+    def activity(self) -> str:
+        """The step, what it does now, and the bytes that it has written if nothing else counts."""
+        if self.progress is None:
+            return self.step
+        parts = self.step, self.progress.what
+        if self.progress.unit == "bytes" and self.progress.done >= _MANY:
+            parts = self.step, show_progress(self.progress)
+        return ", ".join(filter(None, parts))
 
 
 class Board:
@@ -70,9 +79,8 @@ class Board:
             case Stepping() if event.job in self.running:
                 self.running[event.job].step = f"{event.number}/{event.of} {event.step}"
                 self.running[event.job].progress = None
-                self.running[event.job].stepped = event.at
             case Progress() if event.job in self.running:
-                self.running[event.job].progress = (event.done, event.total)
+                self.running[event.job].progress = event
             case SlotsChanged():
                 self.slots = event
             case Noted():
@@ -118,9 +126,8 @@ class Board:
 
     def _left(self, job: ActiveJob, usual: dict[str, float], now: float) -> float | None:
         """Return the seconds left of a running job, by its progress or by other jobs."""
-        done, total = job.progress or (0, 0)
-        if 0 < done < total:
-            return (now - job.stepped) * (total - done) / done
+        if job.progress and job.progress.left is not None:
+            return max(0.0, job.progress.left - (now - job.progress.at))
         lasts = usual.get(_stage(job.job))
         return None if lasts is None else max(0.0, lasts - (now - job.began))
 
@@ -167,29 +174,35 @@ class BoardView(NamedTuple):
         return text
 
     def _rows(self, label: str, width: int) -> Iterator[Text]:
-        """A line for each running job; names are shortened, figures are not."""
+        """A line for each running job, or two if what it does would have to be cut."""
         shown = list(self.board.running.values())[:_SHOWN]
         figures = [self._figures(job) for job in shown]
-        wide = max((len(text) for text in figures), default=0)
         names = [job.job.replace(label, "") for job in shown]
-        room = width - wide - 2
-        longest = min(max(map(len, names), default=0), room)
-        wanted = max((len(job.step) for job in shown), default=0)
-        step = min(room - longest - 2, wanted)
-        for job, name, text in zip(shown, names, figures, strict=True):
+        wide, longest, step = (
+            max(map(len, texts), default=0)
+            for texts in (figures, names, [job.activity for job in shown])
+        )
+        is_wide = longest + 2 + step + 2 + wide <= width
+        longest = min(longest, width - wide - 2)
+        shown = shown if is_wide else shown[: _SHOWN // 2]
+        for job, name, text in zip(shown, names, figures, strict=False):
             line = Text(f"{shorten(name, longest):{longest}}")
-            if step and step >= min(_LEAST, wanted):
-                line.append(f"  {shorten(job.step, step):{step}}", style="dim")
+            if is_wide and step:
+                line.append(f"  {job.activity:{step}}", style="dim")
             line.append(f"  {text:>{wide}}")
             yield line
-        if len(self.board.running) > _SHOWN:
-            yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
+            if not is_wide and job.activity:
+                yield Text(f"  {shorten(job.activity, width - 2)}", style="dim")
+        if len(self.board.running) > len(shown):
+            yield Text(f"and {len(self.board.running) - len(shown)} more", style="dim")
 
     def _figures(self, job: ActiveJob) -> str:
         if job.worker:  # it runs elsewhere, so nothing else is known
             return clock(self.now - job.began)
-        done, total = job.progress or (0, 0)
-        counts = f"{done}/{total}" if total else str(done or "")
+        counts, progress = "", job.progress
+        if progress and progress.unit != "bytes":
+            total = f"/{progress.total}" if progress.total else ""
+            counts = f"{progress.done}{total}"
         memory = self.memory.get(job.job, 0)
         return (
             f"{counts:>9} {show_size(memory) if memory else '':>7} {clock(self.now - job.began):>7}"

@@ -78,30 +78,30 @@ class ProgressLines:
     """Says how far a long step is: in a line a minute, as there is no board that shows it."""
 
     def __init__(self) -> None:
-        self._began: dict[str, float] = {}
         self._said: dict[str, float] = {}
 
     def line(self, event: AnyEvent) -> str | None:
         """Return the line for an event, or None if there is nothing to say, or too early."""
-        if isinstance(event, Stepping):
-            self._began[event.job] = self._said[event.job] = event.at
+        if isinstance(event, Started | Stepping):
+            self._said[event.job] = event.at
         if not isinstance(event, Progress):
             return None
         said = self._said.setdefault(event.job, event.at)
-        if event.at - said < _EVERY or not event.done:
+        if event.at - said < _EVERY:
             return None
         self._said[event.job] = event.at
-        text = f"working  {event.job}: {share_done(event)} commands"
-        if event.done >= event.total:  # more may follow
-            return text
-        elapsed = event.at - self._began.setdefault(event.job, event.at)
-        left = show_duration(elapsed / event.done * (event.total - event.done))
-        return f"{text}, about {left} left"
+        left = "" if event.left is None else f", about {show_duration(event.left)} left"
+        return f"working  {event.job}: {show_progress(event)}{left}"
 
 
-def share_done(event: Progress) -> str:
-    """Return the commands done as text: `7 of 20`, or `7` if the total is unknown."""
-    return f"{event.done:,} of {event.total:,}" if event.total else f"{event.done:,}"
+def show_progress(event: Progress) -> str:
+    """Return what a step does and how far it is: `7 of 20 commands`."""
+    if event.unit == "bytes":
+        share = f"{show_size(event.done)} written"
+    else:
+        total = f" of {event.total:,}" if event.total else ""
+        share = f"{event.done:,}{total} {event.unit}"
+    return f"{event.what}, {share}" if event.what else share
 
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:

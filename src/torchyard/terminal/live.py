@@ -42,7 +42,9 @@ class LiveBoard:
             self._pids.pop(event.job, None)
             self._memory.pop(event.job, None)
             if event.outcome != "skipped":
-                self._live.console.print(event_line(event), overflow="ellipsis", no_wrap=True)
+                line, began = event_line(event) or "", self.board.began
+                line = line.replace(f"{began.project}/", "") if began else line
+                self._live.console.print(line, overflow="ellipsis", no_wrap=True)
 
     def _picture(self) -> BoardView:
         return BoardView(self.board, time.monotonic() - self._began, dict(self._memory))

@@ -14,7 +14,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Usage
-from torchyard.terminal.events import event_line, share_done
+from torchyard.terminal.events import event_line, show_progress
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
@@ -29,7 +29,7 @@ class JobLog:
 
     def __init__(self, job: str) -> None:
         self._job = job
-        self._rest = ""
+        self._rest = self._step = ""
         self._steps: list[Usage] = []
         self._ended: Ended | None = None
         self.activity = ""
@@ -67,10 +67,9 @@ class JobLog:
     def _remember(self, event: AnyEvent) -> None:
         match event:
             case Stepping():
-                self.activity = f"step {event.number}/{event.of}: {event.step}"
+                self._step = self.activity = f"step {event.number}/{event.of}: {event.step}"
             case Progress():
-                step = self.activity.partition(",")[0]
-                self.activity = f"{step}, {share_done(event)}"
+                self.activity = ", ".join(filter(None, (self._step, show_progress(event))))
             case Stepped():
                 self._steps.append(event.usage)
             case Ended():
