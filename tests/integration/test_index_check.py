@@ -1,8 +1,11 @@
 """`torchyard index check` on a good channel, and on copies of it that were broken on purpose."""
 
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -10,11 +13,13 @@ from typing import NamedTuple
 
 import pytest
 from tests import made_wheel
+from tests.forked import TORCHYARD
 from tests.helpers import Command
 from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_channel, make_wheel
 from tests.web import FileServer
 
 from torchyard.checks.registry import INDEX_RULES
+from torchyard.errors import UsageError
 from torchyard.host.zstd import compress
 from torchyard.index.conda.read import read_shard_index
 
@@ -70,6 +75,46 @@ def test_nothing_is_wrong_with_our_own_over_the_web(good: Path, torchyard: Comma
         for place in ("", "/simple", "/conda/", "/simple/thing/", "/libtorch/thing"):
             done = torchyard("index", "check", f"{server.url}{place}", "--deep", "--json")
             assert (done.code, found(done.out)) == (0, {}), place
+
+
+def large_index(folder: Path) -> Path:
+    """An index that is not torchyard's, with a page of no files for each of 201 projects."""
+    names = [f"p{number}" for number in range(201)]
+    links = "".join(f'<a href="{name}/">{name}</a>' for name in names)
+    pages = {"": links} | dict.fromkeys(names, "")
+    for name, body in pages.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        text = f"<!DOCTYPE html><html><head><title>x</title></head><body>{body}</body></html>"
+        (folder / name / "index.html").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_all_of_a_large_index_is_read_only_if_that_is_agreed_to(
+    tmp_path: Path, torchyard: Command
+) -> None:
+    root = large_index(tmp_path)
+    done = torchyard("index", "check", root)
+    assert done.code == UsageError.exit_code
+    assert f"{root} has 201 projects" in done.err
+    assert "--project GLOB names those to look at; --yes looks at all" in done.err
+    for words, projects in ((["--yes"], 201), (["--project", "p1?"], 10)):
+        done = torchyard("index", "check", root, "--json", *words)
+        assert json.loads(done.out)["projects"] == projects
+
+
+def test_on_a_terminal_it_is_asked(tmp_path: Path) -> None:
+    root = large_index(tmp_path)
+    argv = [*TORCHYARD, "index", "check", str(root)]
+    own, other = pty.openpty()
+    with subprocess.Popen(argv, stdin=other, stderr=other, stdout=subprocess.PIPE) as child:
+        os.close(other)
+        said = b""
+        while b"[y/N]" not in said:
+            said += os.read(own, 1024)
+        os.write(own, b"n\n")
+        assert child.wait() == UsageError.exit_code
+    os.close(own)
+    assert b"Look at all 201 projects?" in said
 
 
 # ---------------------------------------------------------------------------------- how to break

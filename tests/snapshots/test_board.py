@@ -19,8 +19,9 @@ from torchyard.model.event import (
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
 from torchyard.run.ninja_progress import Counts, NinjaProgress
-from torchyard.terminal.board import Board, BoardView, clock, shorten
+from torchyard.terminal.board import Board, BoardView, clock
 from torchyard.terminal.events import event_line, printer
+from torchyard.terminal.progress import shorten
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
 BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"

@@ -48,7 +48,7 @@ def test_a_line_is_drawn_and_taken_back(
     with ProgressLine("reading a package with a long name", 200) as progress:
         time.sleep(0.25)
         progress(50)
-        assert terminal.said() == b"\r\x1b[K 25% reading a package with a "
+        assert terminal.said() == "\r\x1b[K 25% of 200 B,…ith a long name".encode()
     assert terminal.said() == b"\r\x1b[K"
 
 
@@ -70,6 +70,26 @@ def test_nothing_is_drawn_elsewhere(
         time.sleep(0.25)
         progress(50)
     assert terminal.said() == b""
+
+
+def test_without_a_terminal_a_line_is_printed_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An audit of all of PyPI ran for 700 seconds in silence."""
+    monkeypatch.setattr("torchyard.terminal.progress._EVERY", 0)
+    with ProgressLine("fetching 3 files", 2_400_000_000) as progress:
+        progress(120_000_000)
+    with ProgressLine("downloading torch", 0) as progress:
+        progress(120_000_000)
+        progress.reach(130_000_000)
+    with ProgressLine("checking numpy, 3 files so far", 1000, "projects") as progress:
+        progress.reach(8)
+    assert capfd.readouterr().err.splitlines() == [
+        "  5% of 2.4 GB, fetching 3 files",
+        "120 MB, downloading torch",
+        "130 MB, downloading torch",
+        "  1% of 1,000 projects, checking numpy, 3 files so far",
+    ]
 
 
 def test_strangers_do_not_move_the_cursor() -> None:

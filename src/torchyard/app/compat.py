@@ -100,8 +100,9 @@ def _local(url: str, name: str, folder: Path, meter: Meter) -> Path:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     path = folder / name
-    with meter(f"downloading {name}", 0) as done, path.open("wb") as file:
-        for piece in HttpClient().pieces(url):
+    client = HttpClient()
+    with meter(f"downloading {name}", client.head(url).size or 0) as done, path.open("wb") as file:
+        for piece in client.pieces(url):
             file.write(piece)
             done(len(piece))
     return path

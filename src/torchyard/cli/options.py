@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import sys
 from collections.abc import Collection, Mapping
 
 import click
@@ -131,3 +132,11 @@ def refuse_options(ctx: click.Context) -> None:
             msg = f"options of `{ctx.command_path}` have no effect on its subcommands"
             hint = f"write them after it: {ctx.command_path} {ctx.invoked_subcommand} … --option"
             raise UsageError(msg, hint=hint)
+
+
+def confirm(question: str, why: str, hint: str) -> None:
+    """Ask a question on the terminal; raise UsageError if the answer is no, or there is none."""
+    is_asked = sys.stdin is not None and sys.stdin.isatty()
+    if not (is_asked and click.confirm(question, err=True)):
+        msg = "nothing was done" if is_asked else why
+        raise UsageError(msg, hint=hint)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from torchyard.reports.picture import LETTER, LINE, Line, PictureText, Rect, Shape, SvgPicture
-from torchyard.terminal.board import shorten
+from torchyard.terminal.progress import shorten
 
 _WIDTH, _PAD = 164, 6
 _GAP, _LAYER = 12, 46

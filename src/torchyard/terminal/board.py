@@ -21,6 +21,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_duration, show_size
 from torchyard.terminal.events import finished_line, show_progress
+from torchyard.terminal.progress import shorten
 
 _NOTES = 3
 """Notes that a board shows."""
@@ -214,11 +215,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def shorten(text: str, room: int) -> str:
-    """Shorten a text in its middle: names differ at their ends."""
-    if len(text) <= room:
-        return text
-    front = max(0, (room - 1) // 2)
-    return f"{text[:front]}…{text[len(text) - (room - 1 - front) :]}"

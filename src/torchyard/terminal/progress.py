@@ -1,37 +1,55 @@
-"""Progress of a long read: one line on a terminal, nothing elsewhere."""
+"""Progress of long work: one line that is redrawn on a terminal, and one a minute elsewhere."""
 
 import os
 import sys
 import time
 from typing import Self
 
-from torchyard.terminal.console import redraw
+from torchyard.model.quantity import show_size
+from torchyard.terminal.console import redraw, say
 
 _INTERVAL = 0.2
 """Seconds between two redraws; shorter work is never drawn."""
 
+_EVERY = 60.0
+"""Seconds between two lines where there is no terminal."""
+
 
 class ProgressLine:
-    """A line with the share of the work that is done."""
+    """Shows which share of the work is done; the work is bytes, or has another `unit`."""
 
-    def __init__(self, what: str, total: int) -> None:
+    def __init__(self, what: str, total: int, unit: str = "") -> None:
         self.what = what
         self.total = total
+        self._unit = unit
         self._done = 0
         self._drawn = time.monotonic()
         stream = sys.stderr
-        self._visible = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
         self._dirty = False
 
     def __call__(self, more: int) -> None:
         """Add `more` to what is done."""
         self._done += more
         now = time.monotonic()
-        if self._visible and now - self._drawn >= _INTERVAL:
-            self._drawn, self._dirty = now, True
-            share = min(1, self._done / max(1, self.total))
-            line = f"{share:4.0%} {self.what}"[: os.get_terminal_size(sys.stderr.fileno()).columns]
-            redraw(line)
+        if now - self._drawn < (_INTERVAL if self._live else _EVERY):
+            return
+        self._drawn = now
+        if self._live:
+            self._dirty = True
+            redraw(shorten(str(self), os.get_terminal_size(sys.stderr.fileno()).columns))
+        else:
+            say(str(self))
+
+    def reach(self, done: int) -> None:
+        """Set what is done."""
+        self(done - self._done)
+
+    def __str__(self) -> str:
+        amount = self.total or self._done
+        text = f"{amount:,} {self._unit}" if self._unit else show_size(amount)
+        share = f"{min(1, self._done / self.total):4.0%} of " if self.total else ""
+        return f"{share}{text}, {self.what}"
 
     def __enter__(self) -> Self:
         return self
@@ -39,3 +57,11 @@ class ProgressLine:
     def __exit__(self, *_: object) -> None:
         if self._dirty:
             redraw("")
+
+
+def shorten(text: str, room: int) -> str:
+    """Shorten a text in its middle: names differ at their ends."""
+    if len(text) <= room:
+        return text
+    front = max(0, (room - 1) // 2)
+    return f"{text[:front]}…{text[len(text) - (room - 1 - front) :]}"

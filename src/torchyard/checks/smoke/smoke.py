@@ -1,5 +1,6 @@
 """Smoke-testing packages: install each, and run all applicable tests in each environment."""
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,9 @@ from torchyard.checks.smoke.request import Request
 from torchyard.checks.smoke.suite import IMPORT, Need, Test, built_in
 from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
 from torchyard.errors import CheckError, HostError, TorchyardError
+from torchyard.host.process_tree import family_written, written_bytes
 from torchyard.package.formats import FORMATS
+from torchyard.terminal.progress import ProgressLine
 
 Tell = Callable[[str], None]
 
@@ -52,8 +55,10 @@ def smoke(
             continue
         counter.announce(f"installing {package.file} by {installer}")
         began = time.monotonic()
+        line = ProgressLine(f"installing by {installer}", 0)
         try:
-            installation = install(place / "installed")
+            with line, written_bytes(line.reach, family_written(os.getpid())):
+                installation = install(place / "installed")
         except (HostError, CheckError) as error:
             failed = _judged(_built_in("install", began, error), package, first, request)
             tell(f"  install {failed.outcome}: {failed.why}")

@@ -5,10 +5,19 @@ from typing import get_args
 import click
 
 from torchyard.app.locations import open_channel, open_damaged_channel, read_channel
-from torchyard.cli.options import channel_argument, file_option, json_option, policy_option
+from torchyard.cli.options import (
+    channel_argument,
+    confirm,
+    file_option,
+    json_option,
+    policy_option,
+)
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
 from torchyard.terminal.console import show, talk, write
+
+_MANY = 200
+"""More projects, or packages of a conda channel, take minutes."""
 
 
 @click.group("index")
@@ -34,6 +43,7 @@ def command() -> None:
 @click.option(
     "--deep", is_flag=True, help="Read every package, and compare it with what the index says."
 )
+@click.option("--yes", is_flag=True, help="Look at all of a large index without a question.")
 @policy_option
 @json_option
 def check_index(
@@ -42,6 +52,7 @@ def check_index(
     projects: tuple[str, ...],
     external: tuple[str, ...],
     deep: bool,
+    yes: bool,
     policy_name: str,
     as_json: bool,
 ) -> None:
@@ -50,6 +61,8 @@ def check_index(
     It may be any index: an address with a list of projects, the page of one project, a conda
     channel, or a channel of torchyard with all that is in it (wheels, conda packages and zips);
     on the web or in a directory.
+
+    All of a large index that is not torchyard's own is read only if you agree, as it takes long.
     """
     from torchyard.app.clock import current_date
     from torchyard.checks.policies import load_policy
@@ -65,7 +78,16 @@ def check_index(
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
     findings = IndexFindings(load_policy(policy_name), current_date())
     scope = Scope(projects=projects, external=external, deep=deep)
-    audited = audit(directory_url(place), scope, subdirs, findings)
+    agreed = yes
+
+    def agree(count: int, what: str) -> None:
+        nonlocal agreed
+        if count > _MANY and not agreed:
+            hint = "--project GLOB names those to look at; --yes looks at all"
+            confirm(f"Look at all {count:,} {what}?", f"{place} has {count:,} {what}", hint)
+            agreed = True
+
+    audited = audit(directory_url(place), scope, subdirs, findings, agree)
     document = index_check_document(audited, findings, deep=deep)
     if as_json:
         write(encode(document))

@@ -1,6 +1,5 @@
 """`torchyard rebuild`: make a package again, and compare."""
 
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,9 +7,9 @@ import click
 
 from torchyard.app.rebuild import RebuildRequest, rebuild_package, refuse_unconfined
 from torchyard.app.redact import redacting
-from torchyard.cli.options import file_option, sandbox_option
+from torchyard.cli.options import confirm, file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import DifferenceError, HostError, UsageError
+from torchyard.errors import DifferenceError, HostError
 from torchyard.host.signals import exit_on_sigterm
 from torchyard.model.job_spec import JobSpec
 from torchyard.run.carried_order import carried_order, describe_order
@@ -79,11 +78,6 @@ def _ask(package: str, order: JobSpec, *, is_agreed: bool) -> None:
     say(f"{package} says that these commands made it:")
     for line in describe_order(order):
         say(printable(line))
-    if is_agreed:
-        return
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not is_agreed:
         msg = "the commands of a package are run only if that is agreed to"
-        raise UsageError(msg, hint="read them above; --yes runs them without a question")
-    if not click.confirm("Run them?", err=True):
-        msg = "nothing was run"
-        raise UsageError(msg)
+        confirm("Run them?", msg, "read them above; --yes runs them without a question")

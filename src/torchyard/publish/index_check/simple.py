@@ -1,6 +1,6 @@
 """The audit of a simple index: its list of projects, their pages and their files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -28,6 +28,9 @@ from torchyard.publish.index_check.files import FileAudit, Looked, required_name
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.pages import Pages, metadata_hits, page_hits
 from torchyard.terminal.progress import ProgressLine
+
+Agree = Callable[[int, str], None]
+"""Asks whether so many projects or packages are to be looked at; raises an error if not."""
 
 _Key = tuple[str, bytes]
 _BATCH = 8
@@ -77,12 +80,15 @@ class _View(NamedTuple):
 class SimpleAudit:
     """Audits simple indexes that share their files, such as the variants of one channel."""
 
-    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
+    def __init__(
+        self, fetcher: Fetcher, scope: Scope, findings: IndexFindings, agree: Agree
+    ) -> None:
         self.projects = 0
         self.files = 0
         self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
+        self._agree = agree
 
     def run(self, roots: Sequence[str]) -> None:
         """Audit the indexes at these addresses, or the page of one project."""
@@ -96,13 +102,22 @@ class SimpleAudit:
             msg = f"{', '.join(self._scope.projects)} names no project of {redact_url(roots[0])}"
             raise SelectionError(msg, hint="names are as in its list: lower case, with dashes")
         self.projects = len(names)
-        with ThreadPoolExecutor(CONNECTIONS) as pool:
+        self._agree(len(names), "projects")
+        with (
+            ThreadPoolExecutor(CONNECTIONS) as pool,
+            ProgressLine("checking", len(names), "projects") as progress,
+        ):
             for start in range(0, len(names), _BATCH):
-                self._batch(names[start : start + _BATCH], start, views, pool)
+                progress.reach(start)
+                self._batch(names[start : start + _BATCH], views, pool, progress)
             self._findings.add(self._unresolved(views, pool))
 
     def _batch(
-        self, names: Sequence[str], start: int, views: Sequence[_View], pool: ThreadPoolExecutor
+        self,
+        names: Sequence[str],
+        views: Sequence[_View],
+        pool: ThreadPoolExecutor,
+        progress: ProgressLine,
     ) -> None:
         """Audit some projects, whose pages are fetched concurrently."""
         chosen = [(name, view) for name in names for view in views if name in view.projects]
@@ -114,10 +129,7 @@ class SimpleAudit:
         for (name, view), read in zip(chosen, pages, strict=True):
             if name != last:  # its files are shared by views, and by no other project
                 last, done = name, {}
-            place = start + names.index(name) + 1
-            title = f"checking {name} ({place} of {self.projects})"
-            with ProgressLine(title, len(read.files)) as progress:
-                self._project(read, view, pool, done, progress)
+            self._project(read, view, pool, done, progress)
 
     def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
@@ -159,7 +171,8 @@ class SimpleAudit:
             done[_key(link)] = looked
             self._findings.add(looked.hits)
             self.files += 1
-            progress(1)
+            progress.what = f"checking {pages.name}, {show_count(self.files, 'file')} so far"
+            progress(0)
         facts = {
             link.file: said for link in pages.files if (said := done[_key(link)].facts) is not None
         }

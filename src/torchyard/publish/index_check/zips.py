@@ -42,7 +42,7 @@ class ZipAudit:
         self._findings.add(hits)
         self.files += len(links)
         audit = FileAudit(self._fetcher, urlsplit(url).netloc, self._scope.deep)
-        with ProgressLine(f"checking zips of {_name(url)}", len(links)) as progress:
+        with ProgressLine(f"checking zips of {_name(url)}", len(links), "files") as progress:
             for looked in pool.map(audit.look, links):
                 self._findings.add(looked.hits)
                 progress(1)

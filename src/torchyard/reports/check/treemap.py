@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import PackageFile
 from torchyard.reports.picture import LETTER, LINE, PictureText, Rect, Shape, SvgPicture
-from torchyard.terminal.board import shorten
+from torchyard.terminal.progress import shorten
 
 _SMALLEST = 420
 """The area, in pixels, below which a file or folder is counted among the others."""

@@ -20,7 +20,7 @@ from torchyard.checks.compare import (
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
 from torchyard.reports.tables import and_more, folded, indented, number, table, word
-from torchyard.terminal.board import shorten
+from torchyard.terminal.progress import shorten
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
