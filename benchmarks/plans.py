@@ -37,9 +37,9 @@ RECIPE = Recipe(
 
 def tables(sizes: tuple[int, ...]) -> Tables:
     platforms, computes, blas, pythons, packages = values(sizes)
-    platform = {"wheel_tag": "any", "conda_subdir": "any"}
+    platform = Platform(wheel_tag="any", conda_subdir="any", blas=blas)
     return Tables(
-        platforms={name: Platform(**platform, blas=blas) for name in platforms},
+        platforms=dict.fromkeys(platforms, platform),
         pythons={name: Python(version="3") for name in pythons},
         formats={"conda": Format(implementation="", library_pins=False, channels=True, split=True)},
         packages={

@@ -8,7 +8,6 @@ import difflib
 import inspect
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -33,6 +32,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
 from torchyard.reports.schemas import SCHEMAS as PRINTED
 from torchyard.terminal.console import CLOSED_PIPE
+from torchyard.version import ON_PYPI
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = "src/torchyard/data/schemas"
@@ -321,14 +321,12 @@ def rules() -> str:
 def installation(path: str, *, short: bool) -> Callable[[], str]:
     """Return a function that returns a page with a new block on how to install torchyard.
 
-    `on-pypi` in pyproject.toml decides between the package index and a clone.
+    `ON_PYPI` in version.py decides between the package index and a clone.
     """
 
     def generate() -> str:
-        with (ROOT / "pyproject.toml").open("rb") as file:
-            released = tomllib.load(file)["tool"]["torchyard"]["on-pypi"]
         text = (ROOT / path).read_text(encoding="utf-8")
-        paragraphs = INSTALLS[released].split("\n\n")
+        paragraphs = INSTALLS[ON_PYPI].split("\n\n")
         block = "\n\n".join(paragraphs[:2] if short else paragraphs).strip()
         return INSTALL.sub(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", text)
 

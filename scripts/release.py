@@ -109,7 +109,7 @@ def main() -> int:
     command = ["uv", "publish", *(str(path.relative_to(ROOT)) for path in paths)]
     if not upload:
         print(f"would run: {' '.join(command)}")
-        print("`nox -s release -- --upload` does. Then set `on-pypi` in pyproject.toml to true,")
+        print("`nox -s release -- --upload` does. Then set `ON_PYPI` in version.py to True,")
         print("and run `nox -s gen`.")
         return 0
     return int(bool(before)) or subprocess.run(command, cwd=ROOT, check=False).returncode

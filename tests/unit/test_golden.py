@@ -11,24 +11,24 @@ from torchyard.reports.plan.document import plan_json
 
 GOLDEN = {
     None: (
-        "54aeb4d6f8d7ea6ee469181f736f21eda0064366d0f6c9c0e821f2f5cdea3180",
-        "6cfc1749138517b40c97408e53f094cf516d9e09743b50da54213c41de1846a5",
+        "94986a8c41a2c7a0b7bd4c4d6a9668ff2b79d9fd98d53817811a92baae332ce6",
+        "a0fb2ca9aba83407401c4560330b5ee4fbf8ae891c1e746f67a2e6b9aba70b2d",
     ),
     "pr": (
-        "b5c9debd14a4e8b424ffac37162b411a68ab2e79c9aca554a32e85ad93f98118",
-        "d736a3826f5e56a49ccb769780d52cc3d7276b10cb5ab58bc293effd30380b73",
+        "66c247b680d6d46a3cd7f0fd5ab7d9a6f40eb2e3481f5b899ac732ef35438096",
+        "221e6c2c29e627fea30776f02e697abff014d1e96df1b1ddfe5580ba8a9ebe16",
     ),
     "nightly": (
-        "f08af5aebd4a8817bdd430a166ccf7ecb9925101bb5ebaaccf5231e00682dfa8",
-        "9384d137e59337e99e54c32b615edd5413c516ae1e602f24607f2f91e512ec5b",
+        "02c1e95a1a17d986b9da98cadcf0aae480f08bce80f5ff504beea9b35b549394",
+        "39e8b7e83ffc32fef7a83c20b40232a139dffc148aab2403e5f7a2ac7bccbec3",
     ),
     "release": (
-        "9fa50fb0c098ea216f3f893d37fd0bb36a1c3455ee773e418956a296574aab34",
-        "283c43d34d2b9fe31db7e5c255701be4f315eae9ae4ca59423d5372cb687b364",
+        "f6bc67b80821e79242514e41ca395a94cda25030a056894466f4b8012ca7e394",
+        "6322db6960e5c069b92d9cb9bdbbe98a044fa16ce1ef283b07550995c6260fe2",
     ),
     "conda": (
-        "584ca24b3a683b666e0b4f3dd87eb2a6e715b29d30c8e384750c4404c7bab917",
-        "e3621a4baafa7a0c47d869e84b1fefb2dcdd96db4e9b051503df1a1a9f803eb1",
+        "3960339e1a745aed21de5fbe50328a642d6f65157d43314e343fc28db786513f",
+        "f4ea6e789d48fa09bc8f739eafee604984cf157c7d95d4d28f7dc3326d3d14c6",
     ),
 }
 """For each subset, the sha256 of `plan --json` and of all fingerprints."""

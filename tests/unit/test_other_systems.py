@@ -6,7 +6,8 @@ import sys
 from tests.helpers import EXAMPLE
 
 _WINDOWS = """
-import sys
+import platform, sys
+platform.system = lambda: "Windows"
 for name in ("fcntl", "termios", "resource", "pwd", "grp"):
     sys.modules[name] = None  # so that importing it fails, as on Windows
 from torchyard.cli.main import main

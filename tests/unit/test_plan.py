@@ -32,6 +32,15 @@ def test_stages_and_sharing() -> None:
     }
     summary = summarize(plan)
     assert (summary.compilations, summary.total) == (3, 8)
+    assert summary.separate == 5 + 3  # wheels and zips
+
+
+def test_metapackages_and_libraries_are_no_compilations() -> None:
+    """Each of 343 packages was counted as one compilation, metapackages too."""
+    summary = summarize(plan_of(EXAMPLE.read_text(encoding="utf-8")))
+    wheels, zips, conda = (summary.packages[kind] for kind in ("wheel", "libtorch", "conda"))
+    assert (summary.separate, summary.compilations) == (wheels + zips + conda, 30)
+    assert (wheels, zips, conda, summary.saved) == (145, 12, 75, 202)
 
 
 def test_inputs_follow_the_stages() -> None:

@@ -4,11 +4,12 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from tests.helpers import ROOT, make_project
+
+from torchyard.version import ON_PYPI
 
 SOURCE = ROOT / "src/torchyard"
 COMMANDS = "torchyard.cli.commands"
@@ -147,8 +148,7 @@ def test_a_plug_in_that_is_not_installed_is_named(words: tuple[str, ...], said: 
     )
     assert ended.returncode == 2
     assert said in ended.stderr
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["torchyard"]
-    wanted = "`pip install torchyard-farm`" if settings["on-pypi"] else "`pip install ./farm`"
+    wanted = "`pip install torchyard-farm`" if ON_PYPI else "`pip install ./farm`"
     assert "it comes with torchyard-farm: " in ended.stderr
     assert wanted in ended.stderr
 

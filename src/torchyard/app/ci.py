@@ -1,6 +1,6 @@
 """Generate files for CI providers from a file, and compare them with those that are there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,7 +8,7 @@ from torchyard.app.locations import absolute
 from torchyard.ci.drift import ComparedFile, FileState, compare_file
 from torchyard.ci.explain import PlacedJob, find_placed
 from torchyard.config.load import load_config
-from torchyard.errors import DriftError, HostError, SelectionError, UsageError
+from torchyard.errors import DriftError, HostError, PlanError, SelectionError, UsageError
 from torchyard.host.files import read_text
 from torchyard.model.config import Config
 from torchyard.model.quantity import listed
@@ -53,19 +53,37 @@ class CiWriter(NamedTuple):
         return cls(config, place.relative_to(top).as_posix(), top, names)
 
     def plan(self, subset: str | None) -> "Plan":
-        """Return the plan of a subset, without the identity of this machine's compilers."""
+        """Return the plan of a subset, without the identity of this machine's compilers.
+
+        One that would fail on every machine is refused.
+        """
+        from torchyard.engines.builtin.local import check_steps
+        from torchyard.host.git import is_commit
         from torchyard.plan.build import make_plan
         from torchyard.plan.select import PlanSelection
 
-        return make_plan(self.config, PlanSelection(subset))
+        source = self.config.source
+        if source.git is not None and not is_commit(source.commit or source.rev or ""):
+            msg = f"`{source.rev}` of {source.git} can be another commit tomorrow"
+            raise PlanError(msg, hint=f"write `commit` beside it: git ls-remote {source.git}")
+        plan = make_plan(self.config, PlanSelection(subset))
+        check_steps(plan, {job.number for job in plan.jobs})
+        return plan
 
-    def compare(self, subset: str | None = None) -> list[ComparedFile]:
-        """Compare the files of all providers; only those for one subset, if it is given."""
+    def compare(
+        self, subset: str | None = None, say: Callable[[str], object] = str
+    ) -> list[ComparedFile]:
+        """Compare the files of all providers; only those for one subset, if it is given.
+
+        `say` is told what is left out in them, and why.
+        """
         from torchyard.ci.generate import generate_files
 
         found = []
         for name in self.providers:
-            texts = generate_files(name, self.config, self.plan, file=self.file, only=subset)
+            texts = generate_files(
+                name, self.config, self.plan, file=self.file, only=subset, say=say
+            )
             found += [self._compare(name, path, text) for path, text in texts.items()]
             if subset is None:
                 found += self._left_over(name, texts)
@@ -84,12 +102,14 @@ class CiWriter(NamedTuple):
             if path not in texts:
                 yield ComparedFile(provider, path, FileState.LEFT_OVER)
 
-    def write(self, subset: str | None = None, *, force: bool = False) -> list[ComparedFile]:
+    def write(
+        self, subset: str | None = None, *, force: bool = False, say: Callable[[str], object] = str
+    ) -> list[ComparedFile]:
         """Write what is not current, and remove what is left over.
 
         Files that torchyard did not write, and edits, are only overwritten with `force`.
         """
-        files = self.compare(subset)
+        files = self.compare(subset, say)
         guarded = [file for file in files if file.state in GUARDED]
         if guarded and not force:
             first = guarded[0]
@@ -148,6 +168,8 @@ class AdoptedFile(NamedTuple):
     settings: str
     unknown: tuple[str, ...]
     is_reproduced: bool
+    others: tuple[str, ...]
+    """Files that the settings change as well."""
 
 
 def adopt_file(file: str, path: str) -> AdoptedFile:
@@ -157,7 +179,7 @@ def adopt_file(file: str, path: str) -> AdoptedFile:
         file: The configuration.
         path: The edited file.
     """
-    from torchyard.ci.adopt import adopt_edits, settings_text
+    from torchyard.ci.adopt import adopt_edits, compare_workflows, settings_text
     from torchyard.ci.generate import fold_all, written_pipelines
     from torchyard.ci.yaml import body_of
 
@@ -180,8 +202,9 @@ def adopt_file(file: str, path: str) -> AdoptedFile:
     return AdoptedFile(
         path=name,
         settings=settings_text(adopted.general, pipelines),
-        unknown=tuple(map(str, adopted.unknown)),
+        unknown=tuple(map(str, adopted.unknown or compare_workflows(after[name], edited))),
         is_reproduced=body_of(after[name]) == body_of(edited),
+        others=tuple(p for p in after if p != name and after[p] != before.get(p)),
     )
 
 

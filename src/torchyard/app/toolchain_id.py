@@ -2,15 +2,17 @@
 
 import msgspec
 
+from torchyard.host.machine import platform_name
 from torchyard.model.config import Config
 
 
 def with_toolchain_id(config: Config, file: str) -> Config:
     """Return a config with the identities of what it compiles with, which fingerprints contain.
 
-    A config without a table [toolchain] is returned unchanged.
+    A config without a table [toolchain] is returned unchanged, as on systems without builds.
     """
-    if config.toolchain is None:
+    here = config.tables.platforms.get(platform_name())
+    if config.toolchain is None or here is None or not here.built:
         return config
     from pathlib import Path
 

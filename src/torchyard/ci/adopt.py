@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeGuard
 
 import yaml
 
-from torchyard.ci.pipeline import CiJob, Pipeline, Wave
-from torchyard.ci.yaml import Yaml
+from torchyard.ci.pipeline import CiJob, CiMachine, Pipeline, Wave
+from torchyard.ci.yaml import Yaml, nodes
 from torchyard.config.tables import toml_value
 from torchyard.errors import HostError
 from torchyard.model.identifier import scope_of
@@ -85,8 +85,10 @@ def _is_list(value: Yaml) -> TypeGuard[Sequence[Yaml]]:
 class _Reader:
     """Reads edits one by one, and collects what each of them sets."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, generated: Yaml, edits: Sequence[Edit]) -> None:
         self.pipeline = pipeline
+        self.generated = generated
+        self.edits = edits
         self.general: Settings = {}
         self.own: Settings = {}
         self.labels: dict[str, tuple[str, ...]] = {}
@@ -101,9 +103,9 @@ class _Reader:
                 self.labels[name] = _labels(edit.new)
                 return bool(self.labels[name])
             case ("jobs", _, "timeout-minutes"):
-                return self._set(self.general, "time_limit", f"{edit.new} min")
+                return self._set_everywhere(edit, "time_limit", f"{edit.new} min")
             case ("jobs", _, "steps", _, "run") if edit.old == self.pipeline.install:
-                return self._set(self.general, "install", edit.new)
+                return self._set_everywhere(edit, "install", edit.new)
             case ("jobs", _, "steps", _, "uses"):
                 return str(edit.new).partition("@")[0] == str(edit.old).partition("@")[0]
             case ("jobs", "publish", "needs") | ("jobs", "order"):
@@ -116,6 +118,12 @@ class _Reader:
     def _set(self, settings: Settings, key: str, value: object) -> bool:
         """Note a setting; return False if another edit gave it another value."""
         return value != _ABSENT and settings.setdefault(key, value) == value
+
+    def _set_everywhere(self, edit: Edit, key: str, value: object) -> bool:
+        """Note a setting of all jobs; return False if an edit leaves some of them as they were."""
+        same = [one for one in self.edits if (one.path[-1], one.new) == (edit.path[-1], edit.new)]
+        places = sum(old == edit.old for _, old in nodes(self.generated, edit.path[-1]))
+        return len(same) == places and self._set(self.general, key, value)
 
     def _hook(self, name: str, job: Yaml) -> bool:
         """Note a job of the user's own: a reusable workflow, with a point at which it runs."""
@@ -137,18 +145,20 @@ class _Reader:
 
     def runners(self) -> list[Settings]:
         """Return the runners that give each job its labels, as few as possible."""
-        groups: dict[tuple[str, Wave, tuple[str, ...]], list[CiJob]] = {}
+        groups: dict[tuple[str, Wave, CiMachine], list[CiJob]] = {}
         for job in self.pipeline.jobs:
             if labels := self.labels.get(job.name):
-                groups.setdefault((_platform(job), job.wave, labels), []).append(job)
+                machine = job.machine._replace(labels=labels)
+                groups.setdefault((_platform(job), job.wave, machine), []).append(job)
         found: list[Settings] = []
         if labels := self.labels.get("publish"):
-            found.append({"labels": list(labels), "stage": [Stage.PUBLISH.value]})
-        for (platform, wave, labels), jobs in groups.items():
+            machine = self.pipeline.publisher._replace(labels=labels)
+            found.append({**_machine(machine), "stage": [Stage.PUBLISH.value]})
+        for (platform, wave, machine), jobs in groups.items():
             stages = [_STAGES[wave].value]
             if wave is Wave.PACKAGES and not any(job.skip for job in jobs):
                 stages.append(Stage.SMOKE.value)  # else smoke tests would be jobs of their own
-            runner: Settings = {"labels": list(labels), "stage": stages}
+            runner: Settings = {**_machine(machine), "stage": stages}
             if platform:
                 runner["platform"] = platform
             same = [j for j in self.pipeline.jobs if (_platform(j), j.wave) == (platform, wave)]
@@ -170,14 +180,21 @@ def _labels(value: Yaml) -> tuple[str, ...]:
     return tuple(map(str, value)) if _is_list(value) else ()
 
 
+def _machine(machine: CiMachine) -> Settings:
+    """Return a machine as a runner of the file, prepared as before."""
+    made: Settings = {"labels": list(machine.labels), "prepare": list(machine.prepare)}
+    made["image"] = machine.image
+    return {key: value for key, value in made.items() if value}
+
+
 def _platform(job: CiJob) -> str:
     return job.scope("").partition("/")[0]
 
 
 def adopt_edits(generated: str, edited: str, pipeline: Pipeline) -> Adoption:
     """Return the settings that make `generated` the same as `edited`, as far as there are such."""
-    reader = _Reader(pipeline)
-    edits = sorted(find_edits(_read(generated), _read(edited)), key=_hooks_first)
+    edits = sorted(compare_workflows(generated, edited), key=_hooks_first)
+    reader = _Reader(pipeline, _read(generated), edits)
     unknown = tuple(edit for edit in edits if not reader.read(edit))
     if actions := _pins(generated, edited):
         reader.general["actions"] = actions
@@ -186,6 +203,11 @@ def adopt_edits(generated: str, edited: str, pipeline: Pipeline) -> Adoption:
     if reader.hooks:
         reader.own["hook"] = reader.hooks
     return Adoption(reader.general, reader.own, unknown)
+
+
+def compare_workflows(old: str, new: str) -> Iterator[Edit]:
+    """Yield what differs between two workflows, apart from spelling and comments."""
+    return find_edits(_read(old), _read(new))
 
 
 def _read(text: str) -> dict[str, Yaml]:

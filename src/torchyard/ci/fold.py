@@ -10,11 +10,13 @@ Matrices beyond the provider's limit are cut in several.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from torchyard.ci.pipeline import PART, CiJob, CiMachine, Wave, safe_seconds
+from torchyard.errors import PlanError
 from torchyard.model.identifier import scope_path
+from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
 
@@ -22,10 +24,13 @@ LEVELS = (1, 2, 3)
 """How coarsely plans can be folded, finest first."""
 
 _BLOCK = 3
+Block = tuple[str, ...]
+"""Platform, compute and variant; empty for the source."""
+
 _FLAVOUR = slice(1, 3)
 
-Machines = Callable[[Sequence[str], Stage, frozenset[str]], CiMachine]
-"""Returns the machine for jobs of a block, at a stage, that need some capabilities."""
+Machines = Callable[[Sequence[str], Stage, Needs], CiMachine]
+"""Returns the machine for jobs of a block, at a stage, with some needs; or raises PlanError."""
 
 
 class _Key(NamedTuple):
@@ -64,7 +69,11 @@ def fold_plan(folding: Folding) -> list[CiJob]:
     jobs = [job for job in folding.plan.jobs if job.stage is not Stage.PUBLISH]
     apart = _smoked_apart(jobs, folding)
     waves = {job.number: _wave(job, folding.level, apart) for job in jobs}
-    machines = _machines(jobs, waves, folding)
+    first = next(job.scope[:_BLOCK] for job in jobs if job.scope)
+    machines = {
+        (block, wave): folding.machines(block or first, stage, needs)
+        for (block, wave), (stage, needs) in _wave_needs(jobs, waves).items()
+    }
     keys: dict[int, _Key] = {}
     drafts: dict[_Key, _Draft] = {}
     for job in jobs:
@@ -90,9 +99,9 @@ def _smoked_apart(jobs: Sequence[Job], folding: Folding) -> set[Sequence[str]]:
     apart: set[Sequence[str]] = set()
     for job in jobs:
         if job.stage is Stage.SMOKE:
-            block, wanted = job.scope[:_BLOCK], frozenset(job.settings.needs.capabilities)
-            own = folding.machines(block, Stage.SMOKE, wanted)
-            if job.scope not in packed or own != folding.machines(block, Stage.PACKAGE, wanted):
+            block, needs = job.scope[:_BLOCK], job.settings.needs
+            own = folding.machines(block, Stage.SMOKE, needs)
+            if job.scope not in packed or own != folding.machines(block, Stage.PACKAGE, needs):
                 apart.add(block)
     return apart
 
@@ -106,18 +115,35 @@ def _wave(job: Job, level: int, apart: set[Sequence[str]]) -> Wave:
     return Wave.CORE if is_core else Wave.PACKAGES
 
 
-def _machines(
-    jobs: Sequence[Job], waves: Mapping[int, Wave], folding: Folding
-) -> dict[tuple[Sequence[str], Wave], CiMachine]:
-    """Return the machine of each block and wave: one that can run all of its jobs."""
-    wanted: dict[tuple[Sequence[str], Wave], set[str]] = defaultdict(set)
+def admit_blocks(plan: Plan, machines: Machines) -> tuple[Plan, dict[Block, PlanError]]:
+    """Return the part of a plan that machines can build, and why other blocks are left out."""
+    jobs = [job for job in plan.jobs if job.scope and job.stage is not Stage.PUBLISH]
+    waves = {job.number: _wave(job, LEVELS[0], {job.scope[:_BLOCK]}) for job in jobs}
+    refused: dict[Block, PlanError] = {}
+    for (block, _), (stage, needs) in _wave_needs(jobs, waves).items():
+        try:
+            machines(block, stage, needs)
+        except PlanError as error:
+            refused.setdefault(block, error)
     for job in jobs:
-        wanted[job.scope[:_BLOCK], waves[job.number]] |= {*job.settings.needs.capabilities}
-    first = next(job.scope[:_BLOCK] for job in jobs if job.scope)
-    return {
-        (block, wave): folding.machines(block or first, _STAGES[wave], frozenset(capabilities))
-        for (block, wave), capabilities in wanted.items()
-    }
+        for made in (plan.jobs[number].scope[:_BLOCK] for number in job.inputs):
+            if made in refused:
+                refused.setdefault(job.scope[:_BLOCK], refused[made])
+    kept = [job.number for job in jobs if job.scope[:_BLOCK] not in refused]
+    return (plan.keep(kept) if refused else plan), refused
+
+
+def _wave_needs(
+    jobs: Iterable[Job], waves: Mapping[int, Wave]
+) -> dict[tuple[Block, Wave], tuple[Stage, Needs]]:
+    """Return the stage that each block's and wave's machine is chosen by, and all that it needs."""
+    found: dict[tuple[Block, Wave], tuple[Stage, Needs]] = {}
+    for job in jobs:
+        key = job.scope[:_BLOCK], waves[job.number]
+        stage, needs = found.get(key, (_STAGES[key[1]], Needs()))
+        is_core = job.stage is Stage.CORE
+        found[key] = Stage.CORE if is_core else stage, needs.joined(job.settings.needs)
+    return found
 
 
 _STAGES = {

@@ -1,26 +1,35 @@
 """Generate a provider's files from a config, folded so that they keep the provider's limits."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from torchyard.ci.fold import LEVELS, Folding, Machines, fold_plan
+from torchyard.ci.fold import LEVELS, Folding, Machines, admit_blocks, fold_plan
 from torchyard.ci.pipeline import CiMachine, Pipeline, file_words
 from torchyard.ci.provider import CiProvider, Measure, ProviderTable, load_provider_table
 from torchyard.ci.registry import find_provider
 from torchyard.ci.yaml import CiFile, render
+from torchyard.doctor.table import machine_table
 from torchyard.errors import PlanError, SelectionError
-from torchyard.host.files import dirname, join
-from torchyard.model.ci import CiEvent, CiPipeline, CiSettings
-from torchyard.model.config import Config
-from torchyard.model.quantity import listed
+from torchyard.host.files import dirname, join, list_data, normpath
+from torchyard.model.ci import CiEvent, CiPipeline, CiRunner
+from torchyard.model.config import ChannelConfig, Config
+from torchyard.model.matrix import Needs
+from torchyard.model.quantity import show_count
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
-from torchyard.version import __version__
+from torchyard.version import ON_PYPI, __version__
 
 Planner = Callable[[str | None], Plan]
 """Returns the plan of a subset; None: of the whole matrix."""
+
+Say = Callable[[str], object]
+
+
+def ignored(text: str) -> None:
+    """Say nothing."""
 
 
 class _Folded(NamedTuple):
@@ -31,8 +40,14 @@ class _Folded(NamedTuple):
     texts: dict[str, str]
 
 
-def generate_files(
-    name: str, config: Config, planner: Planner, *, file: str, only: str | None = None
+def generate_files(  # noqa: PLR0913 - whose files, of what, and how
+    name: str,
+    config: Config,
+    planner: Planner,
+    *,
+    file: str,
+    only: str | None = None,
+    say: Say = ignored,
 ) -> dict[str, str]:
     """Return the text of each file that a provider needs, by its path in the repository.
 
@@ -42,12 +57,13 @@ def generate_files(
         planner: Plans a subset.
         file: The path of the configuration, from the top of the repository.
         only: The one subset whose pipelines are wanted.
+        say: Is told what is left out, and why.
     """
     wanted = [p for p in ci_pipelines(config) if only is None or p.subset == only]
     if not wanted:
         msg = f"no pipeline builds the subset `{only}`"
         raise SelectionError(msg, hint=f'write [ci.pipeline.{only}] with subset = "{only}"')
-    return _fold(name, planner, wanted, file).texts
+    return _fold(name, planner, wanted, file, say).texts
 
 
 def fold_all(
@@ -58,10 +74,12 @@ def fold_all(
     return zip(folded.pipelines, folded.plans, strict=True)
 
 
-def _fold(name: str, planner: Planner, wanted: Sequence[CiPipeline], file: str) -> _Folded:
+def _fold(
+    name: str, planner: Planner, wanted: Sequence[CiPipeline], file: str, say: Say = ignored
+) -> _Folded:
     """Fold pipelines as finely as the provider's limits allow, or raise PlanError."""
     provider, table = find_provider(name), load_provider_table(name)
-    plans = [planner(pipeline.subset) for pipeline in wanted]
+    plans = [_admitted(one, planner(one.subset), table, say) for one in wanted]
     beyond: list[Measure] = []
     for level in LEVELS:
         folded = [
@@ -79,6 +97,21 @@ def _fold(name: str, planner: Planner, wanted: Sequence[CiPipeline], file: str) 
     what = worst.limit.replace("_", " ")
     msg = f"{table.title} allows {allowed:,} {what}, and {worst.what} has {worst.value:,}"
     raise PlanError(msg, hint="let pipelines build smaller subsets: `subset` in [ci.pipeline.NAME]")
+
+
+def _admitted(pipeline: CiPipeline, plan: Plan, table: ProviderTable, say: Say) -> Plan:
+    """Return what of a plan the provider's machines can build; say what is left out, and why."""
+    kept, refused = admit_blocks(plan, machine_chooser(plan.config, table))
+    reasons = {block: error.diagnostics[0] for block, error in refused.items()}
+    if not any(kept.cells()):
+        first = next(iter(reasons.values()))
+        msg = f"{table.title} can run nothing of pipeline `{pipeline.name}`: {first.what}"
+        raise PlanError(msg, hint=first.hint)
+    counts = Counter(reasons[cell[:3]] for cell in plan.cells() if cell[:3] in reasons)
+    for reason, count in counts.items():
+        left_out = f"{pipeline.name}: {show_count(count, 'package')} left out"
+        say(f"{table.title}, {left_out}: {reason.what}; {reason.hint}")
+    return kept
 
 
 def beyond_limits(
@@ -132,7 +165,7 @@ def fold_pipeline(
     config, settings = plan.config, plan.config.ci
     longest = table.limits["job_minutes"]
     minutes = settings.time_limit // 60 if settings.time_limit else longest
-    choose = machine_chooser(settings, table)
+    choose = machine_chooser(config, table)
     carried = "://" not in (pipeline.store or config.store)
     if carried and not table.carries:
         msg = f"{table.title} can't carry results from job to job, and the store is a directory"
@@ -146,19 +179,22 @@ def fold_pipeline(
             minutes=minutes,
         )
     )
-    channel = config.channels.get(pipeline.channel or "")
     first = next(job.scope[:3] for job in plan.jobs if job.scope)
+    publisher = choose(first, Stage.PUBLISH, Needs())
     return Pipeline(
         settings=pipeline,
         file=file,
-        install=settings.install or table.install.replace("{version}", __version__),
+        install=_install(plan, table),
         pythons=_pythons(plan, settings.python or table.python),
         jobs=tuple(jobs),
-        publisher=choose(first, Stage.PUBLISH, frozenset()),
+        publisher=publisher,
         carried=carried,
-        channel_folder=join(dirname(file), channel.url)
-        if channel and "://" not in channel.url
-        else "",
+        channel_folder=_channel_folder(
+            config.channels.get(pipeline.channel or ""),
+            file,
+            is_hosted=any((machine.label,) == publisher.labels for machine in table.machines),
+        ),
+        is_partial=plan.partial,
         minutes=minutes,
         variant=config.project.recipe.variant.value,
         pins=settings.actions,
@@ -173,20 +209,94 @@ def _pythons(plan: Plan, own: str) -> tuple[str, ...]:
     return (*(version for version in versions if version != own), own)
 
 
-def machine_chooser(settings: CiSettings, table: ProviderTable) -> Machines:
-    """Return a function that chooses machines: the last runner of the file that fits, or usual."""
+def _install(plan: Plan, table: ProviderTable) -> str:
+    """Return the command that installs torchyard, with the optional parts that cells need."""
+    given = plan.config.ci.install
+    if not given and not ON_PYPI:
+        msg = f"torchyard {__version__} is not on PyPI: no job could install it"
+        hint = "say how in [ci], such as install = \"python -m pip install './torchyard{extras}'\""
+        raise PlanError(msg, hint=hint)
+    tables = plan.config.tables
+    kinds = {tables.packages[cell.package].format for cell in plan.cells()}
+    extras = ",".join(sorted({tables.formats[kind].extra for kind in kinds} - {""}))
+    text = (given or table.install).replace("{version}", __version__)
+    return text.replace("{extras}", f"[{extras}]" if extras else "")
 
-    def choose(block: Sequence[str], stage: Stage, capabilities: frozenset[str]) -> CiMachine:
-        for runner in reversed(settings.runners):
-            fits = not runner.stages or stage in runner.stages
-            able = capabilities.issuperset(runner.capabilities)
-            if fits and able and runner.pattern.matches(block):
-                return CiMachine(runner.labels, runner.image, runner.prepare)
+
+def _channel_folder(channel: ChannelConfig | None, file: str, *, is_hosted: bool) -> str:
+    """Return the directory of the repository that is published to; empty for any other channel.
+
+    What a provider's own machine writes elsewhere would be lost with it.
+    """
+    if channel is None or ("://" in channel.url and not channel.url.startswith("file:")):
+        return ""
+    folder = normpath(join(dirname(file), channel.url))
+    if not folder.startswith(("..", "/", "file:")):
+        return folder
+    if is_hosted:
+        msg = f"channel `{channel.name}` is `{channel.url}`, which is lost with a hosted machine"
+        hint = (
+            "name a directory of the repository, an address such as s3://…, or your own machine: "
+        )
+        raise PlanError(msg, hint=f'{hint}[[ci.runner]] labels = "…", stage = "publish"')
+    return ""
+
+
+def machine_chooser(config: Config, table: ProviderTable) -> Machines:
+    """Return a function that chooses machines: the last runner of the file that fits.
+
+    Without any, it is the provider's smallest that can hold the job. What the machines of a file
+    can hold is only known if they are the provider's.
+    """
+    packages = machine_table().managers["apt-get"].packages
+    names = " ".join(packages[name] for name in ("compiler", "sandbox"))
+    usual = CiRunner(
+        labels=(),
+        image=table.image.replace("{python}", config.ci.python or table.python),
+        prepare=tuple(command.replace("{packages}", names) for command in table.prepare),
+    )
+
+    def choose(block: Sequence[str], stage: Stage, needs: Needs) -> CiMachine:
         platform = block[0]
-        if platform not in table.runners:
-            msg = f"{table.title} has no usual machine for {platform}"
-            hint = f"name its labels in [[ci.runner]]; known are {listed(list(table.runners))}"
-            raise PlanError(msg, hint=hint)
-        return CiMachine(table.runners[platform], table.images.get(platform, ""))
+        if not config.tables.platforms[platform].built:
+            msg = f"torchyard can't build on {platform}"
+            raise PlanError(msg, hint="it plans, checks and publishes such packages")
+        own = (r for r in reversed(config.ci.runners) if _suits(r, block, stage, needs))
+        runner = next(own, CiRunner(labels=()))
+        hosted = [machine for machine in table.machines if machine.platform == platform]
+        if runner.labels:
+            hosted = [machine for machine in hosted if (machine.label,) == runner.labels]
+            if not hosted:
+                return CiMachine(runner.labels, runner.image, runner.prepare)
+        short: str | None = f"a machine for {platform}, and {table.title} has none"
+        for machine in hosted:
+            short = machine.shortage(needs)
+            if short is None and not runner.image:
+                short = _missing_toolkit(config, block[1], stage)
+            if short is None:
+                prepare = () if runner.image else usual.prepare
+                image = runner.image or usual.image
+                return CiMachine((machine.label,), image, (*prepare, *runner.prepare))
+        msg = f"stage {stage} needs {short}"
+        hint = f'name another machine: [[ci.runner]] labels = "…", stage = "{stage}"'
+        raise PlanError(msg, hint=hint)
 
     return choose
+
+
+def _missing_toolkit(config: Config, name: str, stage: Stage) -> str | None:
+    """Return the toolkit that a provider's machine lacks for a compute platform, or None."""
+    recipe, compute = config.project.recipe, config.tables.compute[name]
+    has_core = Stage.CORE in recipe.stages
+    if recipe.compiling in config.steps or stage is not (Stage.CORE if has_core else Stage.PACKAGE):
+        return None
+    is_pinned = f"{compute.platform}-{compute.version}.txt" in list_data("pins")
+    if not compute.is_gpu or (is_pinned and not has_core):  # a core needs more than the compilers
+        return None
+    return f"the toolkit of {name}, and hosted machines have none"
+
+
+def _suits(runner: CiRunner, block: Sequence[str], stage: Stage, needs: Needs) -> bool:
+    """Return whether the file names a runner for such jobs."""
+    able = {*needs.capabilities}.issuperset(runner.capabilities)
+    return able and stage in (runner.stages or (stage,)) and runner.pattern.matches(block)

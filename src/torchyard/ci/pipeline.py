@@ -7,6 +7,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from torchyard.errors import PlanError
+from torchyard.host.files import dirname, join
 from torchyard.model.ci import CiPipeline
 
 _REPLACED = re.compile(r"\$[({\[]|<<|[\r\n]")
@@ -60,6 +61,11 @@ class CiJob(NamedTuple):
             return tuple(f"{glob.removesuffix('/*')}*" for glob in self.select)
         return self.select
 
+    @property
+    def is_packing(self) -> bool:
+        """Whether it leaves packages: the last of those that make some."""
+        return self.wave is Wave.PACKAGES and self.round == self.rounds
+
     def scope(self, part: str) -> str:
         """Return the path below which the jobs of the plan are that a part runs."""
         glob = self.select[0].partition("*/")[2].removesuffix("/*")
@@ -80,6 +86,8 @@ class Pipeline(NamedTuple):
     """Whether results are carried from job to job as files, because the store is a directory."""
     channel_folder: str
     """The directory of the repository that is published to; empty if it is an address."""
+    is_partial: bool
+    """Whether packages of the subset are left out, because no machine can build them."""
     minutes: int
     """How long a job may take."""
     variant: str
@@ -93,7 +101,19 @@ class Pipeline(NamedTuple):
 
     def pythons_of(self, job: CiJob) -> tuple[str, ...]:
         """Return the versions that a job needs; the last one runs torchyard."""
-        return self.pythons[-1:] if job.wave is Wave.SOURCE else self.pythons
+        return self.pythons[-1:] if job.wave in (Wave.SOURCE, Wave.CORE) else self.pythons
+
+    @property
+    def package_folder(self) -> str:
+        """The directory that jobs put their packages into, in that of torchyard itself."""
+        return join(dirname(self.file), ".torchyard/packages")
+
+    def prepare_commands(self, job: CiJob) -> Iterator[str]:
+        """Yield the commands that make a machine ready that no provider's action prepares."""
+        yield from job.machine.prepare
+        yield self.install
+        if pythons := self.pythons_of(job)[:-1]:
+            yield " ".join(["uv", "python", "install", *pythons])
 
     def impact_command(self, provider: str, base: str) -> str:
         """Return the command that finds the jobs that run, of all that a provider has."""
@@ -120,6 +140,8 @@ class Pipeline(NamedTuple):
             words += ["--time-limit", f'"{_duration(safe_seconds(self.minutes))}"']
         for glob in job.skip:
             words += ["--skip", f'"{glob}"']
+        if job.is_packing:
+            words += ["-o", literal(self.package_folder)]
         return " ".join([*words, *(f'"{glob}"' for glob in job.select)])
 
     def pull_commands(self, waves: tuple[Wave, ...]) -> Iterator[str]:
@@ -128,9 +150,13 @@ class Pipeline(NamedTuple):
             for wave in waves:
                 yield self._store_command("pull", wave)
 
+    def is_handed_on(self, job: CiJob) -> bool:
+        """Return whether a job's results are carried to another one."""
+        return self.carried and job.name not in self.leaves()
+
     def push_commands(self, job: CiJob) -> Iterator[str]:
         """Yield the command that takes the job's own results out of the store."""
-        if self.carried:
+        if self.is_handed_on(job):
             push = self._store_command("push", job.wave)
             globs = () if job.rounds > 1 else job.results  # it may have finished none of them
             yield " ".join([push, *(f'"{glob}"' for glob in globs)])
@@ -140,10 +166,17 @@ class Pipeline(NamedTuple):
         needed = {name for job in self.jobs for name in job.needs}
         return tuple(job.name for job in self.jobs if job.name not in needed)
 
-    def publish_command(self) -> str:
-        """Return the command that publishes what was built."""
-        channel = self.settings.channel or ""
-        return " ".join(["torchyard", "publish", *self._words(), "--to", literal(channel)])
+    def publish_command(self, folder: str = "") -> str:
+        """Return the command that publishes the packages of all jobs, which are in `folder`."""
+        words = [
+            "torchyard",
+            "publish",
+            *self._words(),
+            "--to",
+            literal(self.settings.channel or ""),
+        ]
+        words += ["--partial"] if self.is_partial else []
+        return " ".join([*words, folder or literal(self.package_folder)])
 
     def _store_command(self, verb: str, wave: Wave) -> str:
         return " ".join(["torchyard", "store", verb, *self._words(), carried_folder(wave)])

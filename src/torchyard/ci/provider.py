@@ -1,4 +1,4 @@
-"""The interface of a CI provider's module, and its table: limits, runners and pins."""
+"""The interface of a CI provider's module, and its table: limits, machines and pins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -10,6 +10,8 @@ from torchyard.ci.yaml import CiFile, Yaml
 from torchyard.errors import PlanError
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
+from torchyard.model.matrix import Needs
+from torchyard.model.quantity import listed, show_size
 from torchyard.model.values import Value
 
 _COMMIT = 40
@@ -22,6 +24,26 @@ class ActionPin(Value, kw_only=True):
     commit: str
 
 
+class HostedMachine(Value, kw_only=True):
+    """A machine that a provider offers, with the gigabytes that it publishes."""
+
+    platform: str
+    label: str
+    memory: int
+    disk: int
+
+    def shortage(self, needs: Needs) -> str | None:
+        """Return what of some needs the machine does not have, or None if it has everything."""
+        for what, need, has in (
+            ("memory", needs.memory, self.memory),
+            ("disk", needs.disk, self.disk),
+        ):
+            if need and need > has * 10**9:
+                return f"{show_size(need)} of {what}, and `{self.label}` has {has} GB"
+        wanted = listed(needs.capabilities)
+        return f"{wanted}, and `{self.label}` is not known to have it" if wanted else None
+
+
 class ProviderTable(Value, kw_only=True):
     """What is known about a provider. A limit that is not given does not exist."""
 
@@ -31,12 +53,14 @@ class ProviderTable(Value, kw_only=True):
     python: str
     """The Python that runs torchyard."""
     install: str
-    """The command that installs torchyard, in `{version}`."""
+    """The command that installs torchyard in `{version}`, with the optional parts `{extras}`."""
     limits: dict[str, int]
-    runners: dict[str, tuple[str, ...]]
-    """The labels of the usual machine for each platform."""
-    images: dict[str, str] = {}
-    """The image that jobs of a platform run in, if the provider runs them in images."""
+    machines: tuple[HostedMachine, ...]
+    """The provider's own machines; of each platform, smallest first."""
+    image: str = ""
+    """The image that they run jobs in, with `{python}`; empty if they run them directly."""
+    prepare: tuple[str, ...] = ()
+    """Commands that make them ready, with the names of `{packages}`."""
     actions: dict[str, ActionPin] = {}
     action_host: str = ""
     """Where the repositories of actions are."""
@@ -92,6 +116,3 @@ def _problems(table: ProviderTable) -> Iterator[str]:
     for limit, number in table.limits.items():
         if number < 1:
             yield f"has a limit that nothing can keep: {limit} = {number}"
-    for platform, labels in table.runners.items():
-        if not labels:
-            yield f"has no labels for {platform}"

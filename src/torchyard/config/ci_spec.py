@@ -110,7 +110,10 @@ class CiSpec(Value, kw_only=True):
     ] = field(default_factory=list)
     install: Annotated[
         str,
-        Meta(description="Command that installs torchyard; default: pip, in exactly this version."),
+        Meta(
+            description="Command that installs torchyard; `{extras}` becomes the optional parts "
+            "that the cells need. Default, once PyPI has it: pip, in exactly this version."
+        ),
     ] = ""
     python: Annotated[str, Meta(description="Python that runs torchyard.")] = ""
     time_limit: Annotated[

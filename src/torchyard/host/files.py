@@ -7,7 +7,7 @@ longer than reading its configuration does.
 import errno
 import os
 from collections.abc import Iterable
-from os.path import basename, dirname, exists, isdir, isfile, join, realpath
+from os.path import basename, dirname, exists, isdir, isfile, join, normpath, realpath
 
 from torchyard.errors import BuildError, HostError
 
@@ -22,6 +22,7 @@ __all__ = [
     "join",
     "link_or_copy",
     "list_data",
+    "normpath",
     "read_data",
     "read_folder",
     "read_globs",

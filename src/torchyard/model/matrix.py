@@ -143,6 +143,14 @@ class Needs(Value, kw_only=True):
             capabilities=self.capabilities or other.capabilities,
         )
 
+    def joined(self, other: "Needs") -> "Needs":
+        """Return what a machine needs to have for both."""
+        return Needs(
+            memory=max(self.memory or 0, other.memory or 0),
+            disk=max(self.disk or 0, other.disk or 0),
+            capabilities=tuple(dict.fromkeys((*self.capabilities, *other.capabilities))),
+        )
+
 
 class Override(Value, kw_only=True):
     """Settings for the jobs of some stages, in the cells that a pattern matches."""

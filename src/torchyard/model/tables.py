@@ -23,6 +23,8 @@ class Platform(Value, kw_only=True):
     conda_subdir: str
     zip: str = ""
     blas: tuple[str, ...]
+    built: bool = True
+    """Whether torchyard runs jobs on it, or only plans, checks and publishes packages for it."""
 
 
 class Python(Value, kw_only=True):
@@ -47,6 +49,8 @@ class Format(Value, kw_only=True):
     library_pins: bool
     channels: bool
     split: bool
+    extra: str = ""
+    """The optional part of torchyard that writes and installs such packages."""
     platform: dict[str, str] = {}
 
 

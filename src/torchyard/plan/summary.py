@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from torchyard.model.config import Config
-from torchyard.model.identifier import ANY_PYTHON
+from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Origin
 from torchyard.plan.admission import TABLES
@@ -22,13 +22,15 @@ class Summary(NamedTuple):
     stages: dict[Stage, int]
     compilations: int
     """How often the C++ code is compiled: cores, or an extension's bindings."""
+    separate: int
+    """How often it would be, if each wheel, each zip and each Python's conda packages did it."""
     served: int
     """Further cells that these packages serve, by their ABI class."""
 
     @property
     def saved(self) -> int:
-        """Compilations saved, compared with one for each package."""
-        return max(0, self.total - self.compilations)
+        """Compilations saved, compared with builds one by one."""
+        return max(0, self.separate - self.compilations)
 
 
 class RuleCount(NamedTuple):
@@ -82,6 +84,19 @@ def inclusions(plan: Plan) -> list[RuleCount]:
     ]
 
 
+def _separate_builds(cells: Iterable[Cell], config: Config) -> int:
+    """Return how many builds make these packages, one by one.
+
+    A wheel is a build, and so is a zip. Conda packages of one Python are made by one build, which
+    also makes those for any Python: metapackages and libraries are no builds of their own.
+    """
+    pythons: dict[tuple[str, ...], set[str]] = {}
+    for cell in cells:
+        form = config.tables.packages[cell.package].format
+        pythons.setdefault((*cell[:3], form), set()).add(cell.python)
+    return sum(max(1, len(found - {ANY_PYTHON})) for found in pythons.values())
+
+
 def summarize(plan: Plan) -> Summary:
     cells = list(plan.cells())
     columns = [Counter(column) for column in zip(*cells, strict=True)]
@@ -108,5 +123,6 @@ def summarize(plan: Plan) -> Summary:
         dimensions=dimensions,
         stages=stages,
         compilations=stages.get(plan.config.project.recipe.compiling, 0),
+        separate=_separate_builds(cells, plan.config),
         served=sum(bool(absent.absence.server) for absent in plan.absent()),
     )

@@ -73,8 +73,12 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
     made |= _machine(pipeline, job.machine)
     if job.parts:
         made["strategy"] = {"matrix": {f"p_{_word(part)}": {PART: part} for part in job.parts}}
-    commands = [*job.machine.prepare, pipeline.install, pipeline.build_command(job)]
-    return {**made, "steps": [_checkout(), *map(_run, commands)]}
+    commands = [*pipeline.prepare_commands(job), pipeline.build_command(job)]
+    name = f"{job.name}-$(System.JobPositionInPhase)"
+    kept: list[Yaml] = []
+    if job.is_packing:
+        kept.append({"publish": pipeline.package_folder, "artifact": name})
+    return {**made, "steps": [*_begin(pipeline, job.machine), *map(_run, commands), *kept]}
 
 
 def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
@@ -88,8 +92,11 @@ def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
     return made | ({"container": machine.image} if machine.image else {})
 
 
-def _checkout() -> Yaml:
-    return {"checkout": "self", "persistCredentials": "false"}
+def _begin(pipeline: Pipeline, machine: CiMachine) -> Iterator[Yaml]:
+    """Yield the steps that fetch the repository, and the Python that runs torchyard."""
+    yield {"checkout": "self", "persistCredentials": "false"}
+    if not machine.image:
+        yield {"task": "UsePythonVersion@0", "inputs": {"versionSpec": pipeline.pythons[-1]}}
 
 
 def _run(command: str) -> Yaml:
@@ -99,8 +106,10 @@ def _run(command: str) -> Yaml:
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
     """Return the deployment that publishes; its environment has the approvals."""
     settings = pipeline.settings
-    commands = [*pipeline.publisher.prepare, pipeline.install, pipeline.publish_command()]
-    steps: list[Yaml] = [_checkout(), *map(_run, commands)]
+    publish = pipeline.publish_command('"$(Pipeline.Workspace)"/packages-*')
+    commands = [*pipeline.publisher.prepare, pipeline.install, publish]
+    begun = [*_begin(pipeline, pipeline.publisher), {"download": "current"}]
+    steps: list[Yaml] = [*begun, *map(_run, commands)]
     return {
         "deployment": "publish",
         "displayName": f"publish to {settings.channel}",

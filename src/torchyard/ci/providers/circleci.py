@@ -55,8 +55,13 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
     if job.parts:
         made["parameters"] = {"part": {"type": "string"}}
         made["environment"] = {PART: "<< parameters.part >>"}
-    commands = [*job.machine.prepare, pipeline.install, pipeline.build_command(job)]
-    return {**made, "steps": ["checkout", *map(_run, commands)]}
+    commands = [*pipeline.prepare_commands(job), pipeline.build_command(job)]
+    kept: list[Yaml] = []
+    if job.is_packing:
+        kept.append({"store_artifacts": {"path": pipeline.package_folder}})
+        shared: dict[str, Yaml] = {"root": ".", "paths": [pipeline.package_folder]}
+        kept += [{"persist_to_workspace": shared}] if pipeline.settings.channel else []
+    return {**made, "steps": ["checkout", *map(_run, commands), *kept]}
 
 
 def _run(command: str) -> Yaml:
@@ -79,7 +84,8 @@ def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
         pipeline.install,
         pipeline.publish_command(),
     ]
-    return {**_machine(pipeline.publisher), "steps": ["checkout", *map(_run, commands)]}
+    attached: Yaml = {"attach_workspace": {"at": "."}}
+    return {**_machine(pipeline.publisher), "steps": ["checkout", attached, *map(_run, commands)]}
 
 
 def _workflow(pipeline: Pipeline) -> dict[str, Yaml]:

@@ -179,29 +179,31 @@ class _Workflow:
             yield {"run": command}
         versions = "\n".join(pythons)
         asked: dict[str, Yaml] = {"python-version": versions, "allow-prereleases": True}
-        yield {"uses": self._pinned(_PYTHON), "with": asked}
+        if not machine.image:  # its Pythons are for hosted machines
+            yield {"uses": self._pinned(_PYTHON), "with": asked}
         yield {"run": self.pipeline.install}
+        if machine.image and len(pythons) > 1:
+            yield {"run": " ".join(["uv", "python", "install", *pythons[:-1]])}
 
     def _downloads(
         self, needs: Sequence[str], waves: Sequence[Wave], job: CiJob | None = None
     ) -> Iterator[Yaml]:
         """Yield the steps that fetch results; a follow-up goes on with its own part only."""
-        if not self.pipeline.carried:
-            return
-        for wave in waves:
+        for wave in waves if self.pipeline.carried else ():
             named = [name for name in needs if name.split("-")[0] == wave]
             pattern = f"carried-{named[0]}-*" if len(named) == 1 else f"carried-{wave}-*"
             if job and job.wave is wave:
                 pattern = f"carried-{job.needs[0]}-{_INDEX}"
-            taken: dict[str, Yaml] = {
-                "pattern": pattern,
-                "path": carried_folder(wave),
-                "merge-multiple": True,
-            }
-            yield {"uses": self._pinned(_DOWNLOAD), "with": taken}
+            yield self._download(pattern, carried_folder(wave))
+
+    def _download(self, pattern: str, path: str) -> Yaml:
+        taken: dict[str, Yaml] = {"pattern": pattern, "path": path, "merge-multiple": True}
+        return {"uses": self._pinned(_DOWNLOAD), "with": taken}
 
     def _uploads(self, job: CiJob) -> Iterator[Yaml]:
-        if self.pipeline.carried:
+        if job.is_packing:
+            yield self._upload(f"{job.name}-{_INDEX}", self.pipeline.package_folder)
+        if self.pipeline.is_handed_on(job):
             yield self._upload(f"carried-{job.name}-{_INDEX}", carried_folder(job.wave))
 
     def _upload(self, name: str, path: str) -> Yaml:
@@ -224,14 +226,12 @@ class _Workflow:
         made |= self._machine(pipeline.publisher)
         made["environment"] = settings.environment or settings.channel
         made["permissions"] = {"contents": "read", "id-token": "write"}
-        waves = tuple(dict.fromkeys(job.wave for job in pipeline.jobs))
-        commands = [*pipeline.pull_commands(waves), pipeline.publish_command()]
-        prepared = self._prepare(pipeline.publisher, pipeline.pythons[-1:])
-        steps = [*prepared, *self._downloads((), waves)]
+        steps = [*self._prepare(pipeline.publisher, pipeline.pythons[-1:])]
+        steps.append(self._download(f"{Wave.PACKAGES}-*", pipeline.package_folder))
         if settings.role:
             role: dict[str, Yaml] = {"role-to-assume": settings.role, "aws-region": settings.region}
             steps.append({"uses": self._pinned(_CREDENTIALS), "with": role})
-        steps += ({"run": command} for command in commands)
+        steps.append({"run": pipeline.publish_command()})
         if pipeline.channel_folder:
             steps.append(self._upload(f"channel-{settings.channel}", pipeline.channel_folder))
         made["steps"] = steps

@@ -156,14 +156,15 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
     if job.parts:
         made["parallel"] = {"matrix": [{PART: list(job.parts)}]}
     made["script"] = [
-        *job.machine.prepare,
-        pipeline.install,
+        *pipeline.prepare_commands(job),
         *pipeline.pull_commands(job.waves),
         pipeline.build_command(job),
         *pipeline.push_commands(job),
     ]
-    if pipeline.carried:
-        made["artifacts"] = {"paths": [f"{carried_folder(job.wave)}/"], "expire_in": "1 week"}
+    kept: list[Yaml] = [f"{pipeline.package_folder}/"] if job.is_packing else []
+    kept += [f"{carried_folder(job.wave)}/"] if pipeline.is_handed_on(job) else []
+    if kept:
+        made["artifacts"] = {"paths": kept, "expire_in": "1 week"}
     return made
 
 
@@ -175,9 +176,8 @@ def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
 
 
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
-    """Return the job that publishes: without `needs`, it waits for all, and gets all results."""
+    """Return the job that publishes: without `needs`, it waits for all, and gets all packages."""
     settings = pipeline.settings
-    waves = tuple(dict.fromkeys(job.wave for job in pipeline.jobs))
     made: dict[str, Yaml] = {"stage": _PUBLISH, **_machine(pipeline, pipeline.publisher)}
     made["interruptible"] = False
     made["resource_group"] = f"publish-{settings.channel}"
@@ -185,7 +185,6 @@ def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
     made["script"] = [
         *pipeline.publisher.prepare,
         pipeline.install,
-        *pipeline.pull_commands(waves),
         pipeline.publish_command(),
     ]
     if pipeline.channel_folder:

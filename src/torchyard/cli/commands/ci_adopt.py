@@ -20,6 +20,7 @@ def command(*, path: str, file: str) -> None:
 
     adopted = adopt_file(file, path)
     write(adopted.settings)
+    warn(f"these settings change `{other}`, too" for other in adopted.others)
     if adopted.unknown:
         warn(adopted.unknown)
         msg = f"{len(adopted.unknown):,} edits of `{adopted.path}` can't be expressed by settings"

@@ -3,7 +3,7 @@
 import click
 
 from torchyard.cli.options import file_option, json_option, set_option, subset_option
-from torchyard.terminal.console import show, write
+from torchyard.terminal.console import show, warn, write
 
 
 @click.command("generate")
@@ -25,15 +25,17 @@ def command(
     """Write the files of PROVIDER: github, gitlab, circleci or azure.
 
     Without one, those of [ci], or of the providers that the repository has files for. With
-    --subset, only the pipelines that build it. Commit the files: `torchyard ci check` compares
-    them.
+    --subset, only the pipelines that build it. What no machine of the provider can build is left
+    out, and named with the reason. Commit the files: `torchyard ci check` compares them.
     """
     from torchyard.app.ci import CiWriter
     from torchyard.reports.ci.document import ci_files_document
     from torchyard.reports.ci.text import ci_files_report
     from torchyard.reports.document import encode
 
-    files = CiWriter.of(file, providers, changes).write(subset, force=force)
+    files = CiWriter.of(file, providers, changes).write(
+        subset, force=force, say=lambda text: warn([text])
+    )
     if as_json:
         write(encode(ci_files_document(files)))
     else:

@@ -27,6 +27,8 @@ class ProjectDocument(JsonDocument, kw_only=True):
 class SharingDocument(JsonDocument, kw_only=True):
     """How often the C++ code is compiled, for how many packages, and for further cells.
 
+    `saved` counts compilations against builds one by one: of each wheel, each zip, and each
+    Python's conda packages.
     `served` are cells without a package of their own, which others serve by their ABI class.
     """
 

@@ -98,9 +98,8 @@ def _sharing(summary: Summary) -> Text:
     return Text.assemble(
         ("sharing: ", "bold"),
         f"the C++ code is compiled {show_count(summary.compilations, 'time')} for "
-        f"{show_count(summary.total, 'package')}, "
-        f"{summary.total / summary.compilations:.1f} from each: "
-        f"{show_count(summary.saved, 'compilation')} saved",
+        f"{show_count(summary.total, 'package')}; "
+        f"one by one, it would be {show_count(summary.separate, 'time')}",
     )
 
 
