@@ -37,7 +37,7 @@ def is_own_file(head: bytes) -> bool:
 def refuse_secret(head: bytes, path: object) -> None:
     """Refuse a file whose first bytes are those of a secret that torchyard made."""
     if head.startswith(SECRET.encode()):
-        msg = f"`{path}` is a secret of a farm, and can't be part of a source or result"
+        msg = f"`{path}` is a secret that torchyard made, and can't be part of a source or result"
         raise HostError(msg, hint="keep it outside of the source, and let no step copy it")
 
 
