@@ -18,7 +18,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
-from torchyard.run.ninja_progress import Counts, NinjaProgress
+from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.terminal.board import Board, BoardView, clock
 from torchyard.terminal.events import event_line, printer
 from torchyard.terminal.progress import shorten
@@ -163,26 +163,31 @@ def test_without_a_board_long_steps_say_each_minute_how_far_they_are() -> None:
     ]
 
 
+def counted(*lines: str) -> list[tuple[int, int, str, str] | None]:
+    """How far a step says to be: what is done, of how much, its unit, and what it does now."""
+    progress = NinjaProgress(CORE)
+    events = [progress.read(line) for line in lines]
+    return [(one.done, one.total, one.unit, one.what) if one else None for one in events]
+
+
 def test_commands_of_several_runs_of_ninja_add_up() -> None:
-    progress = NinjaProgress()
     lines = ("[1/2] c++ a.o", "[2/2] c++ b.o", "building '_b'", "[1/1] c++ c.o", "[1/1] c++ d.o")
-    counts = [progress.read(line) for line in lines]
-    assert counts == [Counts(1, 2), Counts(2, 2), None, Counts(3, 3), Counts(4, 4)]
+    counts = [one and one[:2] for one in counted(*lines)]
+    assert counts == [(1, 2), (2, 2), None, (3, 3), (4, 4)]
 
 
 def test_a_first_run_of_ninja_that_generates_code_is_said_to_do_that() -> None:
-    progress = NinjaProgress()
     first = [f"[{done}/94] Generating sources {done}.h" for done in range(1, 94)]
     lines = [*first, "[94/94] Re-running CMake", "[1/1101] Building CXX object a.dir/x.cpp.o"]
-    *_, cmake, compiled = (progress.read(line) for line in lines)
-    assert cmake == Counts(94, 94, what="generating code")
-    assert compiled == Counts(95, 1195)
+    *_, cmake, compiled = counted(*lines)
+    assert cmake == (94, 94, "commands", "generating code")
+    assert compiled == (95, 1195, "commands", "")
 
 
 def test_tests_are_counted_with_their_names() -> None:
-    line = "[3/34 tests] uv, clean: torch/ops.py"
-    assert NinjaProgress().read(line) == Counts(3, 34, "tests", "uv, clean: torch/ops.py")
-    assert NinjaProgress().read("[3/34 1.5s] c++ a.o") == Counts(3, 34)
+    name = "uv, clean: torch/ops.py"
+    assert counted(f"[3/34 tests] {name}") == [(3, 34, "tests", name)]
+    assert counted("[3/34 1.5s] c++ a.o") == [(3, 34, "commands", "")]
 
 
 @pytest.mark.parametrize("width", [80, 60])

@@ -20,6 +20,7 @@ from torchyard.host.locks import locked
 from torchyard.host.machine import platform_name, python_name
 from torchyard.host.process import capture
 from torchyard.host.process_id import is_running, is_same_process, process_birth
+from torchyard.host.process_tree import written_bytes
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
@@ -154,3 +155,16 @@ def test_names_of_cxx_are_read_unless_they_would_swell() -> None:
         "_ZN3c101gERKNS_1AES2_": "c10::g(c10::A const&, c10::A const&)",
     }
     assert demangled([]) == {}
+
+
+def test_what_children_write_is_reported_while_they_run(tmp_path: Path) -> None:
+    """So that a download by another program shows more than a clock."""
+    reached = threading.Event()
+    with (
+        written_bytes(lambda size: reached.set() if size >= 5_000_000 else None),
+        subprocess.Popen(
+            ["sh", "-c", "head -c 5000000 /dev/zero > file; exec sleep 600"], cwd=tmp_path
+        ) as child,
+    ):
+        assert reached.wait(60)
+        child.kill()

@@ -17,7 +17,7 @@ from tests.helpers import ROOT, Command
 from tests.smoke import make_wheel
 
 from torchyard.app.smoke import smoke_all, smoke_here, smoke_request
-from torchyard.checks.smoke.attempt import _verdict
+from torchyard.checks.smoke.attempt import _verdict, attempt
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
 from torchyard.checks.smoke.installation import (
@@ -355,6 +355,25 @@ def test_a_clean_environment_has_nothing_of_the_callers(
     around = plain(installation, tmp_path / "a")
     assert set(around.env) == {"PATH", "HOME", "TMPDIR", "LANG", "USER"}
     assert Path(around.env["HOME"]).is_dir()
+
+
+def test_tests_compute_on_the_gpus_that_the_caller_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU is a fake: only its device file is looked for."""
+    (tmp_path / "nvidia1").touch()
+    monkeypatch.setattr("torchyard.checks.smoke.attempt._DEVICES", tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3")
+    code = (
+        "import os\nprint('note:', *(f'{n}={os.environ[n]}' for n in os.environ if '_VIS' in n))\n"
+    )
+    write(tmp_path, "own/a.py", f"{GOOD}# needs: gpu\n{code}")
+    (test,) = read_suite(tmp_path / "own")
+    package, installation = surroundings_of("cu130", tmp_path)
+    installation = msgspec.structs.replace(installation, python=sys.executable)
+    found = attempt(test, package, plain(installation, tmp_path / "home"), tmp_path / "run")
+    assert (found.outcome, found.why) == (Outcome.PASSED, "CUDA_VISIBLE_DEVICES=1")
 
 
 # ------------------------------------------------------------------ how programs end

@@ -226,6 +226,8 @@ class ComputePlatform(Protocol):
     """Facts needed about a machine, the most reliable first."""
     device_nodes: str = ""
     """A glob for the device files of GPUs below /dev."""
+    visible_devices: str = ""
+    """The variable that names the GPUs which a program may use."""
     torch_device: str = ""
     """The name of its devices in torch."""
     torch_version: str = ""

@@ -14,6 +14,7 @@ class Xpu(ComputePlatform):
     title = "XPU"
     label = "xpu"
     device_nodes = "dri/renderD*"
+    visible_devices = "ZE_AFFINITY_MASK"
     torch_device = "xpu"
     facts: tuple[MachineFact, ...] = (
         MachineFact(

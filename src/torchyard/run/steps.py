@@ -13,7 +13,7 @@ import msgspec
 
 from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError, HostError
-from torchyard.host.child import Child, Exit, Sample
+from torchyard.host.child import Child, Exit
 from torchyard.host.jobserver import is_old_make, makeflags
 from torchyard.host.process_id import process_birth
 from torchyard.host.process_tree import family_written
@@ -164,19 +164,19 @@ class _Reporter:
         self._job = job
         self._on_event = on_event
         self._left = left
-        self._ninja = NinjaProgress()
+        self._ninja = NinjaProgress(job)
         self._counts = False
         self._reported = 0.0
 
-    def read(self, line: str, used: Sample) -> None:
-        """Report what a line of the step says; `used` is what the step has used so far."""
-        counts = self._ninja.read(line)
-        if counts and (self._is_due(_OFTEN) or counts.done == counts.total):
-            self._counts, left = True, None
-            if counts.unit == "commands" and not counts.what:
-                speed = used.cpu / max(used.seconds, _OFTEN)
-                left = self._left.seconds(counts.total - counts.done, speed)
-            self._on_event(Progress(job=self._job, left=left, **counts._asdict()))
+    def read(self, line: str) -> None:
+        """Report what a line of the step says."""
+        event = self._ninja.read(line)
+        if event and (self._is_due(_OFTEN) or event.done == event.total):
+            self._counts = True
+            if not event.what:  # else it is generating code, or testing
+                left = self._left.seconds(event.total - event.done)
+                event = msgspec.structs.replace(event, left=left)
+            self._on_event(event)
 
     def watch(self, pid: int) -> None:
         """Report what the process of a step that counts nothing has written."""
@@ -199,7 +199,7 @@ def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter:
 
     def on_line(line: str) -> None:
         log.add(line)
-        reporter.read(line, child.sample)
+        reporter.read(line)
 
     def on_sample() -> None:
         tries.note(child.sample)

@@ -37,6 +37,7 @@ class UnitMeter:
     def __init__(self) -> None:
         self.folders: dict[str, dict[str, UnitUsage]] = {}
         """The units by the directory in which their commands run, as these see it."""
+        self._looks = self._seen = 0
         self._finder = UnitFinder()
         self._workers: dict[int, LeafProcess] = {}
         self._units: dict[int, RunningUnit] = {}
@@ -59,6 +60,11 @@ class UnitMeter:
             found = join_units(found, units)
         return found
 
+    @property
+    def concurrency(self) -> float:
+        """The mean number of units that were compiled at a time, while there were any."""
+        return self._seen / self._looks if self._looks else 1.0
+
     def _watch(self) -> None:
         looks = 0
         while not self._ended.wait(_TICK):
@@ -78,6 +84,8 @@ class UnitMeter:
         for pid, unit in self._units.items():
             memory[unit] += peak_memory(pid)
             cpu[unit] = cpu.get(unit, 0.0) + self._workers[pid].cpu
+        self._looks += bool(memory)
+        self._seen += len(memory)
         for unit, size in memory.items():
             with suppress(OSError):  # it has ended
                 folder = os.readlink(f"/proc/{unit.command}/cwd")  # noqa: PTH115 - as it is there

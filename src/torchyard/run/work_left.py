@@ -38,21 +38,19 @@ class WorkLeft:
         self._until: float | None = None
         self._due = 0.0
 
-    def seconds(self, commands: int, speed: float) -> float | None:
-        """Return the seconds that the last `commands` will take, or None if that is unknown.
-
-        `speed` is how many CPU seconds the step uses in a second.
-        """
+    def seconds(self, commands: int) -> float | None:
+        """Return the seconds that the last `commands` will take, or None if that is unknown."""
         now = time.monotonic()
         named = list(self._meter.folders)  # which another thread adds to
         folders = [name for name in named if name.startswith(f"{self._seen_as}/")]
         if folders and now >= self._due:
             self._due, cost = now + _PAUSE, self._mean_cost(folders[-1][len(self._seen_as) + 1 :])
-            self._until = now + commands * cost / max(speed, 1.0) if cost is not None else None
+            together = self._meter.concurrency
+            self._until = now + commands * cost / together if cost is not None else None
         return None if self._until is None else max(0.0, self._until - now)
 
     def _mean_cost(self, folder: str) -> float | None:
-        """Return the mean CPU seconds of the commands that were not run yet."""
+        """Return the mean seconds of the commands that were not run yet."""
         log = self._read(f"{folder}/.ninja_log", read_ninja_log) or []
         logged = {output: entry.seconds for entry in log for output in entry.outputs}
         if not self._outputs:
@@ -60,7 +58,10 @@ class WorkLeft:
             self._outputs = [
                 edge.outputs[0] for edge in edges if edge.outputs and not edge.is_phony
             ]
-        took = logged | self._known
+        both = logged.keys() & self._known.keys()  # CPU seconds become those of this machine now
+        cpu = sum(self._known[output] for output in both)
+        slower = sum(logged[output] for output in both) / cpu if cpu else 1.0
+        took = {output: seconds * slower for output, seconds in self._known.items()} | logged
         if len(took) < _FEW:
             return None
         kinds: dict[str, list[float]] = {}

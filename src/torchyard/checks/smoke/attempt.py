@@ -26,6 +26,8 @@ NOTE = "note: "
 _SHOWN = 60
 """How many of the last lines of a test's output are reported."""
 
+_DEVICES = Path("/dev")
+
 _IDLE = 0.1
 """A test that used less than this share of its time waits for something."""
 
@@ -62,7 +64,9 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "ENVIRONMENT": around.environment.value,
         **package.promises,
     }
-    return {FACT + name: value for name, value in known.items()}
+    gpus = platform.visible_devices  # which GPUs may be used is the caller's decision
+    chosen = {gpus: os.environ[gpus]} if gpus in os.environ else {}
+    return chosen | {FACT + name: value for name, value in known.items()}
 
 
 def _drivers() -> Iterator[str]:
@@ -92,7 +96,7 @@ def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:
 def _no_gpu(compute: str) -> str:
     platform = platform_for(compute)
     if platform.device_nodes:
-        return "" if list(Path("/dev").glob(platform.device_nodes)) else "there is no GPU here"
+        return "" if list(_DEVICES.glob(platform.device_nodes)) else "there is no GPU here"
     return "no GPU is known to be for it" if platform.is_gpu else "this package is for no GPU"
 
 

@@ -58,6 +58,7 @@ class Cuda(ComputePlatform):
     device_files: tuple[str, ...] = ("cuda", r"cu\d", "cudnn", "cublas", "nv", "nccl")
     conda_virtual_package = "__cuda"
     device_nodes = "nvidia[0-9]*"
+    visible_devices = "CUDA_VISIBLE_DEVICES"
     torch_device = "cuda"
     torch_version = "cuda"
     facts: tuple[MachineFact, ...] = (

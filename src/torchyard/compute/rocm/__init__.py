@@ -37,6 +37,7 @@ class Rocm(ComputePlatform):
     device_loaders: tuple[str, ...] = ("libamdhip64.", "libhiprtc.", "libhsa-")
     device_files: tuple[str, ...] = ("hip", "roc")
     device_nodes = "kfd"
+    visible_devices = "HIP_VISIBLE_DEVICES"
     torch_device = "cuda"
     torch_version = "hip"
     facts: tuple[MachineFact, ...] = (

@@ -23,3 +23,4 @@ except RuntimeError as error:
 else:
     raise AssertionError("no error was raised")
 accelerator.synchronize()
+print(f"note: computed on {accelerator.get_device_name()}, of {accelerator.device_count()} visible")
