@@ -472,7 +472,7 @@ def stand_in_rocm(world: World) -> Path:
         f"""case "$*" in *--version*)
 echo "HIP version: 6.4.1-abc"; echo "clang version 19.0.0"; echo "InstalledDir: {root}/llvm/bin";;
 *) gcc={gcc}; case "$HIPCC_COMPILE_FLAGS_APPEND" in --gcc-install-dir=*)
-gcc="${{HIPCC_COMPILE_FLAGS_APPEND#*=}}";; esac
+gcc="${{HIPCC_COMPILE_FLAGS_APPEND#*=}}"; gcc="${{gcc%% *}}";; esac
 echo "Selected GCC installation: $gcc"; echo "#include <...> search starts here:"
 test -z "$CPLUS_INCLUDE_PATH" || echo " $CPLUS_INCLUDE_PATH"
 echo " {world.folder}/conda/include"; echo " {root}/include"; echo "End of search list.";; esac""",

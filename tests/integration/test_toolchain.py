@@ -32,7 +32,7 @@ from torchyard.toolchain.compilers import Compiler, check_host_compiler, find_co
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import identify
 from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
-from torchyard.toolchain.provision import ToolchainLayout, equip
+from torchyard.toolchain.provision import ToolchainLayout, Tools, build_variables, equip
 from torchyard.toolchain.pypi import install, make_environment, parse_lock, read_lock
 from torchyard.toolchain.variables import compose
 
@@ -469,6 +469,46 @@ def test_a_cuda_that_nobody_has_names_what_there_is() -> None:
 
 
 # ----------------------------------------------------------------------------- ROCm
+
+
+@needs_gcc
+@needs_hipcc
+def test_rocms_headers_and_libraries_come_before_others(tmp_path: Path, gcc: Compiler) -> None:
+    """With the variables of ROCm 7; the hipcc here does not know its --gcc-install-dir yet."""
+    for owner in ("rocm", "env"):
+        root = tmp_path / owner
+        (root / "lib").mkdir(parents=True)
+        (root / "include/thrust").mkdir(parents=True)
+        code = f'const char *owner(void) {{ return "{owner}"; }}\n'
+        (root / "include/thrust/complex.h").write_text(code, encoding="utf-8")
+        code = f'#include "{root}/include/thrust/complex.h"\n'
+        library = ["-shared", "-fPIC", "-x", "c", "-", "-o", str(root / "lib/libowner.so")]
+        subprocess.run(["gcc", *library], input=code, text=True, check=True)
+    kit = rocm.RocmToolkit(
+        version="7.2.1", digest="", root=str(tmp_path / "rocm"), clang="/usr/bin/clang-15"
+    )
+    tools, layout = Tools(compiler=gcc, kit=kit), ToolchainLayout(tmp_path, str(tmp_path))
+    env = build_variables(tools, ["gfx90a"], layout, compute_platforms(), python=True)
+    assert env["PATH"].startswith(f"{tmp_path}/env/bin:")
+    flags = env["HIPCC_COMPILE_FLAGS_APPEND"].split()
+    assert flags[0].startswith("--gcc-install-dir=")
+    compiling = {"HIP_PLATFORM": "amd", "CPLUS_INCLUDE_PATH": env["CPLUS_INCLUDE_PATH"]}
+    compiling |= {"HIPCC_COMPILE_FLAGS_APPEND": " ".join(flags[1:])}
+    (tmp_path / "try.hip").write_text("#include <thrust/complex.h>\n", encoding="utf-8")
+    last = ["-idirafter", f"{tmp_path}/rocm/include"]  # as the hipcc of ROCm 6 puts them
+    words = ["hipcc", "--offload-arch=gfx90a", "--cuda-host-only", "-E", "try.hip", *last]
+    for theirs in ([], ["-isystem", f"{tmp_path}/env/include"]):
+        assert 'return "rocm"' in run([*words, *theirs], SYSTEM | compiling, tmp_path)
+        plain = SYSTEM | {"HIP_PLATFORM": "amd", "CPATH": f"{tmp_path}/env/include"}
+        assert 'return "env"' in run([*words, *theirs], plain, tmp_path), "or this proves nothing"
+
+    searched = SYSTEM | {name: env[name] for name in ("LIBRARY_PATH", "LD_LIBRARY_PATH")}
+    code = "int puts(const char *); const char *owner(void); int main(void) { puts(owner()); }\n"
+    (tmp_path / "main.c").write_text(code, encoding="utf-8")
+    linked = run(["gcc", "main.c", "-lowner", "-o", "main", "-Wl,--trace"], searched, tmp_path)
+    assert f"{tmp_path}/rocm/lib/" in linked
+    assert f"{tmp_path}/env/lib/" not in linked
+    assert run(["./main"], searched, tmp_path) == "rocm\n"
 
 
 @needs_gcc

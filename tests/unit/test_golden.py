@@ -11,20 +11,20 @@ from torchyard.reports.plan.document import plan_json
 
 GOLDEN = {
     None: (
-        "94986a8c41a2c7a0b7bd4c4d6a9668ff2b79d9fd98d53817811a92baae332ce6",
-        "a0fb2ca9aba83407401c4560330b5ee4fbf8ae891c1e746f67a2e6b9aba70b2d",
+        "86e4387e4c81e830d6820d3e364334f8ca6faae1b214c10cb351ba43f3aaaeca",
+        "3420e35e32b767eed93552dde7998a9135e5f1142b177b53e1174b748d08bf3a",
     ),
     "pr": (
         "66c247b680d6d46a3cd7f0fd5ab7d9a6f40eb2e3481f5b899ac732ef35438096",
         "221e6c2c29e627fea30776f02e697abff014d1e96df1b1ddfe5580ba8a9ebe16",
     ),
     "nightly": (
-        "02c1e95a1a17d986b9da98cadcf0aae480f08bce80f5ff504beea9b35b549394",
-        "39e8b7e83ffc32fef7a83c20b40232a139dffc148aab2403e5f7a2ac7bccbec3",
+        "aee2325fb94b6c9b79e1bab64d220ad9eebba585eaa45a386f883e48b6165702",
+        "b22cfe2689f6bd722d98d4328486a0f4c32806a49c338a72bd93bbc727bbd4df",
     ),
     "release": (
-        "f6bc67b80821e79242514e41ca395a94cda25030a056894466f4b8012ca7e394",
-        "6322db6960e5c069b92d9cb9bdbbe98a044fa16ce1ef283b07550995c6260fe2",
+        "503ab09548591fa07147f31f80693afbc6e1b84ce0b61760a2fa2e60888861d1",
+        "13fffe93aaf44bd7d4d052a8fa4bd7992aee0b469b7d190d333b20ff5a6a7478",
     ),
     "conda": (
         "3960339e1a745aed21de5fbe50328a642d6f65157d43314e343fc28db786513f",

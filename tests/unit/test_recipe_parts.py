@@ -326,7 +326,7 @@ def test_hipcc_gets_the_compiler_the_headers_and_the_openmp_of_the_table() -> No
     env = kit.variables("", compiler=compiler, archs=["gfx90a"])
     gcc = Path(compiler.asked("-print-libgcc-file-name").strip()).parent
     assert (gcc / "libgcc.a").is_file()
-    assert env["HIPCC_COMPILE_FLAGS_APPEND"] == f"--gcc-install-dir={gcc}"
+    assert env["HIPCC_COMPILE_FLAGS_APPEND"] == f"--gcc-install-dir={gcc} -isystem{root}/include"
     assert env["HIPCC_LINK_FLAGS_APPEND"] == f"--gcc-install-dir={gcc}"
     assert env["CPLUS_INCLUDE_PATH"] == f"{root}/include"
     assert env["OpenMP_ROOT"] == f"{root}/lib/llvm"

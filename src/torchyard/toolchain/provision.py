@@ -158,17 +158,17 @@ def build_variables(
     *,
     python: bool,
 ) -> dict[str, str]:
-    """Return the variables for steps: the Python environment before the toolchain."""
+    """Return the variables for steps: the environment's programs, and the toolchain's libraries."""
     env = {"CC": tools.compiler.cc, "CXX": tools.compiler.cxx}
     for one in platforms:
         if one.cmake_switch:
             env[one.cmake_switch] = str(int(tools.kit is not None and tools.kit.name == one.name))
+    root = f"{layout.seen_as}/{ENV}"
+    if python:
+        env |= search(root) | {"VIRTUAL_ENV": root}
     for piece in _pieces(tools, archs, layout):
         env = compose(env, piece)
-    if python:
-        root = f"{layout.seen_as}/{ENV}"
-        env = compose(env, search(root) | {"PATH": f"{root}/bin", "VIRTUAL_ENV": root})
-    return env
+    return compose(env, {"PATH": f"{root}/bin"}) if python else env
 
 
 def _pieces(tools: Tools, archs: Sequence[str], layout: ToolchainLayout) -> list[dict[str, str]]:
