@@ -41,14 +41,17 @@ def main() -> None:
         minor = ".".join(wheel.version.split(".")[:2])
         for member in torch_libraries(parts.libraries()):
             names = [name.decode(errors="backslashreplace") for name in parts.exports(member)]
-            words.update(leading_word(name) for name in names if not table.is_torchs(name))
+            others = (
+                one for one in names if not table.is_torchs(one) and not table.is_runtimes(one)
+            )
+            words.update(map(leading_word, others))
             if parse_release(minor) >= parse_release(OLDEST_SHIMS):
                 for name in filter(table.is_shim, names):
                     first.setdefault(name, minor)
         print(f"torch {minor}: {len(first)} functions, {len(words)} words", file=sys.stderr)
     lines = (f"{name} {release}\n" for name, release in sorted(first.items()))
     Path(data_path(SHIMS)).write_text(f"{HEADER}{''.join(lines)}", encoding="utf-8")
-    text = "".join(f"{word}\n" for word in sorted(words - {""}))
+    text = "".join(f"{word}\n" for word in sorted(words))
     Path(data_path(TORCH_WORDS)).write_text(f"{WORDS_HEADER}{text}", encoding="utf-8")
 
 

@@ -390,6 +390,27 @@ def test_sound_wheels_pass(torchyard: Command, tmp_path: Path, sound: Sound) -> 
     assert document["packages"][0]["findings"] == []
 
 
+def test_what_is_not_decided_is_said(keep: Command, tmp_path: Path) -> None:
+    path = having(GONE)._replace(requires=["torch==2.15.*"]).write(tmp_path)
+    done = keep("check", path)
+    assert done.code == 0
+    assert "not decided: 2 of torch; `torchyard compat` compares torch's" in done.out
+    document = json.loads(keep("check", with_core(TABLE).write(tmp_path), "--json").out)
+    assert document["packages"][0]["undecided"] == {"libdemo_core.so": 1}
+    decided = having(GONE)._replace(requires=["torch==2.13.*"]).write(tmp_path)
+    assert json.loads(keep("check", decided, "--json").out)["packages"][0]["undecided"] == {}
+
+
+def test_a_library_for_each_torch_is_enough(keep: Command, tmp_path: Path) -> None:
+    """As dgl has them: it loads the one of the torch that is there."""
+    members = {
+        "demo/libdemo_2.13.so": library(imports=[GONE], needed=TORCH),
+        "demo/libdemo_2.14.so": library(imports=[ADD], needed=TORCH),
+    }
+    path = Extension(members=members).write(tmp_path)
+    assert keep("check", path, "--rule", "torch-symbols").code == 0
+
+
 def test_a_missing_library_is_told_once(torchyard: Command, tmp_path: Path) -> None:
     """What it would have defined is not known."""
     path = plain(TABLE, needed=["libunheard.so.1"]).write(tmp_path)
@@ -448,6 +469,18 @@ def test_check_knows_the_torch_that_compat_has_read(keep: Command, tmp_path: Pat
 def test_other_torches_are_not_its_own(keep: Command, tmp_path: Path, extension: Extension) -> None:
     done = keep("check", extension.write(tmp_path), "--rule", "torch-symbols")
     assert done.code == 0, done.out
+
+
+@pytest.mark.parametrize("name", ["demo.whl", "demo-x-y.whl", f"demo-x-cp312-cp312-{LINUX}.whl"])
+def test_a_wheel_with_another_name_is_checked_as_well(
+    keep: Command, tmp_path: Path, name: str
+) -> None:
+    torch = beside_torch(ADD).write(tmp_path)
+    unnamed = torch.rename(tmp_path / f"torch{name.removeprefix('demo')}")
+    broken = having(TABLE, needed=["libcudart.so.12"])
+    for path in (broken._replace(renamed=name), broken):
+        document = json.loads(keep("check", path.write(tmp_path), unnamed, "--json").out)
+        assert "symbols-undefined" in {one["rule"] for one in document["packages"][0]["findings"]}
 
 
 def test_publish_refuses_what_nothing_defines(torchyard: Command, tmp_path: Path) -> None:

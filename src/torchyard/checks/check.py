@@ -1,10 +1,11 @@
 """Checking packages: all rules over each of them, under a policy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
 from typing import NamedTuple
 
+from torchyard.checks.compat.matrix import undecided_symbols
 from torchyard.checks.enforce import Enforcer
 from torchyard.checks.expected import order_in_package
 from torchyard.checks.policy import CheckPolicy
@@ -27,6 +28,8 @@ class Checked(NamedTuple):
     findings: tuple[Finding, ...]
     order: JobSpec | None = None
     """The specification of the job that delivered it, if that is known."""
+    undecided: Mapping[str, int] = {}
+    """How many symbols need libraries that are not at hand, by their names."""
 
 
 def apply_rules(
@@ -43,17 +46,20 @@ def apply_rules(
     """
     enforcer = Enforcer(policy, today)
     found: list[list[Finding]] = []
+    undecided: list[Mapping[str, int]] = []
     for index, contents in enumerate(packages):
         others = (*packages[:index], *packages[index + 1 :])
-        found.append(list(_find(Subject(contents, policy, others, order, torches), enforcer)))
+        subject = Subject(contents, policy, others, order, torches)
+        found.append(list(_find(subject, enforcer)))
+        undecided.append(undecided_symbols(subject))
     for allowance, note in enforcer.unused(PACKAGE_RULES):
         for contents, findings in zip(packages, found, strict=True):
             if matches(contents.file_name, allowance.package):
                 findings.append(note)  # once, with the first package that it is for
                 break
     return [
-        Checked(contents, tuple(sorted(findings, key=_rank)), order)
-        for contents, findings in zip(packages, found, strict=True)
+        Checked(contents, tuple(sorted(findings, key=_rank)), order, needs)
+        for contents, findings, needs in zip(packages, found, undecided, strict=True)
     ]
 
 

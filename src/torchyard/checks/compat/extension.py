@@ -16,7 +16,7 @@ from torchyard.checks.subject import Subject
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents, PackageFile, is_library
 from torchyard.package.wheel.compatible_tags import tag_platforms
-from torchyard.package.wheel.metadata import NAME, metadata_fields, values
+from torchyard.package.wheel.metadata import NAME, is_wheel, metadata_fields, values
 from torchyard.package.wheel.name import ABI3, WheelName
 from torchyard.package.wheel.parts import WheelParts
 
@@ -70,6 +70,11 @@ def read_extension(wheel: WheelParts) -> ExtensionWheel:
     about = {"_.dist-info/METADATA": wheel.metadata}
     contents = Contents(file_name=wheel.name, format=NAME, size=0, files=files, texts=about)
     return wheel_extension(Subject(contents, CheckPolicy()))
+
+
+def is_named(subject: Subject) -> bool:
+    """Return whether a package is a wheel, by a name that wheels have; a rule reports others."""
+    return is_wheel(subject.contents) and bool(subject.expected.version)
 
 
 @lru_cache(maxsize=1)

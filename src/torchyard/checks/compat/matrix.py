@@ -4,13 +4,27 @@ Necessary, not sufficient: a library whose symbols are all there may still fail 
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
-from torchyard.checks.compat.extension import ExtensionWheel
+from packaging.version import Version
+
+from torchyard.checks.compat.extension import (
+    ExtensionLibrary,
+    ExtensionWheel,
+    is_named,
+    wheel_extension,
+)
 from torchyard.checks.compat.table import TORCH, torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits
+from torchyard.checks.compat.torch_symbols import torch_in
+from torchyard.checks.compat.undefined import undefined_in
+from torchyard.checks.expected import expected_of
+from torchyard.checks.loader.companions import siblings_of
+from torchyard.checks.subject import Subject
 from torchyard.checks.torch_symbols import TorchSymbols, symbol_digest
 
 METADATA = "METADATA"
@@ -61,26 +75,30 @@ def load_matrix(
 
 
 def _obstacles(extension: ExtensionWheel, torch: TorchSymbols) -> Iterator[Obstacle]:
-    yield from toolkit_clashes(extension, torch.toolkits)
+    """Yield why a wheel does not load with a torch; alternatives excuse what nothing else can."""
+    found = {
+        library.member: [*_clashing(library, torch.toolkits), *_lacking(library, torch)]
+        for library in extension.libraries
+    }
+    yield from _unfitting(extension, found, torch.toolkits)
     for library in extension.libraries:
-        lacking = [n for n in torch_libraries(library.needed) if n not in torch.libraries]
-        if lacking:
-            yield Obstacle(ObstacleKind.LIBRARY, library.member, tuple(lacking))
         nowhere = tuple(one.symbol for one in library.undefined if not one.needs)
         if nowhere:
             yield Obstacle(ObstacleKind.UNDEFINED, library.member, nowhere)
-        symbols = tuple(
-            one.symbol
-            for one in library.undefined
-            if one.needs == (TORCH,) and not torch.exports(symbol_digest(one.symbol.encode()))
-        )
-        if symbols:
-            yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
 
 
-def _without_numbers(member: str) -> str:
-    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
-    return re.sub(r"\d+", "", member)
+def _lacking(library: ExtensionLibrary, torch: TorchSymbols) -> Iterator[Obstacle]:
+    """Yield the libraries and symbols that a torch does not have."""
+    lacking = [n for n in torch_libraries(library.needed) if n not in torch.libraries]
+    if lacking:
+        yield Obstacle(ObstacleKind.LIBRARY, library.member, tuple(lacking))
+    symbols = tuple(
+        one.symbol
+        for one in library.undefined
+        if one.needs == (TORCH,) and not torch.exports(symbol_digest(one.symbol.encode()))
+    )
+    if symbols:
+        yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
 
 
 def toolkit_clashes(extension: ExtensionWheel, brought: Collection[str]) -> Iterator[Obstacle]:
@@ -88,22 +106,64 @@ def toolkit_clashes(extension: ExtensionWheel, brought: Collection[str]) -> Iter
 
     Of libraries that differ only in a number, it is enough that one fits.
     """
-    foreign = {
-        library.member: tuple(n for n in library.needed if _others(library_toolkits([n]), brought))
-        for library in extension.libraries
-    }
-    fitting = {_without_numbers(member) for member, names in foreign.items() if not names}
-    clashes = False
-    for member, names in foreign.items():
-        if names and _without_numbers(member) not in fitting:
-            clashes = True
-            yield Obstacle(ObstacleKind.TOOLKIT, member, names)
+    found = {one.member: list(_clashing(one, brought)) for one in extension.libraries}
+    yield from _unfitting(extension, found, brought)
+
+
+def _clashing(library: ExtensionLibrary, brought: Collection[str]) -> Iterator[Obstacle]:
+    names = tuple(n for n in library.needed if _others(library_toolkits([n]), brought))
+    if names:
+        yield Obstacle(ObstacleKind.TOOLKIT, library.member, names)
+
+
+def _unfitting(
+    extension: ExtensionWheel, found: Mapping[str, Sequence[Obstacle]], brought: Collection[str]
+) -> Iterator[Obstacle]:
+    """Yield the obstacles of libraries without an alternative, else of the required toolkits."""
+    fitting = {_without_numbers(member) for member, obstacles in found.items() if not obstacles}
+    left = [
+        obstacle
+        for member, obstacles in found.items()
+        if _without_numbers(member) not in fitting
+        for obstacle in obstacles
+    ]
+    yield from left
     required = tuple(sorted(_others(extension.toolkits, brought)))
-    if required and not clashes:
+    if required and not any(one.kind is ObstacleKind.TOOLKIT for one in left):
         yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)
+
+
+def _without_numbers(member: str) -> str:
+    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
+    return re.sub(r"\d+", "", member)
 
 
 def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:
     """Return the needed toolkits of which another version is brought."""
     kinds = {toolkit.partition(" ")[0] for toolkit in brought}
     return {one for one in {*needed} - {*brought} if one.partition(" ")[0] in kinds}
+
+
+@lru_cache(maxsize=1)
+def compared_torches(subject: Subject) -> list[TorchSymbols]:
+    """Return the torch that is checked together with a wheel, else those that it requires."""
+    if not is_named(subject):
+        return []
+    torches = siblings_of(subject).given.get(TORCH, ())
+    versions = ((one, expected_of(one).version) for one in torches)
+    given = [torch_in(one, version) for one, version in versions if version]
+    extension = wheel_extension(subject)
+    if given or extension.requires_torch is None:
+        return given  # if it should require torch, another rule says so
+    known = (one for one in subject.torches() if extension.is_beside(one.file))
+    admitted = (torch for torch in known if extension.admits(torch.version))
+    return sorted(admitted, key=lambda torch: Version(torch.version), reverse=True)
+
+
+def undecided_symbols(subject: Subject) -> dict[str, int]:
+    """Return how many symbols need a library that is not at hand, or `torch`, by its name."""
+    undefined = (one for symbols in undefined_in(subject).values() for one in symbols)
+    found = Counter(one.needs[0] for one in undefined if not one.is_missing)
+    if found[TORCH] and compared_torches(subject):
+        del found[TORCH]
+    return {name: count for name, count in found.most_common() if count}

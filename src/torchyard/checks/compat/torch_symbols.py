@@ -6,7 +6,6 @@ from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_
 from torchyard.package.contents import Contents
 from torchyard.package.elf.symbols import split_names
 from torchyard.package.wheel.metadata import fields_of, values
-from torchyard.package.wheel.name import WheelName
 from torchyard.package.wheel.parts import WheelParts
 
 
@@ -30,7 +29,7 @@ def read_torch(wheel: WheelParts, version: str) -> TorchSymbols:
     )
 
 
-def torch_in(contents: Contents) -> TorchSymbols:
+def torch_in(contents: Contents, version: str) -> TorchSymbols:
     """Return the symbols of a torch wheel that was read."""
     files = contents.files
     members = {name: b for name in torch_libraries(files) if (b := files[name].binary)}
@@ -38,7 +37,7 @@ def torch_in(contents: Contents) -> TorchSymbols:
     exported = (name for binary in members.values() for name in split_names(binary.exports))
     return TorchSymbols(
         file=contents.file_name,
-        version=WheelName.parse(contents.file_name).version,
+        version=version,
         libraries=tuple(sorted(member.rpartition("/")[2] for member in members)),
         toolkits=tuple(sorted(library_toolkits(needed))),
         digests=packed_digests(map(symbol_digest, exported)),

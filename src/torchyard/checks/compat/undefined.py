@@ -6,18 +6,16 @@ libraries, those that it needs of others, Python, and glibc.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from torchyard.checks.compare import is_of_runtime
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries, torch_row
 from torchyard.checks.loader.companions import is_vendors, without_digest
 from torchyard.checks.loader.resolve import is_program, resolver_of
 from torchyard.checks.subject import Subject
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary
 from torchyard.package.elf.symbols import free_names, split_names
 from torchyard.package.policy import load_layouts
 
@@ -27,8 +25,8 @@ _PYTHONS = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so
 """Libraries that Python needs, so that every process has them."""
 _VERSIONED = ("ld-linux*.so.*", "libgcc_s.so.1", "libstdc++.so.6")
 """Libraries all of whose symbols have versions."""
-_OF_STD = re.compile(r"_Z[A-Z]*S[tabsiod]|_ZGV[a-z]")
-"""Names of the C++ library, and of vector functions that compilers call."""
+_ANYTHING, _PLAIN, _FAMILIES = "anything", "C functions", "functions of known families"
+"""What a library that is not at hand may define."""
 _LETTERS = 10
 _NAME = re.compile(r"_Z(?:T[hv]n?\d+_(?:n?\d+_)?)?[A-Za-z]*(\d{1,4})")
 
@@ -47,24 +45,8 @@ class Undefined(NamedTuple):
     @property
     def is_missing(self) -> bool:
         """Whether nothing defines it, by the names that torch is known to export."""
-        unlikely = not self.is_torchs and leading_word(self.symbol) not in exported_words()
+        unlikely = not self.is_torchs and leading_word(self.symbol) not in _exported_words()
         return not self.needs or (self.needs == (TORCH,) and unlikely)
-
-
-class _Process(NamedTuple):
-    """What a process has that loads a file, besides the package's own libraries."""
-
-    is_python: bool
-    has_torch: bool
-    binaries: list[Binary]
-    unknown: list[str]
-    """Libraries of which nothing is known, that may define any symbol."""
-    known: list[str]
-    """Libraries of the system whose symbols the table has."""
-    plain: list[str]
-    """Others of the system, which define C functions alone."""
-    vendors: list[str]
-    """Libraries of GPUs, OpenMP and BLAS, which the table of families is about."""
 
 
 @lru_cache(maxsize=1)
@@ -82,7 +64,6 @@ class _Search:
         resolver = resolver_of(subject)
         self._binaries, self._system = resolver.binaries, resolver.system
         self._extra = subject.policy.system
-        self._vendors = (*load_layouts().drivers, *torch_row().needed)
         self._beside = resolver.siblings.libraries
         self._own = set(b"".join(b.exports for b in self._binaries.values()).split(b"\0"))
         self._paths = {b.soname: path for path, b in self._binaries.items()} | resolver.by_name
@@ -95,82 +76,71 @@ class _Search:
 
     def undefined(self, path: str) -> Iterator[Undefined]:
         """Yield the symbols that a library needs and nothing at hand defines."""
-        wanted = free_names(self._binaries[path]) - self._own - _system_names(_PYTHONS)
-        wanted = {name for name in wanted if not _is_runtimes(name)}
-        if not wanted or is_program(path):
-            return
-        process = self._process(path)
-        wanted -= _system_names(tuple(process.known))
-        for binary in process.binaries:
-            wanted -= set(split_names(binary.exports))
         table = load_compat_table()
-        for raw in sorted(wanted):
-            name = raw.decode(errors="backslashreplace")
+        wanted = free_names(self._binaries[path]) - self._own
+        wanted = wanted.difference(*map(_system_symbols().__getitem__, _PYTHONS))
+        names = {raw: raw.decode(errors="backslashreplace") for raw in sorted(wanted)}
+        names = {raw: name for raw, name in names.items() if not table.is_runtimes(name)}
+        if not names or is_program(path):
+            return
+        loaders = self._loaders(path)
+        outside = {library: self._defines(library) for library in self._outside(loaders)}
+        defined = set().union(*(one for one in outside.values() if not isinstance(one, str)))
+        has_torch = TORCH in outside.values()
+        is_loaded = has_torch or any(b"PyInit_" in self._binaries[p].exports for p in loaders)
+        for name in (name for raw, name in names.items() if raw not in defined):
             if table.is_torchs(name):
-                is_near = process.has_torch or process.unknown
+                is_near = has_torch or _ANYTHING in outside.values()
                 yield Undefined(name, (TORCH,) if is_near else (), is_torchs=True)
-            elif process.is_python or process.has_torch:
-                yield Undefined(name, tuple(self._candidates(name, process)))
+            elif is_loaded and (name.startswith("_Z") or _PLAIN not in outside.values()):
+                yield Undefined(name, tuple(self._candidates(name, outside)))
 
-    def _candidates(self, name: str, process: _Process) -> Iterator[str]:
+    def _candidates(
+        self, name: str, outside: Mapping[str, str | Collection[bytes]]
+    ) -> Iterator[str]:
         """Yield what may define a symbol that is not one of torch's own."""
-        yield from process.unknown
-        if not name.startswith("_Z"):
-            yield from process.plain
-            if load_compat_table().is_others(name):
-                yield from process.vendors
-                if (process.has_torch or self._is_beside_torch) and not self._for_cpu:
-                    yield BESIDE_TORCH
-        if process.has_torch:
-            yield TORCH
+        is_familiar = load_compat_table().is_others(name)
+        kinds = (_ANYTHING, _FAMILIES) if is_familiar else (_ANYTHING,)
+        yield from (library for library, defines in outside.items() if defines in kinds)
+        has_torch = TORCH in outside.values()
+        if is_familiar and (has_torch or self._is_beside_torch) and not self._for_cpu:
+            yield BESIDE_TORCH
+        yield from [TORCH] * has_torch
 
-    def _process(self, path: str) -> _Process:
-        """Follow the file, what loads it, and all that these need."""
+    def _loaders(self, path: str) -> dict[str, None]:
+        """Return a file and all that load it."""
         loaders = dict.fromkeys([path])
         for one in (waiting := [path]):
             waiting += (user for user in self._users.get(one, ()) if user not in loaders)
             loaders |= dict.fromkeys(waiting)
-        process = _Process(
-            is_python=any(b"PyInit_" in self._binaries[one].exports for one in loaders),
-            has_torch=False,
-            binaries=[],
-            unknown=[],
-            known=[],
-            plain=[],
-            vendors=[],
-        )
-        seen: set[str] = set()
-        files = [self._binaries[one] for one in loaders]
-        for binary in files:
-            for library in binary.needed:
-                if library in seen:
-                    continue
-                seen.add(library)
-                if library in self._paths:
-                    files.append(self._binaries[self._paths[library]])
-                elif torch_libraries([library]):
-                    process = process._replace(has_torch=True)
-                elif library in self._beside:
-                    process.binaries.append(self._beside[library])
-                    files.append(self._beside[library])
-                else:
-                    self._sort(library, process)
-        return process
+        return loaders
 
-    def _sort(self, library: str, process: _Process) -> None:
-        """Put a library that is not at hand where it belongs, by its name."""
-        if any_match(library, self._extra):
-            process.unknown.append(library)
-        elif library in _system_symbols():
-            process.known.append(library)
-        elif any_match(library, _VERSIONED):
-            return
-        elif any_match(library, self._vendors) or is_vendors(without_digest(library)):
-            process.vendors.append(library)
-        elif any_match(library, self._system):
-            process.plain.append(library)
-        else:
-            process.unknown.append(library)
+    def _outside(self, paths: Collection[str]) -> Iterator[str]:
+        """Yield the libraries that files need, directly or not, and the package has not."""
+        seen: set[str] = set()
+        files = [self._binaries[path] for path in paths]
+        for binary in files:
+            for library in dict.fromkeys(binary.needed):
+                if library not in seen and library in self._paths:
+                    files.append(self._binaries[self._paths[library]])
+                elif library not in seen:
+                    files += [self._beside[library]] if library in self._beside else []
+                    yield library
+                seen.add(library)
+
+    def _defines(self, library: str) -> str | Collection[bytes]:
+        """Return the symbols of a library, or what it may define if they are not known."""
+        if torch_libraries([library]):
+            return TORCH
+        if library in self._beside:
+            return set(split_names(self._beside[library].exports))
+        if library in _system_symbols() or any_match(library, _VERSIONED):
+            return _system_symbols().get(library, ())
+        vendors = (*load_layouts().drivers, *torch_row().needed)
+        if any_match(library, vendors) or is_vendors(without_digest(library)):
+            return _FAMILIES
+        is_plain = any_match(library, self._system) and not any_match(library, self._extra)
+        return _PLAIN if is_plain else _ANYTHING
 
 
 def leading_word(symbol: str) -> str:
@@ -178,10 +148,7 @@ def leading_word(symbol: str) -> str:
 
     It is `fbgemm` of `fbgemm::Packed`, and `mkl` of `mkl_blas_dgemm`.
     """
-    if symbol.startswith("_Z"):
-        found = None if _OF_STD.match(symbol) else _NAME.match(symbol)
-        if found is None:
-            return ""
+    if found := _NAME.match(symbol):
         name = symbol[found.end() : found.end() + int(found[1])]
         if "N" in found[0]:
             return name
@@ -190,26 +157,13 @@ def leading_word(symbol: str) -> str:
 
 
 @cache
-def exported_words() -> frozenset[str]:
-    """Return the leading words of what torch exports besides its own; the empty one is std's."""
-    lines = read_data(TORCH_WORDS).splitlines()
-    return frozenset(("", *(line for line in lines if not line.startswith("#"))))
-
-
-def _is_runtimes(raw: bytes) -> bool:
-    """Return whether a name is one of Python's or of a compiler's runtime."""
-    name = raw.decode(errors="backslashreplace")
-    is_cxx = _OF_STD.match(name) is not None or is_of_runtime(name)
-    return is_cxx or load_compat_table().is_runtimes(name)
+def _exported_words() -> frozenset[str]:
+    """Return the leading words of what torch exports besides its own."""
+    return frozenset(read_data(TORCH_WORDS).splitlines())
 
 
 @cache
-def _system_symbols() -> dict[str, list[bytes]]:
+def _system_symbols() -> dict[str, frozenset[bytes]]:
     """Return the symbols of libraries that every system has."""
     parts = (part.partition("]") for part in read_data(SYSTEM_SYMBOLS).split("[")[1:])
-    return {library: text.encode().split() for library, _, text in parts}
-
-
-@cache
-def _system_names(libraries: tuple[str, ...]) -> frozenset[bytes]:
-    return frozenset(name for library in libraries for name in _system_symbols()[library])
+    return {library: frozenset(text.encode().split()) for library, _, text in parts}

@@ -4,25 +4,29 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from torchyard.checks.compat.abi import ApiUse, abi_of
-from torchyard.checks.compat.extension import admitted_releases, declared_torch, wheel_extension
+from torchyard.checks.compat.extension import (
+    admitted_releases,
+    declared_torch,
+    is_named,
+    wheel_extension,
+)
 from torchyard.checks.compat.matrix import (
     METADATA,
     Obstacle,
     ObstacleKind,
+    compared_torches,
     load_matrix,
     toolkit_clashes,
 )
 from torchyard.checks.compat.stable_names import Release, show_release, torch_releases, torch_shims
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits
-from torchyard.checks.compat.torch_symbols import torch_in
 from torchyard.checks.compat.undefined import undefined_in
 from torchyard.checks.expected import local_compute, order_in_package
 from torchyard.checks.loader.companions import siblings_of, without_digest
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
-from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.model.abi import AbiClass
 from torchyard.package.wheel.metadata import is_wheel
 
@@ -97,10 +101,11 @@ def torch_toolkit(subject: Subject) -> Iterator[Hit]:
 
     Exclude the torch releases with another CUDA, or compile with the one that they bring.
     """
-    if declared_torch(subject) is None:
+    if declared_torch(subject) is None or not is_named(subject):
         return
     extension = wheel_extension(subject)
-    given = {toolkit for torch in _given_torches(subject) for toolkit in torch.toolkits}
+    torches = compared_torches(subject) if TORCH in siblings_of(subject).given else []
+    given = {toolkit for torch in torches for toolkit in torch.toolkits}
     if given:
         for obstacle in toolkit_clashes(extension, given):
             what = f"needs {_toolkits(obstacle)}, and the torch beside it brings {_joined(given)}"
@@ -123,11 +128,6 @@ def torch_toolkit(subject: Subject) -> Iterator[Hit]:
             _member(first),
             f"exclude torch {_span(wrong)}, or compile with {brought}",
         )
-
-
-def _given_torches(subject: Subject) -> list[TorchSymbols]:
-    """Return the torch wheels that are checked together with a package."""
-    return [torch_in(one) for one in siblings_of(subject).given.get(TORCH, ())]
 
 
 def _toolkits(obstacle: Obstacle) -> str:
@@ -160,20 +160,20 @@ def torch_lacks(subject: Subject) -> Iterator[Hit]:
 
     Exclude the releases that lack it in Requires-Dist, or compile against the oldest one admitted.
     """
-    if abi_of(subject) is None or not is_wheel(subject.contents):
+    if abi_of(subject) is None or not is_named(subject):
         return
-    extension, given = wheel_extension(subject), _given_torches(subject)
-    torches = given or [torch for torch in subject.torches() if extension.is_beside(torch.file)]
-    lacking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for verdict in load_matrix(extension, torches):
-        for kind, member, names in verdict.obstacles if verdict.admitted or given else ():
+    lacking: dict[str, dict[str, tuple[str, ...]]] = {}
+    for verdict in load_matrix(wheel_extension(subject), compared_torches(subject)):
+        for kind, member, names in verdict.obstacles:
             left = tuple(name for name in names if not _is_reported(name, member, subject))
             if kind is not ObstacleKind.TOOLKIT and left:
-                lacking.setdefault((member, left), []).append(verdict.torch.version)
-    for (member, names), versions in lacking.items():
+                lacking.setdefault(member, {})[verdict.torch.version] = left
+    for member, releases in lacking.items():
+        (first, names), *others = releases.items()
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        also = f"; nor does it load with {', '.join(one for one, _ in others)}" if others else ""
         yield Hit(
-            f"needs `{names[0]}`{more} of torch, which torch {', '.join(versions)} does not have",
+            f"needs `{names[0]}`{more} of torch, which torch {first} does not have{also}",
             member,
             "exclude these releases in Requires-Dist, or compile against the oldest one admitted",
         )

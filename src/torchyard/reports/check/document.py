@@ -56,7 +56,8 @@ class PackageDocument(JsonDocument, kw_only=True):
 
     `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
     names the origin of needed libraries that are not in the package: `system`, or a project;
-    it is empty if there is none. `extension` is the ABI class of a package that uses torch's
+    it is empty if there is none. `undecided` says how many symbols need a library, or torch, whose
+    symbols are not known here. `extension` is the ABI class of a package that uses torch's
     functions.
     """
 
@@ -76,6 +77,7 @@ class PackageDocument(JsonDocument, kw_only=True):
     device: list[DeviceDocument]
     libraries: list[LibraryDocument]
     outside: dict[str, str]
+    undecided: dict[str, int]
     findings: list[Finding]
 
 
@@ -129,7 +131,7 @@ def check_document(
         packages=[
             _package(
                 Subject(one, policy, (*contents[:i], *contents[i + 1 :]), checked[i].order),
-                checked[i].findings,
+                checked[i],
                 named.get(i, ""),
             )
             for i, one in enumerate(contents)
@@ -142,7 +144,7 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {severity.value: counts[severity] for severity in Severity}
 
 
-def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> PackageDocument:
+def _package(subject: Subject, checked: Checked, sha256: str) -> PackageDocument:
     contents, expected = subject.contents, subject.expected
     abi = abi_of(subject)
     libraries = [
@@ -165,7 +167,8 @@ def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> Pack
         device=_device_of(contents),
         libraries=libraries,
         outside=outside_origins(subject),
-        findings=list(findings),
+        undecided=dict(checked.undecided),
+        findings=list(checked.findings),
     )
 
 

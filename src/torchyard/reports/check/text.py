@@ -61,6 +61,7 @@ def package_facts(package: PackageDocument) -> dict[str, str]:
         "platform": ", ".join(package.platforms),
         "compute": package.compute,
         "ABI": abi_words(package.extension) if package.extension else "",
+        "symbols": _undecided(package.undecided),
     }
     devices = [f"{code.arch} {show_size(code.bytes)}" for code in package.device]
     size = f"{show_size(package.bytes)}, {show_size(package.unpacked_bytes)} unpacked"
@@ -69,6 +70,14 @@ def package_facts(package: PackageDocument) -> dict[str, str]:
     known = {name: value for name, value in said.items() if value}
     code = {"device code": ", ".join(devices)} if devices else {}
     return {**known, "size": size, "contents": files, **code}
+
+
+def _undecided(symbols: Mapping[str, int]) -> str:
+    """Return which symbols were compared with nothing, and how to do it."""
+    counts = [f"{count:,} of {name}" for name, count in symbols.items()]
+    rest = f" and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
+    how = "; `torchyard compat` compares torch's" if "torch" in symbols else ""
+    return f"not decided: {', '.join(counts[:_LISTED])}{rest}{how}" if counts else ""
 
 
 def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
