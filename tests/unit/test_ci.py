@@ -444,6 +444,37 @@ def test_a_pull_request_runs_what_its_change_affects(
     assert len(msgspec.json.decode(everything.out.removeprefix("parts="))) == 3
 
 
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("[torchyard skip]", []),
+        ("[torchyard build cp312]", ["cp312"]),
+        ("[torchyard build cp311 cp313]", ["cp311", "cp313"]),
+        ("[torchyard of any other kind]", ["cp311", "cp312", "cp313"]),
+    ],
+)
+@pytest.mark.parametrize("is_merge", [True, False])
+def test_the_message_of_a_commit_says_what_runs(
+    message: str, wanted: list[str], *, is_merge: bool, torchyard: Command, changes: Path
+) -> None:
+    """A provider tries a pull request as a merge, or its newest commit."""
+    (changes / "code/a.txt").write_text("again\n", encoding="utf-8")
+    subprocess.run(["git", "checkout", "-q", "-b", "asked"], cwd=changes, check=True)
+    commit_all(changes, f"again\n\n{message}")
+    if is_merge:
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        subprocess.run(["git", "checkout", "-q", "main"], cwd=changes, check=True)
+        merge = ["git", *who, "merge", "-q", "--no-ff", "-m", "merge", "asked"]
+        subprocess.run(merge, cwd=changes, check=True)
+    words = ("-f", changes / "torchyard.toml", "--provider", "github", "--pipeline", "pull-request")
+    said = torchyard("ci", "impact", "HEAD^1..", *words)
+    assert said.code == 0, said.err
+    parts = msgspec.json.decode(said.out.removeprefix("parts="))
+    assert parts.get(f"packages-{BLOCK}", []) == wanted
+    everything = torchyard("ci", "impact", "..", *words)
+    assert len(msgspec.json.decode(everything.out.removeprefix("parts="))) == 3
+
+
 def test_a_source_is_what_is_not_left_out(torchyard: Command, tmp_path: Path) -> None:
     """In a repository that is the source, documentation and generated files rebuild nothing."""
     text = WORKS.replace('path = "code"', 'path = "."\nleave_out = ["docs/", ".gitlab-ci.yml"]')

@@ -253,7 +253,7 @@ def test_a_secret_is_refused_by_name_in_a_source_and_in_a_result(tmp_path: Path)
         partial(read_source_tree, str(tmp_path)),
         partial(Writer(Store.at(str(tmp_path / "store"))).add_tree, tmp_path / "copied"),
     ):
-        with pytest.raises(HostError, match="password` is a secret of a farm"):
+        with pytest.raises(HostError, match="password` is a secret that torchyard made"):
             add()
 
 
@@ -285,7 +285,8 @@ def test_a_report_and_generated_ci_make_no_job_necessary(
     assert {path.suffix for path in project.parent.glob("report.*")} == {".html", ".json"}
     assert "0 of 1 job to do" in jobs_to_do(torchyard, project)
     for provider in ("github", "gitlab"):
-        done = torchyard("ci", "generate", provider, "-f", project)
+        install = "ci.install='pip install torchyard'"
+        done = torchyard("ci", "generate", provider, "-f", project, "--set", install)
         assert done.code == 0, done.err
     assert list(project.parent.glob(".*.yml"))
     assert "0 of 1 job to do" in jobs_to_do(torchyard, project)

@@ -1,5 +1,6 @@
 """Find out which jobs of a plan a change of the repository affects."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,13 +13,15 @@ from torchyard.ci.provider import load_provider_table
 from torchyard.ci.registry import find_provider
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError, TorchyardError, UsageError
-from torchyard.host.git import export_tree, find_top
+from torchyard.host.git import export_tree, find_top, head_message
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection
 from torchyard.reports.ci.document import CiImpactDocument, ci_impact_document
 
 _HERE = "the working tree"
+_ASKED = re.compile(r"\[torchyard (?:skip|build (?P<globs>[^\]]+))\]")
+"""What a commit's message can say about the jobs of a pull request: none, or some cells."""
 
 
 def find_impact(file: str, span: str, *, subset: str | None = None) -> CiImpactDocument:
@@ -52,7 +55,7 @@ def select_affected(
     Args:
         file: The configuration, in a git repository.
         span: `BASE..`, the commit that the files are compared with. Without one, or if it can't be
-            planned, all jobs run.
+            planned, all jobs run. With one, the newest commit's message may say what runs.
         provider: The CI provider.
         pipeline: The name of the pipeline.
         say: Is told why all jobs run.
@@ -70,6 +73,12 @@ def select_affected(
     one, plan = found
     old = _base_plan(base, Path(absolute(file)).resolve(), one.settings.subset, say)
     affected = [job.number for job in plan.jobs if not _is_same(job, old)]
+    asked = _ASKED.search(head_message(Path(absolute(file)).parent)) if base else None
+    if asked is not None:
+        say(f"as the commit's message says: {asked[0]}")
+        chosen = PlanSelection(one.settings.subset, tuple((asked["globs"] or "").split()))
+        keys = {job.key for job in make_plan(writer.config, chosen).jobs} if asked["globs"] else ()
+        affected = [job.number for job in plan.jobs if job.key in keys]
     text = find_provider(provider).selection(one, wanted_parts(one, plan, affected))
     if text is None:
         msg = f"files of {load_provider_table(provider).title} run all jobs of a pipeline"

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -56,6 +57,13 @@ def file_at(revision: str, path: str) -> str:
         msg = f"`{revision}` is no file, and git can't show {name} at that revision: {error}"
         hint = "name a file that exists, or a revision of the repository that holds the file"
         raise HostError(msg, hint=hint) from error
+
+
+def head_message(tree: Path) -> str:
+    """Return the message of the newest commit; after a merge, of the newest that was merged."""
+    with suppress(HostError):
+        return read_git(tree, "log", "-1", "--format=%B", "HEAD^2")
+    return read_git(tree, "log", "-1", "--format=%B")
 
 
 def find_top(inside: str) -> Path:
