@@ -45,9 +45,8 @@ def test_who_tries_packages_outside_of_jobs_is_told_that_there_is_no_sandbox(
 ) -> None:
     """A job's sandbox is around all of its steps; `torchyard smoke` itself has none for tests."""
     said: list[str] = []
-    smoke_all([], smoke_request(), on_line=said.append)
-    assert said == ["removing the environments"]
-    said.clear()
+    smoke_all([], smoke_request(), folder=tmp_path, on_line=said.append)
+    assert not said
     smoke_here([], smoke_request(), on_line=said.append)
     assert said == [NO_SANDBOX]
     done = torchyard("smoke", make_wheel(tmp_path, tag="py3-none-win_amd64"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from torchyard.app.clock import current_date
@@ -134,7 +133,7 @@ def smoke_here(
     """Test packages in no job, and say that their code runs with the rights of the caller."""
     on_line(NO_SANDBOX)
     with removed_later("torchyard-smoke-") as scratch:
-        return _smoke_in(scratch, packages, request, beside, on_line)
+        return smoke_all(packages, request, beside, folder=scratch, on_line=on_line)
 
 
 def smoke_all(
@@ -142,22 +141,10 @@ def smoke_all(
     request: "Request",
     beside: Sequence["PackageUnderTest"] = (),
     *,
-    on_line: Callable[[str], None],
-) -> "SmokeDocument":
-    """Test packages, each of which may need the others, or those in `beside`."""
-    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
-        document = _smoke_in(Path(scratch), packages, request, beside, on_line)
-        on_line("removing the environments")
-        return document
-
-
-def _smoke_in(
     folder: Path,
-    packages: Sequence["PackageUnderTest"],
-    request: "Request",
-    beside: Sequence["PackageUnderTest"],
     on_line: Callable[[str], None],
 ) -> "SmokeDocument":
+    """Test packages in a folder, each of which may need the others, or those in `beside`."""
     from torchyard.checks.smoke.smoke import smoke
     from torchyard.reports.smoke.document import smoke_document
 

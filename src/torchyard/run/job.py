@@ -10,7 +10,6 @@ import platform
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
@@ -29,7 +28,6 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
-from torchyard.model.unit_usage import UnitUsage
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
@@ -47,6 +45,8 @@ from torchyard.store.unit_memory import remember_units, remembered_units
 from torchyard.store.verify import remove_result
 from torchyard.toolchain.build_tree import restore_tree
 from torchyard.version import __version__
+
+_COMPILES = (Stage.CORE, Stage.BINDINGS)
 
 _POLL = 1.0
 """Seconds between two polls of a job that another process runs."""
@@ -155,13 +155,13 @@ def _open(
     *,
     as_left: bool = False,
 ) -> StepContext:
-    kind = choose_sandbox(place.order, conditions, on_event)
+    task, kind = place.order.task, choose_sandbox(place.order, conditions, on_event)
     conditions = with_found_root(conditions, place.order, kind)
     if finished := restore_unfinished(place, store, kind):
         text = f"goes on after {show_count(finished, 'step')} of an earlier run"
-        on_event(Noted(job=place.order.task.id, text=text))
+        on_event(Noted(job=task.id, text=text))
     place.prepare(kind, as_left=as_left)
-    _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
+    _fetch_inputs(place, store, conditions.kept(task), on_event)
     bring_ninja(place.folder / "tools")
     tools = equip_job(place, kind, conditions, on_event)
     return StepContext(
@@ -172,13 +172,8 @@ def _open(
         tools,
         store.url,
         foreign=conditions.foreign,
-        known=_known_units(place.order.task, store),
+        known=remembered_units(store.objects, task.id) if task.stage in _COMPILES else {},
     )
-
-
-def _known_units(task: Task, store: Store) -> Mapping[str, UnitUsage]:
-    compiles = task.stage in (Stage.CORE, Stage.BINDINGS)
-    return remembered_units(store.objects, task.id) if compiles else {}
 
 
 def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:

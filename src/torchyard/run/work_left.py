@@ -1,5 +1,6 @@
 """Estimates how long a step will take: from what its commands took before, or others like them."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +17,8 @@ from torchyard.run.unit_meter import UnitMeter
 _T = TypeVar("_T")
 _FEW = 10
 """With fewer known commands there is no estimate."""
+_LARGEST = 1 << 28
+"""Bytes of a file that is read; those of PyTorch have a tenth."""
 _PAUSE = 10.0
 """Seconds between two estimates."""
 
@@ -80,6 +83,8 @@ class WorkLeft:
             UntrustedTree(self._job) as tree,
             tree.open_file(path) as file,
         ):
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                return None
             return read(Path(f"/proc/self/fd/{file.fileno()}"))
         return None
 

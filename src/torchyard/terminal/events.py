@@ -74,26 +74,6 @@ def finished_line(event: Finished) -> str:
     return f"{how} after {show_duration(event.seconds)}: {', '.join(counts) or 'nothing to do'}"
 
 
-class ProgressLines:
-    """Says how far a long step is: in a line a minute, as there is no board that shows it."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, float] = {}
-
-    def line(self, event: AnyEvent) -> str | None:
-        """Return the line for an event, or None if there is nothing to say, or too early."""
-        if isinstance(event, Started | Stepping):
-            self._said[event.job] = event.at
-        if not isinstance(event, Progress):
-            return None
-        said = self._said.setdefault(event.job, event.at)
-        if event.at - said < _EVERY:
-            return None
-        self._said[event.job] = event.at
-        left = "" if event.left is None else f", about {show_duration(event.left)} left"
-        return f"working  {event.job}: {show_progress(event)}{left}"
-
-
 def show_progress(event: Progress) -> str:
     """Return what a step does and how far it is: `7 of 20 commands`."""
     if event.unit == "bytes":
@@ -105,11 +85,17 @@ def show_progress(event: Progress) -> str:
 
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
-    """Return a listener that prints events as lines."""
-    progress = ProgressLines()
+    """Return a listener that prints events as lines; how far a step is, once a minute."""
+    said: dict[str, float] = {}
 
     def listen(event: AnyEvent) -> None:
-        line = progress.line(event) or event_line(event)
+        line = event_line(event)
+        if isinstance(event, Started | Stepping):
+            said[event.job] = event.at
+        elif isinstance(event, Progress) and event.at - said.setdefault(event.job, 0.0) >= _EVERY:
+            said[event.job] = event.at
+            left = "" if event.left is None else f", about {show_duration(event.left)} left"
+            line = f"working  {event.job}: {show_progress(event)}{left}"
         if line is not None:
             put(line)
 

@@ -77,8 +77,7 @@ def check_index(
 
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
     findings = IndexFindings(load_policy(policy_name), current_date())
-    scope = Scope(projects=projects, external=external, deep=deep)
-    agreed = yes
+    agreed = yes or bool(projects)
 
     def agree(count: int, what: str) -> None:
         nonlocal agreed
@@ -87,7 +86,8 @@ def check_index(
             confirm(f"Look at all {count:,} {what}?", f"{place} has {count:,} {what}", hint)
             agreed = True
 
-    audited = audit(directory_url(place), scope, subdirs, findings, agree)
+    scope = Scope(projects=projects, external=external, deep=deep, agree=agree)
+    audited = audit(directory_url(place), scope, subdirs, findings)
     document = index_check_document(audited, findings, deep=deep)
     if as_json:
         write(encode(document))

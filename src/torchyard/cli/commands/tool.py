@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -407,7 +408,10 @@ def _try_out(
         level=task.text("level"), tests=tests, channels=channels, indexes=task.words("indexes")
     )
     exit_on_sigterm()
-    document = smoke_all(packages_under_test, request, beside, on_line=say)
+    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
+        folder = Path(scratch)
+        document = smoke_all(packages_under_test, request, beside, folder=folder, on_line=say)
+        say("removing the environments")
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
     refuse_failures(document, every=True)

@@ -23,7 +23,7 @@ from torchyard.model.values import UNDECODABLE, Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import CondaAudit
 from torchyard.publish.index_check.findings import IndexFindings
-from torchyard.publish.index_check.simple import Agree, Scope, SimpleAudit
+from torchyard.publish.index_check.simple import Scope, SimpleAudit
 from torchyard.publish.index_check.zips import LATEST, ZipAudit
 
 CHANNEL = "channel"
@@ -40,24 +40,20 @@ class Audit(Value, kw_only=True):
     files: int
 
 
-def audit(
-    url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings, agree: Agree
-) -> Audit:
+def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings) -> Audit:
     """Audit the index at an address; `subdirs` are those that a conda channel may have.
 
-    What a channel of torchyard's own declares to come from elsewhere is taken from its head. Before
-    all of any other index is read, `agree` is called.
+    What a channel of torchyard's own declares to come from elsewhere is taken from its head. It
+    is read without a question.
     """
     fetcher = Fetcher(url)
     head = _own_head(fetcher, url)
     declared = head or _own_head(fetcher, urljoin(url, "../"))
     if declared is not None:
         external = (*scope.external, *declared.external)
-        scope = msgspec.structs.replace(scope, external=external)
-    if declared is not None or scope.projects:
-        agree = _agreed
-    simple = SimpleAudit(fetcher, scope, findings, agree)
-    conda = CondaAudit(fetcher, scope, findings, agree)
+        scope = Scope(projects=scope.projects, external=external, deep=scope.deep)
+    simple = SimpleAudit(fetcher, scope, findings)
+    conda = CondaAudit(fetcher, scope, findings)
     zips = ZipAudit(fetcher, scope, findings)
     names = [NOARCH, *sorted(set(subdirs))]
     sort: Sort
@@ -84,10 +80,6 @@ def audit(
     findings.add_unused_allowances(redact_url(url))
     files = simple.files + conda.packages + zips.files
     return Audit(url=redact_url(url), sort=sort, projects=simple.projects, files=files)
-
-
-def _agreed(_count: int, _what: str) -> None:
-    """Ask nothing."""
 
 
 def _subdirs(fetcher: Fetcher, url: str, names: Sequence[str]) -> list[str]:

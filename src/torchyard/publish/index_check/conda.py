@@ -35,7 +35,7 @@ from torchyard.package.contents import is_torn
 from torchyard.package.read import read_package
 from torchyard.publish.index_check.files import fetched, weakness
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
-from torchyard.publish.index_check.simple import Agree, Scope
+from torchyard.publish.index_check.simple import Scope
 from torchyard.terminal.progress import ProgressLine
 
 _NAME = re.compile(r"(?:[^\s:]*::)?([\w.-]+)")
@@ -50,14 +50,11 @@ class _Item(NamedTuple):
 class CondaAudit:
     """Audits the subdirs of a channel, one after the other."""
 
-    def __init__(
-        self, fetcher: Fetcher, scope: Scope, findings: IndexFindings, agree: Agree
-    ) -> None:
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.packages = 0
         self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
-        self._agree = agree
         self._names: set[str] = set()
         self._required: dict[str, str] = {}
         self._reading = Lock()  # of one package at a time, which keeps memory bounded
@@ -144,7 +141,7 @@ class CondaAudit:
             if self._scope.has(record.name)
         ]
         self.packages += len(items)
-        self._agree(len(items), f"packages for {subdir}")
+        self._scope.agree(len(items), f"packages for {subdir}")
         with ProgressLine(f"checking {subdir}", len(items), "packages") as progress:
             for item, hits in zip(items, pool.map(self._look, items), strict=True):
                 self._findings.add(hits)

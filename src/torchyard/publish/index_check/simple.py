@@ -29,9 +29,6 @@ from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.pages import Pages, metadata_hits, page_hits
 from torchyard.terminal.progress import ProgressLine
 
-Agree = Callable[[int, str], None]
-"""Asks whether so many projects or packages are to be looked at; raises an error if not."""
-
 _Key = tuple[str, bytes]
 _BATCH = 8
 """Projects whose pages are in memory at a time."""
@@ -45,6 +42,8 @@ class Scope(Value, kw_only=True):
     external: tuple[str, ...] = ()
     """Globs over names that are meant to come from other indexes."""
     deep: bool = False
+    agree: Callable[[int, str], None] = lambda _count, _what: None
+    """Is asked before so many projects or packages are looked at; raises an error if it refuses."""
 
     def has(self, project: str) -> bool:
         return not self.projects or any_match(canonicalize_name(project), self.projects)
@@ -80,15 +79,12 @@ class _View(NamedTuple):
 class SimpleAudit:
     """Audits simple indexes that share their files, such as the variants of one channel."""
 
-    def __init__(
-        self, fetcher: Fetcher, scope: Scope, findings: IndexFindings, agree: Agree
-    ) -> None:
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.projects = 0
         self.files = 0
         self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
-        self._agree = agree
 
     def run(self, roots: Sequence[str]) -> None:
         """Audit the indexes at these addresses, or the page of one project."""
@@ -102,7 +98,7 @@ class SimpleAudit:
             msg = f"{', '.join(self._scope.projects)} names no project of {redact_url(roots[0])}"
             raise SelectionError(msg, hint="names are as in its list: lower case, with dashes")
         self.projects = len(names)
-        self._agree(len(names), "projects")
+        self._scope.agree(len(names), "projects")
         with (
             ThreadPoolExecutor(CONNECTIONS) as pool,
             ProgressLine("checking", len(names), "projects") as progress,
