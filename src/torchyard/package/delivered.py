@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from torchyard.errors import BuildError
+from torchyard.host.own_files import STAMP
 from torchyard.package.formats import suffixes
 from torchyard.package.zip.writer import DEBUG
 
@@ -42,7 +43,10 @@ def _is_package(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_beside(entry: os.DirEntry[str], packages: set[str]) -> bool:
-    """Return whether a file belongs to a package: its debug information, or its provenance."""
-    is_debug = entry.name.endswith(DEBUG)
+    """Return whether a file belongs to a package: its debug information, or its provenance.
+
+    A step that runs `torchyard repair` leaves a stamp there.
+    """
+    is_debug = entry.name.endswith(DEBUG) or entry.name == STAMP
     is_provenance = entry.name.removesuffix(PROVENANCE) in packages
     return entry.is_file(follow_symlinks=False) and (is_debug or is_provenance)
