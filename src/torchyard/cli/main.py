@@ -1,9 +1,11 @@
 """The program `torchyard`: its commands, and the one place where errors are caught."""
 
 import gc
+import os
 import sys
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import click
@@ -85,6 +87,8 @@ def torchyard(*, traceback: bool) -> None:  # noqa: ARG001 - `_fail` asks sys.ar
 
 def main() -> NoReturn:
     """Run the program and exit with the code that fits."""
+    if "_TORCHYARD_COMPLETE" in os.environ:
+        import_module("torchyard.cli.completion")  # click asks for the shell's class at once
     gc.disable()  # loading creates no garbage; the command turns this on again
     try:
         torchyard(standalone_mode=False)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 import click
 from click.core import ParameterSource
 
+from torchyard.cli.completion import complete_names
 from torchyard.errors import UsageError
 from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
@@ -29,16 +30,31 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 subset_option = click.option("--subset", metavar="NAME", help="Use a named part of the matrix.")
 
-selector_argument = click.argument("words", nargs=-1, metavar="[SELECTOR]...")
+selector_argument = click.argument(
+    "words", nargs=-1, metavar="[SELECTOR]...", shell_complete=complete_names
+)
 """Cells and jobs: values (`cu130`), parts of paths (`cu130-mkl/cp312`), stages (`core:*`)."""
 
 select_option = click.option(
     "--select",
     multiple=True,
     metavar="SELECTOR",
+    shell_complete=complete_names,
     help="Select only these: a value (cu130, cp31*), a cell (cu130-mkl/cp312), a job (core:*).",
 )
-skip_option = click.option("--skip", multiple=True, metavar="SELECTOR", help="Leave these out.")
+skip_option = click.option(
+    "--skip",
+    multiple=True,
+    metavar="SELECTOR",
+    shell_complete=complete_names,
+    help="Leave these out.",
+)
+build_argument = click.argument(
+    "what",
+    metavar="[JOB|DIRECTORY|PACKAGE]",
+    default="core:*",
+    shell_complete=complete_names,
+)
 
 store_option = click.option(
     "--store",

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from torchyard.cli.completion import complete_names
 from torchyard.cli.engine_options import EngineCommand
 from torchyard.cli.options import (
     file_option,
@@ -27,7 +28,7 @@ HERE = "here"
 
 
 @click.command("build", cls=EngineCommand)
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, metavar="[SELECTOR]...", shell_complete=complete_names)
 @file_option
 @set_option
 @subset_option
@@ -61,7 +62,7 @@ def command(
     as_json: bool,
     **options: str | int | bool | None,
 ) -> None:
-    """Build the plan, or what SELECT names of it: a value (cu130), a cell or a job (core:*).
+    """Build the plan, or what SELECTOR names: a value (cu130), a cell or a job (core:*).
 
     `build here` builds the one wheel of an extension that fits the torch, Python and CUDA of the
     active environment, and prints the command that installs it.

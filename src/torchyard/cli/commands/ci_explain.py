@@ -2,12 +2,13 @@
 
 import click
 
+from torchyard.cli.completion import complete_names
 from torchyard.cli.options import file_option, json_option
 from torchyard.terminal.console import show, write
 
 
 @click.command("explain")
-@click.argument("job")
+@click.argument("job", shell_complete=complete_names)
 @click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
 @file_option
 @json_option

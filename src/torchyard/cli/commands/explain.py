@@ -6,6 +6,7 @@ from itertools import groupby
 import click
 
 from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.cli.completion import complete_names
 from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
@@ -27,7 +28,13 @@ _RULE = "rule"
 
 
 @click.command("explain")
-@click.argument("words", nargs=-1, required=True, metavar="SELECTOR... | rule [RULE]")
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="SELECTOR... | rule [RULE]",
+    shell_complete=complete_names,
+)
 @file_option
 @set_option
 @click.option(

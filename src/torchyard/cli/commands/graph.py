@@ -2,12 +2,12 @@
 
 import click
 
-from torchyard.cli.options import file_option, store_option
+from torchyard.cli.options import build_argument, file_option, store_option
 from torchyard.terminal.console import show, write
 
 
 @click.command("graph")
-@click.argument("what", metavar="[JOB|DIRECTORY|PACKAGE]", default="core:*")
+@build_argument
 @file_option
 @store_option
 @click.option(

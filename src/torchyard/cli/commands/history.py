@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.completion import complete_names
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.terminal.console import say, show, write
 
 
 @click.command("history")
-@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...", shell_complete=complete_names)
 @file_option
 @store_option
 @click.option(

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.completion import complete_names
 from torchyard.cli.options import file_option, store_option
 from torchyard.terminal.console import say
 
 
 @click.command("report")
-@click.argument("what", metavar="[PLAN|JOB]", default="")
+@click.argument("what", metavar="[PLAN|JOB]", default="", shell_complete=complete_names)
 @file_option
 @store_option
 @click.option(

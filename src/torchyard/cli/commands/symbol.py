@@ -2,13 +2,13 @@
 
 import click
 
-from torchyard.cli.options import file_option, json_option, store_option
+from torchyard.cli.options import build_argument, file_option, json_option, store_option
 from torchyard.terminal.console import show, write
 
 
 @click.command("symbol")
 @click.argument("name")
-@click.argument("what", metavar="[JOB|DIRECTORY|PACKAGE]", default="core:*")
+@build_argument
 @file_option
 @store_option
 @json_option

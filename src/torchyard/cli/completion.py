@@ -1,0 +1,61 @@
+"""Completion of cells and jobs in shells."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    split_arg_string,
+)
+
+from torchyard.errors import TorchyardError
+
+
+def complete_names(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Return the values, cells and jobs of the file that a word can be the beginning of."""
+    found: list[str] = []
+    with suppress(TorchyardError, OSError):
+        found = [name for name in _names(ctx.params["file"]) if name.startswith(incomplete)]
+    longer = {sign for sign in "/:" if sign not in incomplete}
+    few = [name for name in found if longer.isdisjoint(name)] or found
+    return [*map(CompletionItem, few)] or [CompletionItem(incomplete, type="file")]
+
+
+def _names(file: str) -> Iterator[str]:
+    from torchyard.config.load import load_config
+    from torchyard.model.identifier import scope_path
+    from torchyard.model.recipe import DEPTH, Stage
+    from torchyard.plan.expand import expand
+
+    config = load_config(file)
+    cells, label = expand(config).cells, config.project.label
+    yield from dict.fromkeys(value for cell in cells for value in (*cell, "-".join(cell[1:3])))
+    yield from (path for cell in cells for path in (cell.path, cell.path.partition("/")[2]))
+    yield from (f"{label}/{cell.path}" for cell in cells)
+    for stage in config.project.recipe.stages:
+        yield stage
+        scopes = dict.fromkeys(scope_path(cell[: DEPTH[stage]]) for cell in cells)
+        scopes = dict.fromkeys(config.channels) if stage is Stage.PUBLISH else scopes
+        for start in ("", f"{label}/"):
+            yield from (f"{stage}:{start}{scope}".rstrip("/") for scope in scopes if start or scope)
+
+
+@add_completion_class
+class _Bash(BashComplete):
+    """Bash takes `:` for the end of a word, and replaces only what is behind the last one."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        last = int(os.environ["COMP_CWORD"])
+        words = [*split_arg_string(os.environ["COMP_WORDS"]), ""][1 : last + 1]
+        joined = "\n".join(words).replace("\n:\n", ":").replace("\n:", ":").split("\n")
+        self._kept = joined[-1].rfind(":") + 1
+        return joined[:-1], joined[-1]
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        return f"{item.type},{item.value[self._kept :]}"
