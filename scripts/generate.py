@@ -65,7 +65,11 @@ def exit_codes() -> str:
     )
     text = table(("code", "when"), iter((("`0`", "All went well."), *rows)))
     signals = f"{INTERRUPTED}: somebody pressed Ctrl-C. {CLOSED_PIPE}: nobody read on.\n"
-    return f"{NOTICE}# Exit codes\n\n{text}\n{signals}"
+    errors = (
+        "With `--json`, a command that has printed nothing prints the error as "
+        "[JSON](../../src/torchyard/data/schemas/error.json); standard error has it as text.\n"
+    )
+    return f"{NOTICE}# Exit codes\n\n{text}\n{signals}\n{errors}"
 
 
 def commands() -> str:

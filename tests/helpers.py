@@ -18,6 +18,7 @@ from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import EVERYTHING, PlanSelection
+from torchyard.terminal import console
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples/pytorch/torchyard.toml"
@@ -97,6 +98,7 @@ def call_main(
     args: list[str], monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[bytes]
 ) -> Output:
     monkeypatch.setattr(sys, "argv", ["torchyard", *args])
+    monkeypatch.setattr(console, "_used", set())
     with pytest.raises(SystemExit) as ended:
         main()
     out, err = capture.readouterr()

@@ -121,7 +121,7 @@ def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_p
     assert set(done["deleted"]) <= set(gone)  # type: ignore[call-overload]
     left = [meta.key for meta in Channel.at(nightly).objects.list("packages/")]
     assert not set(gone) & set(left)
-    refused = torchyard("rollback", nightly, "--to", "1")
+    refused = torchyard("rollback", nightly, "--generation", "1")
     assert (refused.code, "can't go back to generation 1" in refused.err) == (5, True)
     assert _versions(nightly) == {VERSIONS[0], VERSIONS[2], "2.14.0.dev20261104"}
     log = _ok(torchyard("index", "log", nightly))
@@ -208,8 +208,8 @@ def test_a_pin_is_what_pip_takes(torchyard: Command, tmp_path: Path) -> None:
         (("yank", "torch", "--undo", "--reason", "x"), 2, "--undo needs no reason"),
         (("yank", "torhc", "--reason", "x"), 5, "did you mean `torch`?"),
         (("rollback",), 2, "where to?"),
-        (("rollback", "--last", "--to", "1"), 2, "contradict"),
-        (("rollback", "--to", "7"), 5, "can't go back to generation 7"),
+        (("rollback", "--last", "--generation", "1"), 2, "contradict"),
+        (("rollback", "--generation", "7"), 5, "can't go back to generation 7"),
         (("pin",), 2, "which version?"),
         (("pin", "9.9"), 5, "has nothing that `*==9.9` names"),
         (("pin", "--remove", "what"), 5, "no pin `what`"),

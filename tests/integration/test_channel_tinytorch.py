@@ -122,7 +122,7 @@ def test_a_version_that_does_not_work_comes_and_goes(
     assert found == {"tinytorch": "1.3.0"}
     served.call("yank", served.place, "tinytorch==1.3.0", "--reason", "it does not work")
     user.installs()
-    served.call("rollback", served.place, "--to", good)
+    served.call("rollback", served.place, "--generation", good)
     user.installs()
     with pytest.raises(RefusedError, match=r"tinytorch==1\.3\.0"):
         Pip().install(f"{served.url}/{VIEW}/", "tinytorch==1.3.0", user.folder / "none")

@@ -179,7 +179,7 @@ def test_memory_is_bounded(cpu: Checked) -> None:
 @pytest.fixture(scope="module")
 def relabelled(torch_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("relabelled")
-    call(*TORCHYARD, "repair", torch_wheel, "--to", folder, "--local", "none", "--no-check")
+    call(*TORCHYARD, "repair", torch_wheel, "-o", folder, "--local", "none", "--no-check")
     (wheel,) = folder.glob("[!.]*")
     return wheel
 

@@ -639,7 +639,7 @@ def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_pa
     for job in ("source:demo-1.0", CORE, BINDINGS, PACKAGE):
         done = torchyard("run", job, "-f", file)
         assert done.code == 0, done.err
-    torchyard("store", "get", PACKAGE, "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", PACKAGE, "-o", tmp_path / "got", "-f", file)
     package = next((tmp_path / "got").rglob("*.conda"))
     assert carried_order(package).task.id == PACKAGE
     again = torchyard("rebuild", package, "--yes", "-f", file)

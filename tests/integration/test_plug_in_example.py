@@ -84,7 +84,7 @@ def test_the_engine_builds_with_the_recipe_and_the_rule_checks(environment: Envi
     assert "click: 5 jobs" in built.stderr
     result = json.loads(environment.run("store", "ls", "--json").stdout)
     assert len(result["results"]) == 5
-    environment.run("store", "get", "package:*", "--to", "dist")
+    environment.run("store", "get", "package:*", "-o", "dist")
     (wheel,) = (environment.folder / "project/dist").rglob("*.whl")
     assert "+abacus1-" in wheel.name
     checked = json.loads(environment.run("check", "--json", str(wheel)).stdout)

@@ -39,7 +39,7 @@ PACKAGES = 35
 OWN = f"{sys.executable} -P -m torchyard"
 ASTRAY = [
     {"run": f"{OWN} tool pack --order {{order}} --inputs {{inputs}} --scratch {{build}} --to made"},
-    {"run": f"{OWN} repair made/*.whl --rpath '$ORIGIN/nowhere' --no-check --to {{out}}"},
+    {"run": f"{OWN} repair made/*.whl --rpath '$ORIGIN/nowhere' --no-check -o {{out}}"},
 ]
 """Steps that make a wheel whose libraries do not find each other."""
 
@@ -58,7 +58,7 @@ class Result(NamedTuple):
 
 
 def result_of(project: Project, job: str, folder: Path) -> Result:
-    project.torchyard("store", "get", job, "--to", folder)
+    project.torchyard("store", "get", job, "-o", folder)
     return Result(folder)
 
 

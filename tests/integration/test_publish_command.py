@@ -110,7 +110,7 @@ def test_a_package_whose_smoke_test_failed_is_not_published_by_name(tmp_path: Pa
     failed = torchyard("build", "-f", file, "--keep-going", "-o", tmp_path / "dist")
     assert failed.returncode != 0
     everything = [tmp_path / "dist" / name for name in ("demo-1.0-cp311-none-any.whl",)]
-    torchyard("store", "get", "package:*", "--to", tmp_path / "dist", "-f", file)
+    torchyard("store", "get", "package:*", "-o", tmp_path / "dist", "-f", file)
     for words in (everything, ()):
         refused = torchyard("publish", *words, "--to", "nightly", "-f", file, "--partial")
         assert refused.returncode == 15, refused.stderr

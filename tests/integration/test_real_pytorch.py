@@ -91,7 +91,7 @@ def test_the_core_is_compiled_once_for_two_pythons(built: Project) -> None:
 
 
 def test_every_format_is_packaged(built: Project, tmp_path: Path) -> None:
-    built.torchyard("store", "get", f"package:{CELL}/*", "--to", tmp_path)
+    built.torchyard("store", "get", f"package:{CELL}/*", "-o", tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len([name for name in names if name.endswith(".whl")]) == 2
     assert len([name for name in names if name.endswith(".conda")]) == 4
@@ -100,7 +100,7 @@ def test_every_format_is_packaged(built: Project, tmp_path: Path) -> None:
 
 def test_a_program_runs_with_c10(built: Project, root: str, tmp_path: Path) -> None:
     """c10 is compiled for real; with it, and with headers of the zip, a program is compiled."""
-    built.torchyard("store", "get", f"package:{CELL}/any/libtorch", "--to", tmp_path)
+    built.torchyard("store", "get", f"package:{CELL}/any/libtorch", "-o", tmp_path)
     (archive,) = tmp_path.glob("libtorch-*.zip")
     with zipfile.ZipFile(archive) as files:
         files.extractall(tmp_path)

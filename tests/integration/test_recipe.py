@@ -121,7 +121,7 @@ def channel(built: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for blas, pythons in IN_CI.items():
         cells = [*(f"{tag}/conda" for tag in pythons), "any/conda-libtorch"]
         jobs = [f"package:{PREFIX}/cpu-{blas}/{cell}" for cell in cells]
-        built.torchyard("store", "get", *jobs, "--to", place)
+        built.torchyard("store", "get", *jobs, "-o", place)
     index(channel)
     return channel
 
@@ -192,7 +192,7 @@ def test_a_core_is_compiled_once_for_all_pythons_and_formats(
 ) -> None:
     build(built, blas, pythons)
     core = f"core:{PREFIX}/cpu-{blas}"
-    built.torchyard("store", "get", core, "--to", tmp_path)
+    built.torchyard("store", "get", core, "-o", tmp_path)
     made = outputs(ninja_made(tmp_path / "ninja_log"))
     units = {name for name in made if name.endswith(".o")}
     assert len(units) == CORE_UNITS
@@ -211,7 +211,7 @@ def test_a_core_is_compiled_once_for_all_pythons_and_formats(
 
 def assert_nothing_of_the_core_was_made(project: Project, work: Path, scratch: Path) -> None:
     """Compare what ninja wrote down in a bindings job with what it had done in the core."""
-    project.torchyard("store", "get", f"core:{PREFIX}/cpu-openblas", "--to", scratch)
+    project.torchyard("store", "get", f"core:{PREFIX}/cpu-openblas", "-o", scratch)
     before = ninja_made(scratch / "ninja_log")
     (log,) = work.glob("bindings-*/job/build/build/.ninja_log")
     after = ninja_made(log)

@@ -363,7 +363,7 @@ def test_a_kill_leaves_nothing_with_a_name(tmp_path: Path) -> None:
             for _ in range(600):
                 file.write(bytes(1 << 20))
     out = tmp_path / "out"
-    options = ("--to", str(out), "--local", "none", "--no-check")
+    options = ("-o", str(out), "--local", "none", "--no-check")
     command = [sys.executable, "-m", "torchyard", "repair", str(path), *options]
     child = subprocess.Popen(command)
     while not list(out.glob(".*/.*.part")) and child.poll() is None:

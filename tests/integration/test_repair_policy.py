@@ -88,19 +88,19 @@ def test_made_wheels_get_no_worse(tmp_path: Path, shape: str) -> None:
 
 def test_a_result_with_more_errors_is_refused(torchyard: Command, tmp_path: Path) -> None:
     path, out = make(tmp_path, "auditwheel"), tmp_path / "out"
-    done = torchyard("repair", path, "--to", out, "--rpath", "$ORIGIN/lib")
+    done = torchyard("repair", path, "-o", out, "--rpath", "$ORIGIN/lib")
     assert done.code == 13
     assert f"would have 1 error where `{path.name}` has 0, so nothing was written" in done.err
     assert "New: linking-environment: tiny/mod.so needs `libz-1.so`" in done.err
     assert not list(out.glob("[!.]*"))
-    done = torchyard("repair", path, "--to", out, "--rpath", "$ORIGIN/lib", "--no-check")
+    done = torchyard("repair", path, "-o", out, "--rpath", "$ORIGIN/lib", "--no-check")
     assert done.code == 0, done.err
     assert [file.name for file in out.glob("[!.]*")] == [path.name]
 
 
 def test_errors_that_were_there_before_do_not_refuse(torchyard: Command, tmp_path: Path) -> None:
     path, out = make(tmp_path, "none"), tmp_path / "out"
-    done = torchyard("repair", path, "--to", out, "--rpath", "$ORIGIN/nowhere")
+    done = torchyard("repair", path, "-o", out, "--rpath", "$ORIGIN/nowhere")
     assert done.code == 13
     assert [file.name for file in out.glob("[!.]*")] == [path.name]
 

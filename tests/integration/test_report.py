@@ -27,7 +27,7 @@ TAB, ENTER = "\ue004", "\ue007"
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = make_reported_project(tmp_path_factory.mktemp("report"))
-    torchyard(made, "report", "--source", "tree", "--to", "all.html")
+    torchyard(made, "report", "--source", "tree", "-o", "all.html")
     return made
 
 
@@ -54,7 +54,7 @@ def test_the_data_beside_the_page(project: Path) -> None:
 
 
 def test_a_job_of_the_plan(project: Path) -> None:
-    torchyard(project, "report", "core:*", "--to", "core.html")
+    torchyard(project, "report", "core:*", "-o", "core.html")
     document = json.loads((project / "core.json").read_text())
     assert [job["stage"] for job in document["jobs"]] == ["core"]
     assert document["checks"] == {}
@@ -63,7 +63,7 @@ def test_a_job_of_the_plan(project: Path) -> None:
 
 def test_a_source_that_is_not_there(project: Path) -> None:
     with pytest.raises(AssertionError, match="there is no directory `nowhere`"):
-        torchyard(project, "report", "--source", "nowhere", "--to", "none.html")
+        torchyard(project, "report", "--source", "nowhere", "-o", "none.html")
     assert not (project / "none.html").exists()
 
 
@@ -71,7 +71,7 @@ def test_another_plan_of_which_nothing_is_made(project: Path) -> None:
     other = project / "other.toml"
     text = (project / "torchyard.toml").read_text()
     other.write_text(text.replace('version = "1.0"', 'version = "2.0"'))
-    torchyard(project, "report", "other.toml", "--to", "other.html")
+    torchyard(project, "report", "other.toml", "-o", "other.html")
     document = json.loads((project / "other.json").read_text())
     states = {job["stage"]: job["state"] for job in document["jobs"]}
     assert states.pop("source") == "made"

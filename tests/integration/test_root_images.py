@@ -56,7 +56,7 @@ def test_a_job_runs_in_what_was_unpacked(file: Path, place: str, torchyard: Comm
     shutil.rmtree(file.parent / "root")
     done = torchyard("build", CORE, "-f", file)
     assert done.code == 0, done.err
-    assert torchyard("store", "get", CORE, "--to", file.parent / "got", "-f", file).code == 0
+    assert torchyard("store", "get", CORE, "-o", file.parent / "got", "-f", file).code == 0
     (made,) = (file.parent / "got").rglob("core.bin")
     assert made.read_text(encoding="utf-8") == "of the root\n"
     unpacked = [

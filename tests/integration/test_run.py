@@ -48,7 +48,7 @@ def run_all(torchyard: Command, file: Path, *args: object) -> None:
 def made_wheel(torchyard: Command, file: Path) -> Path:
     """Make a package, and take it out of the store."""
     run_all(torchyard, file)
-    torchyard("store", "get", PACKAGE, "--to", file.parent / "dist", "-f", file)
+    torchyard("store", "get", PACKAGE, "-o", file.parent / "dist", "-f", file)
     (wheel,) = (file.parent / "dist").glob("*.whl")
     return wheel
 
@@ -102,7 +102,7 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
     assert torchyard("run", CORE, "-f", file).code == 0
     log = log_of(torchyard, file, CORE)
     assert "step 1/2 was done by an earlier run: compile" in log
-    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", CORE, "-o", tmp_path / "got", "-f", file)
     assert (tmp_path / "got/lib/core.bin").read_text(encoding="utf-8") == "not made again"
 
 
@@ -183,7 +183,7 @@ def test_nothing_of_the_caller_leaks(
     file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
-    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", CORE, "-o", tmp_path / "got", "-f", file)
     env = (tmp_path / "got/env").read_text(encoding="utf-8")
     names = {line.partition("=")[0] for line in env.splitlines()}
     assert "hunter2" not in env
@@ -357,7 +357,7 @@ def test_braces_of_a_shell_stay(torchyard: Command, tmp_path: Path) -> None:
     file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
-    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", CORE, "-o", tmp_path / "got", "-f", file)
     assert (tmp_path / "got/listing").read_text(encoding="utf-8") == "1 {y}\n"
 
 
@@ -420,7 +420,7 @@ def test_files_of_two_results_never_hide_each_other(torchyard: Command, tmp_path
     file = make_project(tmp_path, text.replace("cat {core}/lib/core.bin", "echo {python}"))
     run_all(torchyard, file)
     torchyard("run", "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp311", "-f", file)
-    result = torchyard("store", "get", "bindings:*", "--to", tmp_path / "got", "-f", file)
+    result = torchyard("store", "get", "bindings:*", "-o", tmp_path / "got", "-f", file)
     assert result.code == 5
     assert "both have a file `x.bin`, not the same" in result.err
     assert not (tmp_path / "got").exists()
@@ -571,7 +571,7 @@ def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
     assert f'write commit = "{head}" beside it' in moving.err
     file.write_text(text.replace('rev = "v1"', f'rev = "v1"\ncommit = "{head}"'), encoding="utf-8")
     assert torchyard("run", "source:demo-1.0", "-f", file).code == 0
-    torchyard("store", "get", "source:*", "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", "source:*", "-o", tmp_path / "got", "-f", file)
     assert [path.name for path in (tmp_path / "got").glob("[!.]*")] == ["a.txt"]
 
 
@@ -715,7 +715,7 @@ touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
     torchyard("run", "source:demo-1.0", "-f", file)
     ran = torchyard("run", CORE, "-f", file)
     assert ran.code == 0, ran.err
-    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    torchyard("store", "get", CORE, "-o", tmp_path / "got", "-f", file)
     lines = (tmp_path / "got/listing").read_text(encoding="utf-8").splitlines()
     seen = ["torchyard", "torchyard-order.json"]
     assert lines == ["torchyard", "/mnt/torchyard/build", "temporary", *seen, "some code"]

@@ -243,7 +243,7 @@ def test_contexts_are_checked() -> None:
     rows["rocm-thrust-missing"] = msgspec.structs.replace(
         rows["rocm-thrust-missing"], context="(unclosed"
     )
-    with pytest.raises(Exception, match="has a context that is none"):
+    with pytest.raises(Exception, match="has a context or evidence that is none"):
         check_failures(rows)
 
 

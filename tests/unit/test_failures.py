@@ -10,7 +10,7 @@ from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import dump, header_of, parse_data
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.model.failure import Failure, Found, Kind, LineSeverity, literals
+from torchyard.model.failure import Certainty, Failure, Found, Kind, LineSeverity, literals
 from torchyard.run.diagnose import diagnose_log, diagnose_pieces
 from torchyard.run.failure_patterns import FailurePatterns, best
 
@@ -98,6 +98,7 @@ def test_only_what_another_machine_may_cure_is_tried_elsewhere() -> None:
         "network-in-build": "network",
         "oom-host-compiler": "memory",
         "oom-nvcc": "memory",
+        "oom-nvcc-plain": "memory",
         "disk-full": "disk",
         "msvc-oom": "memory",
         "compiler-crash-once": "machine",
@@ -178,3 +179,72 @@ def row(**changes: object) -> dict[str, Failure]:
 def test_a_useless_row_is_refused(failures: dict[str, Failure], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_failures(failures)
+
+
+FACT = re.compile(r"(?i)\b\d+(?:\.\d+)*\b|\blib(?!rar)\w+|\w+\.(?:so|h|py)\b|out of memory")
+"""What a title may not say without evidence: versions and sizes, libraries and files, a cause."""
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_certain_title_says_what_the_log_has(name: str) -> None:
+    failure = FAILURES[name]
+    if not failure.certain or failure.severity is not LineSeverity.FATAL:
+        return
+    asked = " ".join((failure.pattern, failure.context, *failure.evidence)).replace("\\", "")
+    for fact in FACT.findall(re.sub(r"<\w+>", "", failure.title)):
+        assert fact.removeprefix("lib").lower() in asked.lower(), fact
+
+
+@pytest.mark.parametrize("name", [name for name, row in FAILURES.items() if row.evidence])
+def test_without_all_evidence_it_is_only_likely(name: str) -> None:
+    failure = FAILURES[name]
+    proof = {
+        "relocation-overflow": "c++ -o libtorch_cuda.so\nld: crtstuff.c: out of reach\n",
+        "nccl-symbol": "torch/lib/libtorch_cuda.so\n",
+        "glibcxx-too-old": "/lib/x86_64-linux-gnu/libstdc++.so.6\n",
+    }.get(name, "kernel: Out of memory: Killed process 31337\n")
+    line = failure.example.replace("libtorch_cuda.so", "mylib.so").replace(
+        "crtstuff.c:(.text+0x3)", "mylib.o:(.text+0x3)"
+    )
+    line = line.replace(".tm_clone_table", "my_table").replace("libstdc++", "libmy")
+    bare, proven = (
+        diagnose_pieces([text.encode()], FAILURES).causes[0] for text in (line, proof + line)
+    )
+    assert (bare.name, bare.certainty) == (name, Certainty.LIKELY)
+    assert (proven.name, proven.certainty) == (name, Certainty.CERTAIN)
+
+
+def test_a_small_library_is_not_torch_s() -> None:
+    log = "mylib.o: in function `f': relocation truncated to fit: R_X86_64_32 against `.data'"
+    found = diagnose_pieces([log.encode()], FAILURES).causes[0]
+    assert found.certainty == Certainty.LIKELY
+    assert "libtorch_cuda" not in (found.title or "")
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        (
+            "a.h:4:10: fatal error: cudnn.h: No such file or directory",
+            "cudnn-header-missing",
+        ),
+        ("a.cu:3:10: fatal error: 'cudnn_version.h' file not found", "cudnn-header-missing"),
+        ("ProcessGroupNCCL.cpp:(.text+0x3): undefined reference to `ncclCommSplit'", "nccl-link"),
+        ("ld.lld: error: undefined symbol: ncclGetErrorString", "nccl-link"),
+        (
+            "FAILED: [code=137] a.o\n/opt/cuda/bin/nvcc -c a.cu -o a.o\nKilled",
+            "oom-nvcc-plain",
+        ),
+        ("/bin/sh: line 1: 4242 Killed                  /opt/cuda/bin/nvcc -c a.cu", "oom-nvcc"),
+        ("/usr/bin/c++ -c a.cpp\nKilled", "killed"),
+    ],
+)
+def test_what_was_only_generic(log: str, name: str) -> None:
+    assert diagnose_pieces([log.encode()], FAILURES).causes[0].name == name
+
+
+def test_the_unit_is_a_file() -> None:
+    log = "FAILED: [code=1] b.o\nnvcc -O2 -c -c /src/b.cu -o b.o\nb.cu(3): error: no such thing\n"
+    assert diagnose_pieces([log.encode()], FAILURES).causes[0].unit == "/src/b.cu"
+    other = log.replace("-c -c /src/b.cu", "-c -o b.o /src/b.cu")
+    assert diagnose_pieces([other.encode()], FAILURES).causes[0].unit == "b.o"

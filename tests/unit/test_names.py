@@ -101,7 +101,7 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
         assert shown.code == 0, name
         assert path in shown.out
         assert torchyard("history", *at, name).code == 0, name
-        assert torchyard("report", *at, name, "--to", file.with_name("r.html")).code == 0, name
+        assert torchyard("report", *at, name, "-o", file.with_name("r.html")).code == 0, name
         assert torchyard("ci", "explain", *at, name, "github").code == 0, name
 
     text = torchyard("explain", *at, "package:*").out

@@ -533,7 +533,7 @@ def test_other_packages_are_refused(
     torchyard: Command, tmp_path: Path, name: str, message: str
 ) -> None:
     (tmp_path / name).write_bytes(b"")
-    done = torchyard("repair", tmp_path / name, "--to", tmp_path / "out", "--rpath", "$ORIGIN")
+    done = torchyard("repair", tmp_path / name, "-o", tmp_path / "out", "--rpath", "$ORIGIN")
     assert done.code == 2
     assert message in done.err
 
@@ -614,7 +614,7 @@ def test_platforms_that_there_are_not(tags: str, tag: str, hint: str) -> None:
 
 def test_the_command_tells_what_changed(torchyard: Command, tmp_path: Path) -> None:
     path = make_wheel(tmp_path)
-    done = torchyard("repair", path, "--to", tmp_path / "out", "--local", "none", "--no-check")
+    done = torchyard("repair", path, "-o", tmp_path / "out", "--local", "none", "--no-check")
     assert done.code == 0, done.err
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0][0] == str(tmp_path / "out" / NAME.replace("+cpu", ""))
@@ -623,7 +623,7 @@ def test_the_command_tells_what_changed(torchyard: Command, tmp_path: Path) -> N
 
 def test_what_was_made_is_checked(torchyard: Command, tmp_path: Path) -> None:
     path = make_wheel(tmp_path, {**FILES, "evil.pth": b"import os\n"})
-    args = ("repair", path, "--to", tmp_path / "out", "--local", "none", "--policy", "strict")
+    args = ("repair", path, "-o", tmp_path / "out", "--local", "none", "--policy", "strict")
     done = torchyard(*args)
     assert done.code == 13
     assert "evil.pth" in done.out
@@ -638,7 +638,7 @@ def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:
         make_wheel(tmp_path / "a"),
         make_wheel(tmp_path / "b", name=NAME.replace("-3-", "-4-")),
     )
-    args = ("--to", tmp_path / "out", "--python-tag", "py3", "--no-check", "--json")
+    args = ("-o", tmp_path / "out", "--python-tag", "py3", "--no-check", "--json")
     done = torchyard("repair", first, second, *args)
     assert done.code == 0, done.err
     document = json.loads(done.out)
@@ -664,7 +664,7 @@ def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:
 def test_commands_that_make_no_sense(
     torchyard: Command, tmp_path: Path, args: Sequence[str], message: str
 ) -> None:
-    done = torchyard("repair", make_wheel(tmp_path), "--to", tmp_path / "out", *args)
+    done = torchyard("repair", make_wheel(tmp_path), "-o", tmp_path / "out", *args)
     assert done.code == 2
     assert message in done.err
     assert not (tmp_path / "out").exists()
@@ -672,14 +672,14 @@ def test_commands_that_make_no_sense(
 
 def test_the_output_must_be_a_directory(torchyard: Command, tmp_path: Path) -> None:
     path = make_wheel(tmp_path)
-    done = torchyard("repair", path, "--to", path, "--local", "none")
+    done = torchyard("repair", path, "-o", path, "--local", "none")
     assert done.code == 2
     assert "is a file" in done.err
 
 
 def test_the_command_tells_what_is_left_to_do(torchyard: Command, tmp_path: Path) -> None:
     path = make_wheel(tmp_path)
-    args = ("repair", path, "--to", tmp_path / "out", "--rpath", "$ORIGIN", "--no-check")
+    args = ("repair", path, "-o", tmp_path / "out", "--rpath", "$ORIGIN", "--no-check")
     assert "  note: no program or library in it is for Linux" in torchyard(*args).out
     (note,) = json.loads(torchyard(*args, "--json").out)["packages"][0]["notes"]
     assert note.startswith("no program or library")
@@ -689,13 +689,13 @@ def test_two_packages_never_get_one_name(torchyard: Command, tmp_path: Path) -> 
     first = make_wheel(tmp_path / "a")
     second = make_wheel(tmp_path / "b", name=NAME.replace("cp311-cp311", "cp312-cp312"))
     tags = ("--python-tag", "py3", "--abi-tag", "none")
-    done = torchyard("repair", first, second, "--to", tmp_path / "out", *tags)
+    done = torchyard("repair", first, second, "-o", tmp_path / "out", *tags)
     assert done.code == 2
     assert "would both become" in done.err
 
 
 def test_a_glob_that_fits_nothing_is_told(torchyard: Command, tmp_path: Path) -> None:
     args = ("--rpath", "$ORIGIN", "--members", "tiny/*.so")
-    done = torchyard("repair", make_wheel(tmp_path), "--to", tmp_path / "out", *args)
+    done = torchyard("repair", make_wheel(tmp_path), "-o", tmp_path / "out", *args)
     assert done.code == 5
     assert "is called `tiny/*.so`" in done.err

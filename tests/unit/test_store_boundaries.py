@@ -187,7 +187,7 @@ def test_a_manifest_that_could_do_harm_is_not_used(
     before = picture(tmp_path)
     with pytest.raises(StoreError, match=r"can't be read|can't be used|another job"):
         store.find(forged)
-    got = torchyard("store", "get", forged[:12], "--store", store.url, "--to", tmp_path / "to")
+    got = torchyard("store", "get", forged[:12], "--store", store.url, "-o", tmp_path / "to")
     assert got.code == StoreError.exit_code
     assert "Traceback" not in got.err
     assert picture(tmp_path) == before

@@ -70,7 +70,7 @@ def test_a_follow_up_repeats_no_finished_step(
     log = torchyard("store", "show", CORE, "--log", "-f", stopped).out
     last_run = log.rpartition(f"== {CORE}")[2]
     assert last_run.count("was done by an earlier run") == 2
-    assert torchyard("store", "get", CORE, "-f", stopped, "--to", tmp_path / "out").code == 0
+    assert torchyard("store", "get", CORE, "-f", stopped, "-o", tmp_path / "out").code == 0
     made = tmp_path / "out/first"
     assert made.read_text(encoding="utf-8") == "done\n"
     assert made.stat().st_mtime < 1e9  # so that ninja compiles nothing again

@@ -111,7 +111,7 @@ def main() -> NoReturn:
 
 
 def _fail(error: TorchyardError) -> NoReturn:
-    from torchyard.terminal.console import print_error
+    from torchyard.terminal.console import has_printed, print_error, write
 
     if "--traceback" in sys.argv[1:]:
         from traceback import format_exception
@@ -121,5 +121,11 @@ def _fail(error: TorchyardError) -> NoReturn:
 
         sys.stderr.write(neutral(without_secrets("".join(format_exception(error)))))
         sys.exit(TorchyardError.exit_code)
-    print_error(TorchyardError.of(redacted_diagnostics(error)))
+    error.diagnostics = redacted_diagnostics(error)
+    print_error(error)
+    if not {"--json", "json", "--format=json", "--shell=json"}.isdisjoint(sys.argv):
+        from torchyard.reports.document import encode, error_document
+
+        if not has_printed():
+            write(encode(error_document(error)))
     sys.exit(error.exit_code)

@@ -40,10 +40,11 @@ def _problems(failure: Failure) -> Iterator[str]:
     whole = " ".join(failure.example.split())
     if not any(pattern.search(text) for text in (whole, *failure.example.splitlines())):
         yield "has an example that its pattern does not match"
-    try:
-        re.compile(failure.context)
-    except re.error as error:
-        yield f"has a context that is none: {error}"
+    for text in (failure.context, *failure.evidence):
+        try:
+            re.compile(text)
+        except re.error as error:
+            yield f"has a context or evidence that is none: {error}"
     if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
         yield "has a pattern with a branch that no literal is part of"
     if not (failure.cause and failure.fix) and failure.severity not in _UNEXPLAINED:

@@ -54,7 +54,9 @@ def clocked(on_event: Listener) -> Listener:
     return on_clocked
 
 
-def finished(ends: Collection[Ended], cached: int, seconds: float, *, stopped: bool) -> Finished:
+def finished(
+    ends: Collection[Ended], cached: int, unneeded: int, seconds: float, *, stopped: bool
+) -> Finished:
     """Summarise a build; `cached` jobs were in the store before."""
     counts = Counter(ended.outcome for ended in ends)
     return Finished(
@@ -62,6 +64,7 @@ def finished(ends: Collection[Ended], cached: int, seconds: float, *, stopped: b
         cached=cached + counts["cached"],
         failed=counts["failed"],
         skipped=counts["skipped"],
+        unneeded=unneeded,
         seconds=round(seconds, 3),
         interrupted=stopped,
     )

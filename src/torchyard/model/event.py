@@ -147,12 +147,16 @@ def ended_well(result: Result, *, built: bool) -> Ended:
 
 
 class Finished(Event, kw_only=True):
-    """A build ended."""
+    """A build ended: how many jobs of its plan were built, and so on; together, they are all.
+
+    The results of `unneeded` jobs are inputs of cached ones only.
+    """
 
     built: int
     cached: int
     failed: int
     skipped: int
+    unneeded: int = 0
     seconds: float
     interrupted: bool = False
 

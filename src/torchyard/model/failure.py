@@ -51,7 +51,8 @@ class Failure(Value, kw_only=True):
 
     `context` is a pattern that the text before the line has to contain; `<name>` in it is what the
     group of that name in `pattern` matched. `certain` is false if the line has several possible
-    causes, of which the named one is the most frequent.
+    causes, of which the named one is the most frequent. `evidence` are patterns for all else that
+    the title says: without one of them in the line or before it, the diagnosis is only likely.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Failure(Value, kw_only=True):
     pattern: str
     context: str = ""
     certain: bool = True
+    evidence: tuple[str, ...] = ()
     cause: str
     fix: str
     refs: tuple[str, ...] = ()

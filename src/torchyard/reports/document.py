@@ -5,6 +5,8 @@ from typing import dataclass_transform
 
 import msgspec
 
+from torchyard.errors import TorchyardError
+
 _CONTROLS = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
 )
@@ -14,6 +16,32 @@ _CONTROLS = re.compile(
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class JsonDocument(msgspec.Struct, frozen=True):
     """The base of all reports: every key is always there."""
+
+
+class ErrorLine(JsonDocument, kw_only=True):
+    """One thing that is wrong, where in a file, and what to do."""
+
+    what: str
+    hint: str | None
+    file: str | None
+    line: int | None
+    column: int | None
+
+
+class ErrorDocument(JsonDocument, kw_only=True):
+    """Why a command with --json failed, if it has printed nothing else."""
+
+    exit_code: int
+    reason: str
+    errors: list[ErrorLine]
+
+
+def error_document(error: TorchyardError) -> ErrorDocument:
+    lines = []
+    for what, span, hint in error.diagnostics:
+        file, line, column, *_ = span or (None, None, None)
+        lines.append(ErrorLine(what=what, hint=hint, file=file, line=line, column=column))
+    return ErrorDocument(exit_code=error.exit_code, reason=error.reason, errors=lines)
 
 
 def encode(document: msgspec.Struct) -> bytes:

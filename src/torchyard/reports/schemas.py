@@ -22,6 +22,7 @@ from torchyard.reports.deps.document import DepsDocument
 from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
+from torchyard.reports.document import ErrorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
 from torchyard.reports.graph.document import GraphDocument
 from torchyard.reports.history.document import HistoryDocument
@@ -71,6 +72,7 @@ SCHEMAS: dict[str, object] = {
     "doctor": DoctorDocument,
     "graph": GraphDocument,
     "env": EnvironmentDocument,
+    "error": ErrorDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
     "history": HistoryDocument,

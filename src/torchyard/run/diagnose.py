@@ -134,7 +134,8 @@ class LogMatcher:
         found = self._known.matches(line)
         if not found or (self._passed and _template(line) in self._passed):
             return []
-        return [match for match in found if match.fits(self._text.before)]
+        before = self._text.before
+        return [match.with_evidence(before) for match in found if match.fits(before)]
 
 
 def _frames(line: str) -> bool:
@@ -339,7 +340,8 @@ def _diagnosis(block: LogBlock, total: int, times: Mapping[str, int]) -> Diagnos
             unit=block.unit,
         )
     failure = match.failure
-    is_certain = failure.certain and match.specific and failure.severity != LineSeverity.DOUBTFUL
+    is_certain = failure.certain and match.proven and match.specific
+    is_certain = is_certain and failure.severity != LineSeverity.DOUBTFUL
     return Diagnosis(
         found=block.found,
         line=block.telling or (lines[0] if lines else None),

@@ -29,6 +29,9 @@ class Match(NamedTuple):
     failure: Failure
     start: int
     values: Mapping[str, str]
+    line: str
+    proven: bool = True
+    """Whether all evidence was found that its failure asks for."""
 
     @property
     def severity(self) -> LineSeverity:
@@ -52,6 +55,12 @@ class Match(NamedTuple):
         for name, value in self.values.items():
             pattern = pattern.replace(f"<{name}>", re.escape(value))
         return re.search(pattern, before()) is not None
+
+    def with_evidence(self, before: Callable[[], str]) -> "Match":
+        """Look for the evidence in the line and in the text before it."""
+        asked = self.failure.evidence
+        text = f"{before()}{self.line}" if asked else ""
+        return self._replace(proven=all(_compiled(pattern).search(text) for pattern in asked))
 
 
 class FailurePatterns:
@@ -106,7 +115,7 @@ class FailurePatterns:
                     for key, value in match.groupdict().items()
                     if value
                 }
-                yield Match(name, failure, match.start(), values)
+                yield Match(name, failure, match.start(), values, line)
 
 
 def best(matches: Iterable[Match]) -> Match | None:

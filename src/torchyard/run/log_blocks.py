@@ -28,7 +28,7 @@ _MESSAGE = 4
 _TEXT = 40
 
 
-_UNIT = re.compile(r" -c (\S+)")
+_UNIT = re.compile(r" -c ([^\s-]\S*)")  # PyTorch's extensions have `-c -c FILE`
 
 
 class LineMatcher(Protocol):
@@ -212,7 +212,7 @@ class NinjaBlock(LogBlock):
         self.look(number, line)
         self.add(number, line)
         self._command = number + 1
-        self.unit = line.removeprefix(FAILED).rpartition("]")[2].split(" ")[0].strip() or None
+        self.unit = next(iter(line.removeprefix(FAILED).rpartition("]")[2].split()), None)
         self._last: deque[tuple[int, str]] = deque(maxlen=6)
 
     def take(self, number: int, line: str) -> bool:

@@ -24,6 +24,14 @@ _UNBOUNDED = 1000
 _LINE_ENDS = r"(?m) +(?=(?:\x1b\[[0-9;]*m)*$)"
 
 
+_used: set[TextIO] = set()
+
+
+def has_printed() -> bool:
+    """Return whether anything was written to standard output."""
+    return sys.stdout in _used
+
+
 def console(*, talk: bool = False) -> "Console":
     """A console on standard output, or on standard error for talk.
 
@@ -102,6 +110,7 @@ def _relayed(stream: TextIO | None, pieces: Iterable[bytes]) -> Iterable[bytes]:
 def _put(stream: TextIO | None, data: str | bytes) -> None:
     """Write bytes, whatever the locale; do nothing if the stream was closed."""
     if stream is not None:
+        _used.add(stream)
         stream.flush()
         text = data.encode(errors="backslashreplace") if isinstance(data, str) else data
         try:

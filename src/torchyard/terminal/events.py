@@ -66,8 +66,8 @@ def _ended(event: Ended) -> str:
 def finished_line(event: Finished) -> str:
     """Return the closing line of a build."""
     counts = [
-        f"{count:,} {word}"
-        for word in ("built", "cached", "failed", "skipped")
+        f"{count:,} {'not needed' if word == 'unneeded' else word}"
+        for word in ("built", "cached", "failed", "skipped", "unneeded")
         if (count := getattr(event, word))
     ]
     how = "interrupted" if event.interrupted else "failed" if event.failed else "done"

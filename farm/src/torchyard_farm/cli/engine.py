@@ -57,7 +57,8 @@ def follow_plan(
     follower = _Follower(plan, store, farm, folder, emit)
     stopped = bool(plan.jobs) and follower.run()
     ends = list(follower.ends.values())
-    emit(finished(ends, cached, time.monotonic() - began, stopped=stopped))
+    unneeded = len(plan.tasks) - cached - len(tasks)
+    emit(finished(ends, cached, unneeded, time.monotonic() - began, stopped=stopped))
     again, cancel = (f"torchyard farm {verb} {farm} {plan.id}" for verb in ("follow", "cancel"))
     onward = f"to follow it again: {again}; to cancel it: {cancel}"
     if not stopped:

@@ -42,7 +42,8 @@ _POLICY = "policy"
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 @click.option(
-    "--to",
+    "-o",
+    "--output",
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
@@ -95,7 +96,7 @@ _POLICY = "policy"
 def command(
     *,
     packages: tuple[Path, ...],
-    to: Path,
+    output: Path,
     version: str | None,
     local: str | None,
     python_tag: str,
@@ -135,7 +136,7 @@ def command(
     gc.disable()  # packages have many members, and none of them is garbage
     policy = None if no_check else policy_name
     made, found = repair_packages(
-        packages, operations, to, compute=compute, policy=policy, meter=ProgressLine
+        packages, operations, output, compute=compute, policy=policy, meter=ProgressLine
     )
     if as_json:
         from torchyard.reports.document import encode

@@ -17,14 +17,15 @@ from torchyard.terminal.console import say
     "--source", default="", metavar="DIR", help="Source tree, whose dependencies are compared."
 )
 @click.option(
-    "--to",
+    "-o",
+    "--output",
     type=click.Path(path_type=Path),
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
     help="Page to write; its data goes to a .json file beside it.",
 )
-def command(*, what: str, file: str, store_url: str | None, source: str, to: Path) -> None:
+def command(*, what: str, file: str, store_url: str | None, source: str, output: Path) -> None:
     """Write one page about a plan: its jobs, timeline, graph, sizes, findings, history and drift.
 
     PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
@@ -35,8 +36,8 @@ def command(*, what: str, file: str, store_url: str | None, source: str, to: Pat
     from torchyard.reports.report.page import report_page
 
     document = report_plan(what, source=source, file=file, store=store_url)
-    data = to.with_suffix(".json")
-    to.write_text(report_page(document), encoding="utf-8")
+    data = output.with_suffix(".json")
+    output.write_text(report_page(document), encoding="utf-8")
     data.write_bytes(encode(document))
-    for path in (to, data):
+    for path in (output, data):
         say(f"wrote {path}")

@@ -11,9 +11,7 @@ from torchyard.terminal.console import show, write
 
 @click.command("rollback")
 @channel_argument
-@click.option(
-    "--to", "generation", type=int, metavar="GENERATION", help="Generation to go back to."
-)
+@click.option("--generation", type=int, metavar="GENERATION", help="Generation to go back to.")
 @click.option("--last", is_flag=True, help="Roll the last change back.")
 @file_option
 @json_option
@@ -30,8 +28,8 @@ def command(*, channel: str, generation: int | None, last: bool, file: str, as_j
     from torchyard.reports.document import encode
 
     if last == (generation is not None):
-        msg = "--last and --to contradict each other" if last else "where to?"
-        hint = "--last takes the last change back, --to goes to a generation of `index log`"
+        msg = "--last and --generation contradict each other" if last else "where to?"
+        hint = "--last takes the last change back, --generation goes to one of `index log`"
         raise UsageError(msg, hint=hint)
     place = open_channel(channel, file)
     why = "rollback of the last change" if last else f"rollback to generation {generation}"

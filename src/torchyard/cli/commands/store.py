@@ -109,7 +109,9 @@ def show_results(
 @selectors_argument
 @file_option
 @store_option
-@click.option("--to", "folder", required=True, metavar="DIR", help="Where to put the files.")
+@click.option(
+    "-o", "--output", "folder", required=True, metavar="DIR", help="Where to put the files."
+)
 def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder: str) -> None:
     """Take the files of results out of the store, into one directory."""
     store = open_store(store_url, file, make=False)

@@ -106,7 +106,8 @@ class LocalEngine(Value, kw_only=True):
             )
             ends, stopped = Runner(plan, schedule, store, options, emit).run()
         ended = list(ends.values())
-        emit(finished(ended, len(cached), time.monotonic() - began, stopped=stopped))
+        unneeded = len(plan) - len(cached) - len(needed)
+        emit(finished(ended, len(cached), unneeded, time.monotonic() - began, stopped=stopped))
         packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
         more = "" if stopped or context.keep_going else "; --keep-going does what it can"
         onward = f"the same command goes on from here{more}"

@@ -58,7 +58,7 @@ def repair_target(path: Path, operations: Sequence[Operation], out: Path) -> Pat
     target = out / new_name(path.name, operations)
     if target.exists() and target.samefile(path):
         msg = f"`{target}` would replace the package that it is made from"
-        raise UsageError(msg, hint="write to another directory: --to DIR")
+        raise UsageError(msg, hint="write to another directory: -o DIR")
     return target
 
 

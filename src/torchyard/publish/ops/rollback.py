@@ -67,7 +67,7 @@ def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> R
             changed.setdefault(what, []).append(Chosen(name, entry))
     if generation is None and not changed:
         msg = f"the last change of `{channel.url}` showed and hid no file: {head.log[-1].why}"
-        raise PublishError(msg, hint="`torchyard index log` lists the others: say --to GENERATION")
+        raise PublishError(msg, hint="`torchyard index log` lists others: --generation NUMBER")
     return Restored(done, changed)
 
 
