@@ -27,7 +27,7 @@ from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.delivered import delivered_packages
 from torchyard.package.read import read_package
-from torchyard.package.wheel.extras import is_for_extra
+from torchyard.package.wheel.extras import is_excluded
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.evidence import Evidence, read_evidence
 from torchyard.publish.gates import Demands, judge_all
@@ -465,7 +465,7 @@ MARKERS = {
 @pytest.mark.parametrize("marker", MARKERS)
 def test_requirements_of_extras(marker: str) -> None:
     """A marker that is true on some machine without an extra hides no name from the gate."""
-    assert is_for_extra(Requirement(f"demo {marker}")) is MARKERS[marker]
+    assert is_excluded(Requirement(f"demo {marker}")) is MARKERS[marker]
 
 
 def test_a_channel_that_demands_smoke_tests_has_them_run(inputs: Inputs) -> None:

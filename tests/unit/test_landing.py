@@ -215,3 +215,14 @@ def test_the_page_stands_alone() -> None:
         inside = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
         digest = b64encode(sha256(inside.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in text
+
+
+def test_commands_for_all_packages_name_no_torch() -> None:
+    """An index that many packages share is headed by what it is, not by one of them."""
+    rows = {"plain": ("", ""), "stable": ("", ">=2.14.0"), "ext": ("cu130", "2.13")}
+    found = [
+        PackageOffer(project=n, name=n, version="1.0", variant=variant, uploaded=AT, torch=torch)
+        for n, (variant, torch) in rows.items()
+    ]
+    page = landing_page("demo", {"simple/all": found}, 1).data.decode()
+    assert re.findall("<dt>(.*?)</dt>", page) == ["pip, torch 2.13, cu130", "pip, any"]

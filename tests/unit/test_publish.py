@@ -24,6 +24,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.read import read_package
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.evidence import NO_EVIDENCE, Evidence, judge_by
 from torchyard.publish.gates import Demands, judge_all
@@ -414,6 +415,48 @@ def test_names_that_could_be_squatted_are_refused(tmp_path: Path, channel: Chann
     assert not refusals(channel, both, Demands(external=("nvidia-*",)))
     send(channel, staged(tmp_path / "two"))
     assert not refusals(channel, one, Demands(external=("nvidia-*",))), "the channel has it"
+
+
+def test_requirements_of_other_systems_and_pythons_are_not_asked_for(
+    tmp_path: Path, channel: Channel
+) -> None:
+    requires = [
+        "colorama ; sys_platform == 'win32'",
+        "tomli ; python_version < '3.11'",
+        "nvidia-x ; platform_system == 'Linux' and python_version >= '3.12'",
+        "nvidia-x ; platform_system == 'Linux' and python_version < '3.12'",
+    ]
+    make_wheel(tmp_path, tag="cp312-cp312-manylinux_2_28_x86_64", requires=requires)
+    (what,) = refusals(channel, staged(tmp_path), Demands())
+    assert what == (
+        "`demo-1.0-cp312-cp312-manylinux_2_28_x86_64.whl` needs `nvidia-x`, "
+        "which the channel does not have"
+    )
+
+
+def test_other_indexes_are_only_for_packages_that_require_others(
+    tmp_path: Path, channel: Channel, torchyard: Command
+) -> None:
+    make_wheel(tmp_path / "a", "plain")
+    make_wheel(tmp_path / "b", "needy", requires=["six"])
+    send(channel, staged(tmp_path / "a"))
+    send(channel, staged(tmp_path / "b"))
+
+    def declare(head: Head) -> Head:
+        return msgspec.structs.replace(head, external=("six",))
+
+    channel.commit({}, ChangeReason("test", "2026-11-15T14:20:00Z"), declare)
+    machine = ("--python", "cp312", "--platform", "linux-x86_64", "--cpu", "--torch", "any")
+    plain, needy = (torchyard("which", channel.url, n, *machine).out for n in ("plain", "needy"))
+    assert "pip install --index-url " in plain
+    assert "pip install --extra-index-url " in needy
+
+
+def test_a_wheel_is_named_once(tmp_path: Path, channel: Channel) -> None:
+    twice = ["six<2 ; python_version < '3.12'", "six ; python_version >= '3.12'"]
+    make_wheel(tmp_path, requires=twice)
+    (what,) = refusals(channel, staged(tmp_path), Demands())
+    assert what.count("demo-1.0") == 1
 
 
 def test_a_name_in_another_variant_could_be_squatted(tmp_path: Path, channel: Channel) -> None:

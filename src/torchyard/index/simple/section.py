@@ -35,7 +35,7 @@ from torchyard.index.views import home_of, in_view, kind_of, view_for
 from torchyard.model.requirement import MALFORMED
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
-from torchyard.package.wheel.extras import is_for_extra
+from torchyard.package.wheel.extras import is_excluded
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.package.wheel.metadata import about_text, fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
@@ -62,7 +62,7 @@ def required_torch(metadata: bytes) -> str:
     for line in values(fields_of(metadata), "Requires-Dist"):
         with suppress(*MALFORMED):
             requirement = Requirement(line)
-            if canonicalize_name(requirement.name) == _TORCH and not is_for_extra(requirement):
+            if canonicalize_name(requirement.name) == _TORCH and not is_excluded(requirement):
                 found.append(requirement)
     everywhere = [one for one in found if one.marker is None] or found[:1]
     return str(reduce(and_, (one.specifier for one in everywhere), SpecifierSet()))
@@ -152,11 +152,12 @@ class SimpleSection:
         return Staged(name, entry, name, self.requires(entry, metadata), metadata)
 
     def requires(self, entry: Entry, metadata: bytes) -> tuple[str, ...]:
-        return tuple(
+        names = (
             canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
             for one in wheel_requirements(entry.file, metadata)
-            if not is_for_extra(one)
+            if not is_excluded(one, entry.file)
         )
+        return tuple(dict.fromkeys(names))
 
     def source(self, part: str, entry: Entry, address: str) -> InstallSource:
         return InstallSource(part, _index_of(entry, address))
@@ -182,7 +183,7 @@ class SimpleSection:
     ) -> Iterator[tuple[str, str]]:
         """Yield the pip command for each index."""
         own = [row for row in rows if row.section == self.NAME]
-        for view, row in {_view_of(row): row for row in own}.items():
+        for view, row in {_view_of(row): _of_view(row) for row in own}.items():
             others = indexes_for(row.variant, elsewhere)
             places = tuple(map(escape, others)) if others else others
             index = f"{here}/{escape(quote(view))}/"
@@ -193,6 +194,11 @@ class SimpleSection:
 def _view_of(row: LandingRow) -> str:
     """Return the name of the smallest index that has the files of a row."""
     return str(view_for(row.variant, row.torch)) or WHOLE
+
+
+def _of_view(row: LandingRow) -> LandingRow:
+    """Return the row for all files of its smallest index, which may be for any torch."""
+    return row._replace(torch=view_for(row.variant, row.torch).torch)
 
 
 def _index_of(entry: Entry, address: str) -> str:

@@ -1,25 +1,51 @@
-"""Requirements that only extras of a wheel have."""
+"""Requirements that no installation of a wheel needs."""
+
+import re
+from collections.abc import Mapping
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
+from torchyard.package.wheel.name import split_tags
 
-def is_for_extra(requirement: Requirement) -> bool:
-    """Return whether a requirement applies only to installations with an extra.
+_SYSTEMS = {
+    "linux": ("posix", "linux", "Linux"),
+    "macosx": ("posix", "darwin", "Darwin"),
+    "win": ("nt", "win32", "Windows"),
+}
+"""The values of os_name, sys_platform and platform_system on the systems of a tag."""
 
-    All conditions of other kinds are taken to be met, so that a requirement which applies on some
+
+def is_excluded(requirement: Requirement, file: str = "") -> bool:
+    """Return whether a requirement applies only with an extra, or not where a wheel fits.
+
+    All other conditions are taken to be met, so that a requirement which applies on some
     machine without an extra is not left out: `sys_platform == "linux" or extra == "gpu"`.
     """
-    return requirement.marker is not None and not _holds(requirement.marker._markers)  # noqa: SLF001 - it has no other form
+    marker = requirement.marker
+    return marker is not None and not _holds(marker._markers, _facts(file))  # noqa: SLF001 - it has no other form
 
 
-def _holds(parts: object) -> bool:
-    """Return whether a marker without extras may be true; `and` binds closer than `or`."""
+def _facts(file: str) -> dict[str, str]:
+    """Return the values of markers that are the same wherever a wheel can be installed."""
+    facts = {"extra": ""}
+    tag, abi, platform = (*split_tags(file), "", "", "")[:3]
+    if (python := re.fullmatch(r"cp3(\d+)", tag)) and abi != "abi3":
+        facts |= {"python_version": f"3.{python[1]}", "implementation_name": "cpython"}
+    if system := re.match(r"(?:many|musl)?(linux)|macosx|win", platform):
+        fields = ("os_name", "sys_platform", "platform_system")
+        facts |= zip(fields, _SYSTEMS[system[1] or system[0]], strict=True)
+    return facts
+
+
+def _holds(parts: object, facts: Mapping[str, str]) -> bool:
+    """Return whether a marker may be true; `and` binds closer than `or`."""
     if isinstance(parts, tuple):
         words = [part.serialize() for part in parts]
-        if "extra" not in words or words[1] not in ("==", "!="):  # installers disagree on others
+        known = facts.keys() & words
+        if not known or ("extra" in known and words[1] not in ("==", "!=")):  # installers disagree
             return True
-        return Marker(" ".join(words)).evaluate({"extra": ""})
+        return Marker(" ".join(words)).evaluate(dict(facts))
     if not isinstance(parts, list):
         msg = f"a marker has the part {parts!r}"
         raise TypeError(msg)
@@ -28,5 +54,5 @@ def _holds(parts: object) -> bool:
         if part == "or":
             choices.append(True)
         elif part != "and":
-            choices[-1] = choices[-1] and _holds(part)
+            choices[-1] = choices[-1] and _holds(part, facts)
     return any(choices)

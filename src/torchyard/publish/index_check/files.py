@@ -18,7 +18,7 @@ from torchyard.host.http import redact_url
 from torchyard.index.simple.read import FileLink
 from torchyard.model.requirement import MALFORMED
 from torchyard.package.wheel.about import read_about
-from torchyard.package.wheel.extras import is_for_extra
+from torchyard.package.wheel.extras import is_excluded
 from torchyard.package.wheel.metadata import values
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.wheel.write import parse_metadata
@@ -223,6 +223,6 @@ def required_names(facts: ResolverMetadata) -> set[str]:
             requirement = Requirement(text)
         except MALFORMED:
             continue  # installers pass over it, too
-        if requirement.url is None and not is_for_extra(requirement):
+        if requirement.url is None and not is_excluded(requirement):
             names.add(canonicalize_name(requirement.name))
     return names

@@ -22,6 +22,7 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.version import version_numbers
 from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
     Fitter,
@@ -121,9 +122,19 @@ def find_package(
         notes += _torch_from_elsewhere(best.entry, facts, head.elsewhere)
     choice = best.entry if best else None
     torches = _offered_torches(candidates)
-    return Resolution(
-        wanted.name, kind, facts, choice, others, tuple(notes), head.elsewhere, torches
-    )
+    elsewhere = head.elsewhere
+    if choice and choice.metadata and not _requires_any(channel, wanted.name, section, choice):
+        elsewhere = None
+    return Resolution(wanted.name, kind, facts, choice, others, tuple(notes), elsewhere, torches)
+
+
+def _requires_any(
+    channel: ChannelReader, project: str, section: ChannelSection, entry: Entry
+) -> bool:
+    """Return whether a package requires others, as far as its metadata can be read."""
+    part = parse_part(f"{section.NAME}/{canonicalize_name(project)}")
+    data = channel.read(f"{key_of(part, entry)}.metadata")
+    return data is None or bool(section.requires(entry, data))
 
 
 def install_commands(answer: Resolution, address: str) -> dict[str, str]:
