@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
-from torchyard.app.doctor import all_machine_checks, examine
 from torchyard.config.tables import load_tables
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.check import MachineFinding
 from torchyard.doctor.checks import resources
 from torchyard.doctor.tree import read_tree
+from torchyard.engines.admission import all_machine_checks, examine
 from torchyard.host.machine import platform_name
 from torchyard.host.memory import Memory
 from torchyard.model.severity import Severity
@@ -421,7 +421,7 @@ def stand_in_cuda(world: World, version: str) -> Path:
     root = world.folder / f"cuda-{version}"
     said = f"Cuda compilation tools, release {version}, V{version}.48"
     world.script("nvcc", f'case "$1" in --version) echo "{said}";; esac', folder=root / "bin")
-    write(root, {"nvvm/bin/cicc": ""})
+    write(root, {"nvvm/bin/cicc": "", "include/cublas_v2.h": "", "lib/libcublas.so": ""})
     world.computes = (f"cu{version.replace('.', '')}",)
     world.env |= {"USE_CUDNN": "0", "USE_MAGMA": "0"}
     world.env["PATH"] = f"{root}/bin:{world.env['PATH']}"
@@ -443,7 +443,7 @@ def _new_driver(world: World) -> None:
     stand_in_driver(world, "return 0;", 13000)
 
 
-@sabotage("cuda-driver", "can do CUDA 12.2, and the toolkit is 13.0", "apt-get", _new_driver)
+@sabotage("cuda-driver", "can do CUDA 12.2, and the toolkit is 13.0", "", _new_driver)
 def driver_older_than_the_toolkit(world: World) -> None:
     stand_in_cuda(world, "13.0")
     stand_in_driver(world, "return 0;", 12020)

@@ -152,7 +152,8 @@ def test_a_compiler_that_is_not_there(project: Project) -> None:
     assert "hint: install gcc-98, or set `compiler` of [toolchain]" in failed.err
     whole = project.call("build", "core:*", changes=('toolchain.compiler="gcc-98"',))
     assert whole.code == 7
-    assert "error: 1 job failed" in whole.err
+    assert "error: there is no compiler `gcc-98` on this machine" in whole.err
+    assert "started" not in whole.err
 
 
 def test_a_system_without_mkl(project: Project) -> None:
@@ -214,7 +215,7 @@ def test_a_python_that_is_not_there_is_missed_before_the_core_is_built(project: 
     failed = project.call("build", "bindings:*", changes=(f'matrix.python=["{missing}"]',))
     assert failed.code == 7
     assert f"error: there is no Python {missing[2]}.{missing[3:]} on this machine" in failed.err
-    assert "`pyenv install" in failed.err
+    assert "uv python install" in failed.err
     assert "started" not in failed.err
 
 
@@ -226,8 +227,8 @@ def test_bubblewrap_that_is_not_installed(
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     failed = project.fail(CPU)
-    assert failed.code == 7
-    assert "error: bubblewrap is not installed" in failed.err
+    assert failed.code
+    assert "bubblewrap is not installed" in failed.err
     assert "hint: install the package `bubblewrap`" in failed.err
 
 
@@ -239,9 +240,8 @@ def test_bubblewrap_that_may_not_do_its_work(project: Project) -> None:
     command += ["--sandbox", "view"]  # which needs the right, unlike a sandbox with its own users
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 75, done.stderr
-    assert "| bwrap: Creating new namespace failed: Operation not permitted" in done.stderr
-    assert "error: bubblewrap may not do its work on this machine" in done.stderr
-    assert "Allow user namespaces" in done.stderr
+    assert "bwrap: Creating new namespace failed: Operation not permitted" in done.stderr
+    assert "hint: let this user make namespaces" in done.stderr
 
 
 def test_a_machine_with_another_compiler_than_the_one_that_planned(

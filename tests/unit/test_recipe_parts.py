@@ -231,7 +231,8 @@ def test_a_cell_without_cuda_has_none(tmp_path: Path) -> None:
     ]
 
 
-PARTS = {one.switch: one.library for one in platform_for("cu130").table().machine.features.values()}
+FEATURES = platform_for("cu130").table().machine.features.values()
+PARTS = {one.switch: one.libraries[0] for one in FEATURES if one.switch}
 SWITCHES = {"USE_CUDNN": "cudnn", "USE_NCCL": "nccl", "USE_MAGMA": "magma"}
 
 

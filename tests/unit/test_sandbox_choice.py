@@ -42,12 +42,14 @@ def chosen(order: JobSpec, **given: object) -> tuple[SandboxKind, list[AnyEvent]
 @pytest.fixture
 def fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bubblewrap does not work."""
-    monkeypatch.setattr(choice, "sandbox_fault", lambda: "no namespaces")
+    monkeypatch.setattr(
+        choice, "sandbox_fault", lambda kind="bwrap": "no namespaces" if kind == "bwrap" else ""
+    )
 
 
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "sandbox_fault", lambda: "")
+    monkeypatch.setattr(choice, "sandbox_fault", lambda kind="bwrap": "")
 
 
 @pytest.mark.usefixtures("works")

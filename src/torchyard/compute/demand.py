@@ -5,11 +5,10 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from torchyard.compute.platform import ComputePlatform
-from torchyard.doctor.bench import Bench
+from torchyard.doctor.bench import Bench, is_on
 from torchyard.errors import HostError
 
 _Kit = TypeVar("_Kit")
-_OFF = frozenset(("0", "off", "no", "false", "n"))
 
 
 class ComputeDemand(NamedTuple):
@@ -34,8 +33,8 @@ def compute_demand(bench: Bench, platform: ComputePlatform) -> ComputeDemand | N
         return ComputeDemand(named, required=True)
     if bench.demand.computes or not bench.by_hand:
         return None
-    switch = bench.env.get(platform.cmake_switch, "").lower()
-    return None if switch in _OFF else ComputeDemand(("",), required=bool(switch))
+    switch = bench.env.get(platform.cmake_switch, "")
+    return None if switch and not is_on(switch) else ComputeDemand(("",), required=bool(switch))
 
 
 def demanded_kits(

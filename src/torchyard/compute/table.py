@@ -86,17 +86,20 @@ class BuildRules(Value, kw_only=True):
 class FeatureFiles(Value, kw_only=True):
     """A library that makes a part of torch possible, by the files in which it is found.
 
-    `macros` of the header have its version, and CMake turns `switch` off without it. If it is
-    `bundled`, the tree has a copy that is used then.
+    `macros` of the header have its version, and CMake turns `switch` off without it; one without a
+    switch is always needed. It may be in a wheel whose name begins with `wheel`. If it is
+    `bundled`, the tree has a copy, which is used unless the switch `system` is on.
     """
 
     title: str
-    switch: str
+    switch: str = ""
     headers: tuple[str, ...]
-    macros: tuple[str, ...]
-    library: str
+    macros: tuple[str, ...] = ()
+    libraries: tuple[str, ...]
     homes: tuple[str, ...] = ()
+    wheel: str = ""
     bundled: bool = False
+    system: str = ""
     cure: str = ""
 
 

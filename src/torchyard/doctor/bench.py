@@ -9,7 +9,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -23,6 +23,7 @@ from torchyard.model.values import Value
 from torchyard.toolchain.compilers import (
     Compiler,
     list_compilers,
+    locate_compiler,
     matching_cxx,
     query_compiler,
 )
@@ -65,7 +66,8 @@ class BuildDemand(Value, kw_only=True):
 
     Without a `toolchain` it is a build by hand. `pins` are the programs that [build] installs,
     `newest` the newest host compilers of each compute, by kind; `blas_names` are all BLAS that the
-    platform can have, the preferred one first.
+    platform can have, the preferred one first. `settings` are, for each compute, those of its
+    blocks, variables and CMake entries included. Jobs that compile nothing need no compiler.
     """
 
     title: str
@@ -78,11 +80,19 @@ class BuildDemand(Value, kw_only=True):
     blas_names: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
     pins: dict[str, str] = {}
+    compiles: bool = True
+    settings: dict[str, tuple[dict[str, str], ...]] = {}
+    version: str = ""
     toolchain: Toolchain | None = None
     memory: int = 0
     disk: dict[str, int] = {}
     source: str = ""
+    left_out: tuple[str, ...] = ()
+    is_changed: bool = False
+    """Whether patches or commands change the source before it is compiled."""
     work: str = "."
+    store: str = ""
+    """The directory of the store, if it is on this machine."""
 
 
 class ShellPython(Value, kw_only=True):
@@ -190,10 +200,7 @@ class Bench:
     def compiler(self) -> Compiler:
         """The C and C++ compilers that the build would take, without a digest; or fail."""
         if self.demand.toolchain is not None:
-            cc = shutil.which(self.demand.toolchain.compiler, path=SYSTEM_PATH)
-            if cc is None:
-                msg = f"there is no compiler `{self.demand.toolchain.compiler}`"
-                raise HostError(msg)
+            cc = locate_compiler(self.demand.toolchain.compiler)
             cxx = matching_cxx(cc)
         else:
             cc = self.named_compiler("CC", _CC)
@@ -261,11 +268,22 @@ class Bench:
 
     def install(self, what: str, **words: str) -> str:
         """Return the command that installs a package of the system; empty if none is known."""
+        managers = machine_table().managers.items()
+        named = {name: one.packages[what] for name, one in managers if what in one.packages}
+        return self.install_packages({name: text.format(**words) for name, text in named.items()})
+
+    def install_packages(self, named: Mapping[str, str]) -> str:
+        """Return the command that installs packages, which each manager has other names for.
+
+        It is empty if the system's manager does not know them.
+        """
         for name, manager in machine_table().managers.items():
-            if shutil.which(name, path=SYSTEM_PATH) and what in manager.packages:
-                packages = manager.packages[what].format(**words)
-                sudo = "" if os.geteuid() == 0 else "sudo "
-                return sudo + manager.install.format(packages=packages)
+            if name not in named or not shutil.which(name, path=SYSTEM_PATH):
+                continue
+            if not _succeeds(manager.trial.format(packages=named[name])):
+                return ""
+            sudo = "" if os.geteuid() == 0 else "sudo "
+            return sudo + manager.install.format(packages=named[name])
         return ""
 
     @property
@@ -295,6 +313,18 @@ class Bench:
         if not kept:
             return f"unset {variable}"
         return f"export {variable}={shlex.quote(':'.join(kept))}"
+
+
+@cache
+def _succeeds(command: str) -> bool:
+    """Return whether a command of the system succeeds; no command does."""
+    words, env = shlex.split(command), {"PATH": SYSTEM_PATH}
+    return not (words and run_with_timeout(words, cwd=Path("/"), env=env, seconds=_SECONDS).code)
+
+
+def is_on(value: str) -> bool:
+    """Return whether a variable or an entry of CMake turns something on."""
+    return value.lower() not in ("", "0", "off", "no", "false", "n")
 
 
 def _exit_text(done: TimedRun) -> str:

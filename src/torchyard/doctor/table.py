@@ -77,12 +77,15 @@ class BlasFiles(Value, kw_only=True):
     libraries: tuple[str, ...]
     homes: tuple[str, ...] = ()
     pip: str = ""
+    unfit: str = ""
+    """Why torch does not find the one of PyPI."""
 
 
 class PackageManager(Value, kw_only=True):
-    """How a system installs packages, and what it calls them."""
+    """How a system installs packages, and what it calls them; `trial` fails if it has none such."""
 
     install: str
+    trial: str = ""
     packages: dict[str, str]
 
 

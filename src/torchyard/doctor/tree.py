@@ -51,10 +51,21 @@ def read_tree(folder: Path) -> TreeFacts:
 
 def python_range(folder: Path) -> str:
     """Return the Pythons that a tree takes, as its pyproject.toml says, or an empty string."""
+    return _stated(folder, "requires-python")
+
+
+def stated_version(folder: Path) -> str:
+    """Return the version of a tree: that of version.txt, or else of pyproject.toml, or ""."""
+    text = read_beginning(folder / "version.txt").strip()[:_LONGEST_VERSION]
+    return text or _stated(folder, "version")
+
+
+def _stated(folder: Path, key: str) -> str:
+    """Return a key of [project] in pyproject.toml."""
     with suppress(ValueError, RecursionError):
         project = tomllib.loads(read_beginning(folder / "pyproject.toml")).get("project")
         if isinstance(project, dict):
-            return str(project.get("requires-python", ""))
+            return str(project.get(key, ""))
     return ""
 
 

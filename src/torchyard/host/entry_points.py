@@ -1,6 +1,7 @@
-"""Entry points: the commands, engines, recipes, rules and compute platforms of plug-ins."""
+"""What other distributions bring: entry points of plug-ins, and modules that may be missing."""
 
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 
 from torchyard.errors import HostError
 
@@ -15,6 +16,14 @@ def entry_points_in(group: str) -> dict[str, EntryPoint]:
             msg = f"{both} both bring `{point.name}` for {group}: one would hide the other"
             raise HostError(msg, hint="uninstall one of them")
     return dict(sorted(found.items()))
+
+
+def require_module(name: str, user: str) -> None:
+    """Raise HostError if a module of an extra is not installed, with what needs it."""
+    if find_spec(name) is None:
+        distribution = f"py-{name.replace('_', '-')}"  # as the extra `conda` names them
+        msg = f"{distribution} is not installed, which {user} need"
+        raise HostError(msg, hint=f"pip install {distribution}")
 
 
 def distribution_name(point: EntryPoint) -> str:

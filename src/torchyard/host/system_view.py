@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture
@@ -45,6 +46,13 @@ _ORDINARY = ("--unshare-user", "--uid", "1000", "--gid", "1000")
 _KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
 """What root may write to below `/proc` without any capability."""
 
+_LIMITS = {
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel/unprivileged_userns_clone": ("0", "1"),
+    "user/max_user_namespaces": ("0", "10000"),
+}
+"""Settings of kernels: the value that keeps users from making namespaces, and one that does not."""
+
 _MOUNTS = (
     *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
     *(w for name in _KERNEL for w in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
@@ -63,6 +71,15 @@ def system_view(root: str | None = None) -> list[str]:
     """Return bwrap's options that show the system, or the one in a root, read-only."""
     shown = _shown_root(root) if root else _shown_system()
     return [*shown, *_MOUNTS]
+
+
+def machine_view(free: str = "") -> list[str]:
+    """Return the command that shows the machine as it is; `free`, a path in /mnt, is left out."""
+    bwrap = [find_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
+        if str(path) != free:
+            bwrap += ["--dev-bind-try", str(path), str(path)]
+    return bwrap
 
 
 def parts_of_root(root: str) -> list[Path]:
@@ -105,15 +122,26 @@ def own_paths() -> tuple[str, ...]:
 
 
 @cache
-def sandbox_fault() -> str:
-    """Return why bubblewrap makes no sandboxes here, or ""."""
+def sandbox_fault(kind: Literal["view", "bwrap"] = "bwrap") -> str:
+    """Return why bubblewrap makes no sandboxes of a kind here, or ""."""
     try:
-        capture(
-            [*isolated(), *system_view(), "--", "true"], cwd=Path("/"), env={"PATH": os.defpath}
-        )
+        command = machine_view() if kind == "view" else [*isolated(), *system_view()]
+        capture([*command, "--", "true"], cwd=Path("/"), env={"PATH": os.defpath})
     except HostError as error:
-        return str(error)
+        _, _, how = str(error).rpartition("` failed with ")  # its command is a page
+        return how
     return ""
+
+
+def sandbox_cure() -> str:
+    """Return what lets bubblewrap make sandboxes here."""
+    if shutil.which("bwrap") is None:
+        return "install the package `bubblewrap`"
+    for name, (refuses, allows) in _LIMITS.items():
+        path = Path("/proc/sys", name)
+        if path.is_file() and path.read_text(encoding="ascii").strip() == refuses:
+            return f"sysctl -w {name.replace('/', '.')}={allows}"
+    return "let this user make namespaces; a container has to be started with `--privileged`"
 
 
 def in_root() -> bool:

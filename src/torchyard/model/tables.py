@@ -52,6 +52,7 @@ class Format(Value, kw_only=True):
     extra: str = ""
     """The optional part of torchyard that writes and installs such packages."""
     platform: dict[str, str] = {}
+    modules: dict[str, str] = {}
 
 
 class PackageKind(Value, kw_only=True):

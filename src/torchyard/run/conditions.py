@@ -7,8 +7,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from torchyard.compute.registry import platform_for
-from torchyard.errors import HostError
-from torchyard.host.system_view import sandbox_fault
+from torchyard.errors import ElsewhereError, HostError
+from torchyard.host.system_view import sandbox_cure, sandbox_fault
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec, Task
@@ -109,9 +109,10 @@ def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -
     if conditions.demanded == "bwrap":
         refuse_wider_view(task, asked)
     kind = stricter(kind, conditions.demanded)
-    if kind == "bwrap" and (fault := sandbox_fault()):
-        msg = f"{task.id} has to run in a sandbox, which does not work here: {fault}"
-        raise HostError(msg, hint="install `bubblewrap`, and let users make namespaces")
+    if kind != "none" and (fault := sandbox_fault(kind)):
+        what = "a sandbox" if kind == "bwrap" else "a directory of the same path everywhere"
+        msg = f"{task.id} has to run in {what}, which does not work here: {fault}"
+        raise (HostError if kind == "bwrap" else ElsewhereError)(msg, hint=sandbox_cure())
     return kind
 
 

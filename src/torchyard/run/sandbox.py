@@ -16,8 +16,8 @@ from torchyard.errors import HostError
 from torchyard.host.bubblewrap import hide_secret_files
 from torchyard.host.system_view import (
     NAME_SERVERS,
-    find_bwrap,
     isolated,
+    machine_view,
     own_paths,
     read_only,
     system_view,
@@ -79,7 +79,14 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     if sandbox.kind == "none":
         return list(step.run)
     if sandbox.kind == "view":
-        return [*_view(), *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
+        return [
+            *machine_view(INSIDE),
+            *_own_directories(place),
+            "--chdir",
+            step.cwd,
+            "--",
+            *step.run,
+        ]
     root = sandbox.root
     bwrap = [*isolated(), "--hostname", HOST, *system_view(root)]
     if root is not None:
@@ -148,13 +155,4 @@ def _own_directories(place: WorkDir) -> list[str]:
         for name in EQUIPMENT:
             tree.make_directory(name)  # a link there would be where bwrap puts it
             bwrap += ["--ro-bind", str(place.folder / name), f"{INSIDE}/{name}"]
-    return bwrap
-
-
-def _view() -> list[str]:
-    """Return bwrap's options for the machine as it is, with the job's directory below `/mnt`."""
-    bwrap = [find_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
-    for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
-        if str(path) != INSIDE:
-            bwrap += ["--dev-bind-try", str(path), str(path)]
     return bwrap

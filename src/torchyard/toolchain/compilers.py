@@ -73,13 +73,19 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
 
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     """Return the compiler with this name, such as `gcc` or `clang-16`, or at this path."""
+    cc = locate_compiler(name)
+    kind, version = query_compiler(cc)
+    digest = (digests or Digests()).of(programs_of(cc, kind))
+    return Compiler(kind=kind, cc=cc, cxx=matching_cxx(cc), version=version, digest=digest)
+
+
+def locate_compiler(name: str) -> str:
+    """Return the path of a compiler that jobs would find, or fail."""
     cc = shutil.which(name, path=SYSTEM_PATH)
     if cc is None:
         msg = f"there is no compiler `{name}` on this machine"
         raise HostError(msg, hint=f"install {Path(name).name}, or set `compiler` of [toolchain]")
-    kind, version = query_compiler(cc)
-    digest = (digests or Digests()).of(programs_of(cc, kind))
-    return Compiler(kind=kind, cc=cc, cxx=matching_cxx(cc), version=version, digest=digest)
+    return cc
 
 
 def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> None:

@@ -89,8 +89,6 @@ def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
         return max(good, key=lambda one: (_numbers(one.version), -_rank(one)))
     version = f"{tag[2]}.{tag[3:]}"
     hint = f"run `pyenv install {version}` or `uv python install {version}`"
-    if not version.endswith("t"):
-        hint = f"install python{version}-dev, or {hint}"
     if named:
         reasons = "; ".join(f"{one.path} {objection_to(one)}" for one in named)
         msg = f"no Python {version} of this machine can be compiled against: {reasons}"

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +18,7 @@ from torchyard.checks.smoke.installation import (
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
+from torchyard.host.entry_points import require_module
 from torchyard.host.files import link_or_copy
 from torchyard.host.process import capture_done
 from torchyard.toolchain.interpreters import query_interpreter
@@ -77,9 +77,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
 
 
 def _child(*words: str) -> str:
-    if find_spec("rattler") is None:
-        msg = "py-rattler is not installed, which installs conda packages"
-        raise HostError(msg, hint="pip install py-rattler py-rattler-build")
+    require_module("rattler", "tests of conda packages")
     argv = [sys.executable, "-I", rattler_child.__file__, *words]
     return capture_done(argv, rattler_child.DONE, cwd=Path("/"))
 

@@ -1,12 +1,10 @@
 """`torchyard doctor`: inspect this machine before a build."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.app.locations import absolute, work_directory
 from torchyard.cli.options import (
     check_name,
     file_option,
@@ -14,10 +12,12 @@ from torchyard.cli.options import (
     refuse_given,
     selector_argument,
     set_option,
+    skip_option,
+    store_option,
+    subset_option,
     work_option,
 )
 from torchyard.compute.registry import look_up
-from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError, UsageError
 from torchyard.host.files import exists
@@ -25,7 +25,7 @@ from torchyard.model.quantity import show_count
 from torchyard.terminal.console import say, show, write
 
 if TYPE_CHECKING:
-    from torchyard.app.doctor import Examination
+    from torchyard.engines.admission import Examination
 
 _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 
@@ -38,6 +38,9 @@ _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 @click.option("--fix", is_flag=True, help="Run the commands that change only tree or environment.")
 @file_option
 @set_option
+@subset_option
+@skip_option
+@store_option
 @work_option
 @json_option
 def command(
@@ -49,12 +52,16 @@ def command(
     fix: bool,
     file: str,
     changes: tuple[str, ...],
+    subset: str | None,
+    skip: tuple[str, ...],
+    store_url: str | None,
     work: str | None,
     as_json: bool,
 ) -> None:
     """Inspect this machine for a build, and say what would go wrong, and how to mend it.
 
-    SELECTOR names cells of the file; without it, all cells of this platform. A job has an
+    SELECTOR names cells of the file; without it, all cells of this platform. It looks for what
+    `build` would refuse to start without, for jobs that have no result in the store. A job has an
     environment of its own. With --source, or in a directory with a source tree and no file, it is
     the environment of this shell that is inspected.
 
@@ -64,7 +71,18 @@ def command(
         source = _tree_here(file)
     if source is None:
         refuse_given({"--compute": compute, "--blas": blas}, "is only for --source")
-        look = partial(_look_at_cells, words, file, changes, work)
+        from torchyard.app.doctor import examine_cells
+
+        look = partial(
+            examine_cells,
+            file,
+            changes=changes,
+            subset=subset,
+            select=words,
+            skip=skip,
+            store=store_url,
+            work=work,
+        )
     else:
         refuse_given({"SELECTOR": words}, "is built by jobs, and --source is for a build by hand")
         look = partial(_look_at_source, source, compute or "", blas or "")
@@ -78,16 +96,6 @@ def command(
     if examination.errors:
         msg = f"the machine is not ready: {show_count(len(examination.errors), 'error')}"
         raise HostError(msg, hint="type the commands above, and run it again")
-
-
-def _look_at_cells(
-    words: tuple[str, ...], file: str, changes: tuple[str, ...], work: str | None
-) -> "Examination":
-    from torchyard.app.doctor import examine_cells
-
-    config = load_config(file, changes)
-    place = Path(work or work_directory(file))
-    return examine_cells(config, words, base=Path(absolute(file)).parent, work=place)
 
 
 def _look_at_source(source: str, compute: str, blas: str) -> "Examination":

@@ -139,7 +139,7 @@ def check_summary_command(order: str, build: str) -> None:
         archs=tuple(task.words("archs")),
         cmake=task.table("cmake"),
         env=task.table("env"),
-        parts={one.switch: one.library for one in features},
+        parts={one.switch: one.libraries[0] for one in features if one.switch},
     )
     check_summary(Configured(Path(build)), asked, source, compute_platforms())
 

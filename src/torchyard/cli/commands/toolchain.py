@@ -35,7 +35,7 @@ file_option = click.option(
 @json_option
 @click.pass_context
 def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
-    """Show the Pythons, compilers, CUDA, ROCm and BLAS of this machine.
+    """Show the Pythons, compilers, CUDA, ROCm, BLAS and cuDNN of this machine.
 
     With a file, show also what would be used for each compute platform and BLAS of its matrix, or
     why that is missing. Nothing is installed.

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,8 +21,9 @@ from torchyard.compute.cuda.toolkit import (
     toolkit_version,
 )
 from torchyard.compute.demand import compute_demand, demanded_kits
+from torchyard.compute.features import SYSTEM_PREFIXES, FoundFeature, find_feature
 from torchyard.compute.table import FeatureFiles
-from torchyard.doctor.bench import Bench
+from torchyard.doctor.bench import Bench, is_on
 from torchyard.doctor.check import Seen, Trouble, make_check
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.machine import glibc_version, platform_name
@@ -31,6 +31,7 @@ from torchyard.model.severity import Severity
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
 from torchyard.toolchain.compilers import Compiler, check_host_compiler, query_compiler
+from torchyard.toolchain.pypi import read_lock
 
 _PLATFORM = Cuda()
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
@@ -168,7 +169,7 @@ def _missing(bench: Bench, compute: str, other: _Kit | None) -> Iterator[Trouble
             return
     there = f"; the build takes {other.release} in {other.root}" if other else ""
     what = f"there is no CUDA {release}".strip() + there
-    yield Trouble(what, why, _install(release or max(_releases(), key=version_numbers)))
+    yield Trouble(what, why, _install(bench, release or max(_releases(), key=version_numbers)))
 
 
 def _choose(bench: Bench, root: str) -> str:
@@ -181,11 +182,10 @@ def _releases() -> list[str]:
     return [row.version for row in cuda_table().rows.values()]
 
 
-def _install(release: str) -> str:
-    for manager, package in cuda_table().machine.packages.items():
-        if shutil.which(manager):
-            return f"{manager} install -y {package.format(dashed=release.replace('.', '-'))}"
-    return ""
+def _install(bench: Bench, release: str, name: str = "cuda-toolkit") -> str:
+    words = {"name": name, "dashed": release.replace(".", "-")}
+    packages = cuda_table().machine.packages.items()
+    return bench.install_packages({one: text.format(**words) for one, text in packages})
 
 
 def _archs(bench: Bench, kit: _Kit) -> Iterator[Trouble]:
@@ -234,7 +234,8 @@ def cuda_host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
         said = _tried(bench, kit, compiler)
         if said:
             why = "CMake tries nvcc first, and ends if it fails"
-            yield Trouble(f"nvcc of {title} compiles nothing: {said}", why, _install(kit.release))
+            cure = _install(bench, kit.release)
+            yield Trouble(f"nvcc of {title} compiles nothing: {said}", why, cure)
         else:
             name = f"{compiler.kind} {compiler.version}"
             yield Seen(f"{title} with {name}" + (f" and glibc {glibc}" if glibc else ""))
@@ -249,7 +250,8 @@ def _older(bench: Bench, compiler: Compiler, newest: Mapping[str, str]) -> str:
             return f"export CUDAHOSTCXX={shlex.quote(other.cxx)}"
         if fits:
             return f'set `compiler = "{other.cc}"` in [toolchain]'
-    return f"apt-get install -y g++-{limit} && export CUDAHOSTCXX=g++-{limit}"
+    install = bench.install_packages({"apt-get": f"g++-{limit}"})
+    return f"{install} && export CUDAHOSTCXX=g++-{limit}" if install else ""
 
 
 def _tried(bench: Bench, kit: _Kit, compiler: Compiler) -> str:
@@ -321,83 +323,95 @@ def cuda_driver(bench: Bench) -> Iterator[Seen | Trouble]:
     for kit in kits:
         support = _PLATFORM.support(kit.compute, {"cuda": driver.version}, platform_name())
         if isinstance(support, str):
-            compat = f"cuda-compat-{kit.release.replace('.', '-')}"
             yield Trouble(
                 f"the driver can do CUDA {driver.version}, and the toolkit is {kit.release}",
                 "what is built does not run here: `driver version is insufficient`",
-                f"apt-get install -y {compat}",
+                _install(bench, kit.release, "cuda-compat"),
                 Severity.WARNING,
             )
 
 
 def cuda_libraries(bench: Bench) -> Iterator[Seen | Trouble]:
-    """cuDNN, NCCL and MAGMA: where they are, and of which version header and library are."""
-    for kit in _kits(bench) if bench.demand.is_torch else ():
-        for feature in cuda_table().machine.features.values():
-            yield from _feature(bench, kit, feature)
+    """cuBLAS, cuDNN, NCCL and MAGMA: where they are, and of which version header and library are.
+
+    A cell of torch needs all that the file does not turn off; a build by hand takes what it finds.
+    """
+    for kit in _kits(bench):
+        for settings in bench.demand.settings.get(kit.compute, ({},)):
+            env = bench.env | settings
+            for name, feature in cuda_table().machine.features.items():
+                asked = env.get(feature.switch, "")
+                if is_on(asked) or (bench.demand.is_torch and not asked):
+                    yield from _feature(bench, kit, feature, env, env.get(name, ""))
 
 
-def _feature(bench: Bench, kit: _Kit, feature: FeatureFiles) -> Iterator[Seen | Trouble]:
-    asked = bench.env.get(feature.switch, "")
-    if asked in ("0", "OFF"):
-        return
-    for prefix in _prefixes(bench, kit, feature):
-        header = next((h for n in feature.headers if (h := prefix / "include" / n).is_file()), None)
-        library = _library(prefix, feature.library)
-        if header is None or library is None:
-            continue
-        version = _version(header, feature.macros)
-        yield Seen(f"{feature.title} {version} ({prefix})")
-        named = re.search(r"\.so\.(\d+(?:\.\d+)+)$", library.resolve().name)
-        numbers = version_numbers(named[1]) if named else ()
-        if numbers and version and numbers != version_numbers(version)[: len(numbers)]:
-            what = f"{feature.title} has headers of {version} and a library of {named and named[1]}"
-            cure = f"export {feature.homes[0]}=DIRECTORY_OF_ONE_{feature.title.upper()}"
-            yield Trouble(f"{what}, in {prefix}", "torch refuses it when it is imported", cure)
-        return
-    if feature.bundled:
+def _feature(
+    bench: Bench, kit: _Kit, feature: FeatureFiles, env: Mapping[str, str], pin: str
+) -> Iterator[Seen | Trouble]:
+    found = find_feature(feature, _prefixes(bench, kit, feature, env))
+    if found is not None:
+        yield Seen(f"{feature.title} {found.version} ({found.prefix})".replace("  ", " "))
+        yield from _versions(feature, found, pin)
+    elif feature.wheel and any(name.startswith(feature.wheel) for name in _wheels(bench, kit)):
+        yield Seen(f"{feature.title} from PyPI, as [build] or the toolkit says")
+    elif feature.bundled and not is_on(env.get(feature.system, "")):
         yield Seen(f"{feature.title}: the tree's own copy")
-        return
-    words = {
-        "python": str(bench.python_program or "python"),
-        "major": kit.release.partition(".")[0],
-        "digits": kit.release.replace(".", ""),
-    }
-    severity = Severity.ERROR if asked else Severity.WARNING
-    what = f"there is no {feature.title} with its headers"
-    why = _SILENT.format(switch=feature.switch)
-    yield Trouble(what, why, feature.cure.format(**words), severity)
+    else:
+        words = {
+            "python": str(bench.python_program or "python"),
+            "major": kit.release.partition(".")[0],
+            "digits": kit.release.replace(".", ""),
+        }
+        optional = bench.by_hand and feature.switch and feature.switch not in env
+        what = f"there is no {feature.title} with its headers"
+        why = _SILENT.format(switch=feature.switch) if feature.switch else "torch is linked to it"
+        cure = feature.cure.format(**words) if bench.by_hand else _choice(feature)
+        yield Trouble(what, why, cure, Severity.WARNING if optional else Severity.ERROR)
 
 
-def _prefixes(bench: Bench, kit: _Kit, feature: FeatureFiles) -> Iterator[Path]:
+def _choice(feature: FeatureFiles) -> str:
+    """Return what to do about a library that a job misses."""
+    home = f"set {feature.homes[0]} in `env` of an [[override]]" if feature.homes else ""
+    off = f'turn it off there: {feature.switch} = "0"' if feature.switch else ""
+    return "; or ".join(filter(None, (f"install {feature.title}", home, off)))
+
+
+def _versions(feature: FeatureFiles, found: FoundFeature, pin: str) -> Iterator[Trouble]:
+    """Yield versions that do not go together: of header and library, of both and the pin."""
+    named = re.search(r"\.so\.(\d+(?:\.\d+)+)$", found.library.resolve().name)
+    numbers, version = version_numbers(named[1]) if named else (), version_numbers(found.version)
+    if numbers and version and numbers != version[: len(numbers)]:
+        what = (
+            f"{feature.title} has headers of {found.version} and a library of {named and named[1]}"
+        )
+        cure = f"export {feature.homes[0]}=DIRECTORY_OF_ONE_{feature.title.upper()}"
+        yield Trouble(f"{what}, in {found.prefix}", "torch refuses it when it is imported", cure)
+    wanted = version_numbers(pin)
+    if version and wanted and version != wanted[: len(version)]:
+        what = f"{feature.title} is {found.version}, and wheels of this release require {pin}"
+        why = "what is compiled with one version may refuse the other when it is imported"
+        yield Trouble(what, why, "", Severity.WARNING)
+
+
+def _wheels(bench: Bench, kit: _Kit) -> list[str]:
+    """Return the distributions that a job installs to compile with."""
+    locked = read_lock(f"cuda-{kit.release}").versions if kit.root is None else ()
+    return [*bench.demand.pins, *locked]
+
+
+def _prefixes(
+    bench: Bench, kit: _Kit, feature: FeatureFiles, env: Mapping[str, str]
+) -> Iterator[Path]:
     """Yield the directories in which a library may be, in the order of CMake."""
-    for home in feature.homes:
-        if bench.env.get(home):
-            yield Path(bench.env[home])
-    for one in bench.env.get("CMAKE_PREFIX_PATH", "").split(":"):
-        if one:
-            yield Path(one)
-    if kit.root:
-        yield kit.root
-    with suppress(HostError):
-        prefix = Path(bench.environment.prefix)
-        yield prefix
-        yield from sorted(prefix.glob(f"lib/python3*/site-packages/{_PLATFORM.wheel_folders}"))
-    yield from (Path("/usr/local"), Path("/usr"))
-
-
-def _library(prefix: Path, name: str) -> Path | None:
-    folders = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
-    for folder in folders:
-        for found in sorted((prefix / folder).glob(f"{name}*"), key=lambda one: len(one.name)):
-            return found
-    return None
-
-
-def _version(header: Path, macros: tuple[str, ...]) -> str:
-    text = header.read_text(encoding="utf-8", errors="replace")
-    found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in macros]
-    return ".".join(one[1] for one in found if one)
+    named = [env.get(home, "") for home in feature.homes]
+    listed = re.split("[:;]", env.get("CMAKE_PREFIX_PATH", ""))
+    yield from map(Path, filter(None, (*named, *listed, str(kit.root or ""))))
+    if bench.by_hand:
+        with suppress(HostError):
+            prefix = Path(bench.environment.prefix)
+            yield prefix
+            yield from sorted(prefix.glob(f"lib/python3*/site-packages/{_PLATFORM.wheel_folders}"))
+    yield from SYSTEM_PREFIXES
 
 
 CUDA_CHECKS = (
@@ -405,5 +419,5 @@ CUDA_CHECKS = (
     make_check("cuda-host-compiler", cuda_host_compiler),
     make_check("cuda-variables", cuda_variables, by_hand=True),
     make_check("cuda-driver", cuda_driver),
-    make_check("cuda-libraries", cuda_libraries, by_hand=True),
+    make_check("cuda-libraries", cuda_libraries),
 )

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -69,7 +68,8 @@ def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
         if rocm is None and demand.required:
             there = ", ".join(f"{one.version} in {one.root}" for one in found.values())
             what = f"there is no ROCm {release}".strip() + (f"; there is {there}" if there else "")
-            yield Trouble(what, "hipcc compiles the code for GPUs", _install())
+            cure = bench.install_packages(rocm_table().machine.packages)
+            yield Trouble(what, "hipcc compiles the code for GPUs", cure)
         elif rocm is not None:
             yield Seen(f"ROCm {rocm.version} ({rocm.root})")
             try:
@@ -81,13 +81,6 @@ def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
     if bench.by_hand and found and platform != "amd":
         what = f"HIP_PLATFORM is {platform}"
         yield Trouble(what, "hipcc calls the compiler of that", "export HIP_PLATFORM=amd")
-
-
-def _install() -> str:
-    for manager, package in rocm_table().machine.packages.items():
-        if shutil.which(manager):
-            return f"{manager} install -y {package}"
-    return ""
 
 
 def rocm_include_order(bench: Bench) -> Iterator[Seen | Trouble]:

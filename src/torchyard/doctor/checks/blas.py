@@ -12,6 +12,7 @@ from torchyard.toolchain.blas import find_blas
 
 _FOLDERS = ("lib", "lib64", "lib/intel64")
 _SYSTEM = ("/usr/local", "/usr")
+_LINKED = "the core is linked to it"
 _SILENT = "CMake goes on without it, and says so only in its summary"
 
 
@@ -35,9 +36,13 @@ def blas(bench: Bench) -> Iterator[Seen | Trouble]:
             found = find_blas(name, bench.demand.toolchain.blas, compiler)
         except HostError as error:
             cure = bench.install(name) or 'set `blas = "auto"` in [toolchain]'
-            yield Trouble(str(error), "the core is linked to it", cure)
+            yield Trouble(str(error), _LINKED, cure)
         else:
             yield Seen(f"{found.name} {found.version} from {found.origin}")
+            unfit = machine_table().blas[name].unfit
+            if unfit and bench.demand.is_torch and found.origin == "pypi":
+                cure = 'set `blas = "system"` in [toolchain]'
+                yield Trouble(f"torch does not find the {name} of PyPI: {unfit}", _LINKED, cure)
 
 
 def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:

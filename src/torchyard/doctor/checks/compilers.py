@@ -27,13 +27,16 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
 
     They compile, link and run a small program in the build's environment.
     """
-    cure = bench.install("compiler")
+    if not bench.demand.compiles:
+        return
     try:
         found = bench.compiler
         kind, version = query_compiler(found.cxx)
     except HostError as error:
         named = [name for name in ("CC", "CXX") if bench.by_hand and bench.env.get(name)]
-        yield Trouble(str(error), _CONFIGURE, f"unset {' '.join(named)}" if named else cure)
+        hint = error.diagnostics[0].hint  # a job's compiler has the name that the file says
+        cure = f"unset {' '.join(named)}" if named else hint or bench.install("compiler")
+        yield Trouble(str(error), _CONFIGURE, cure)
         return
     if (kind, version) != (found.kind, found.version):
         yield Trouble(
@@ -48,7 +51,7 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
         yield Trouble(
             f"the compiler is {kind} {version} ({found.cxx}), and the tree takes {wanted}",
             "configuring ends with an error, or compiling with one about C++",
-            _other(bench, wanted, kind) or cure,
+            _other(bench, wanted, kind) or bench.install("compiler"),
         )
         return
     done = _with_openmp(bench, found)
@@ -58,7 +61,7 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
         yield Trouble(
             f"{found.cxx} makes no program that runs: {_last(done)}",
             _CONFIGURE,
-            _unpolluted(bench) or cure,
+            _unpolluted(bench) or bench.install("compiler"),
         )
         return
     yield Seen(f"{kind} {version} ({found.cc}, {found.cxx})")
@@ -67,6 +70,8 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
 @machine_check("openmp")
 def host_openmp(bench: Bench) -> Iterator[Seen | Trouble]:
     """The compiler has OpenMP: without it, torch runs on one thread."""
+    if not (bench.by_hand or bench.demand.blas):  # extensions may do without
+        return
     try:
         found = bench.compiler
     except HostError:

@@ -36,7 +36,7 @@ def python_headers(bench: Bench) -> Iterator[Seen | Trouble]:
             yield Trouble(str(error), _HEADERS, f"uv python install {version}")
         else:
             yield Seen(f"Python {found.version} for {tag} ({found.path})")
-    if not bench.demand.pythons:
+    if not bench.demand.pythons and bench.demand.compiles:
         try:
             yield Seen(f"Python {running_interpreter().version} for the core")
         except HostError as error:
@@ -60,7 +60,8 @@ def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
         )
     elif objection := objection_to(found):
         what = f"{bench.python_program} {objection}"
-        yield Trouble(what, _HEADERS, bench.install("python", version=short))
+        cure = bench.install("python", version=short) or f"uv python install {short}"
+        yield Trouble(what, _HEADERS, cure)
     else:
         yield Seen(f"Python {found.version} ({bench.python_program}), headers in {found.include}")
 

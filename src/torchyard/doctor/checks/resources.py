@@ -21,15 +21,17 @@ _KILLED = "the kernel kills the compiler: `Killed signal terminated program cc1p
 def memory(bench: Bench) -> Iterator[Seen | Trouble]:
     """Memory that the machine, and every cgroup around the build, leaves to it.
 
-    A job needs what `[requirements]` say. A build by hand needs the peak of one compiler for each
-    of MAX_JOBS, or of the processors.
+    Jobs of torchyard that have less than `[requirements]` say compile less at once. A build by hand
+    needs the peak of one compiler for each of MAX_JOBS, or of the processors.
     """
     total = read_memory(bench.system).total
     yield Seen(f"{show_size(total)} of memory, {show_count(processors(), 'processor')}")
     if not bench.by_hand:
         if total < bench.demand.memory:
             what = f"a job needs {show_size(bench.demand.memory)} of memory, as the file says"
-            yield Trouble(f"{what}, and there are {show_size(total)}", _KILLED, _more(bench, 0))
+            what = f"{what}, and there are {show_size(total)}"
+            why = "fewer compilers run at once, and a large link may not fit"
+            yield Trouble(what, why, _more(bench, 0), Severity.WARNING)
         return
     kind = "torch" if bench.demand.is_torch else "other"
     each = machine_table().trees[kind].memory_bytes
@@ -69,8 +71,13 @@ def disk(bench: Bench) -> Iterator[Seen | Trouble]:
         yield Trouble(
             f"{name} needs {show_size(size)} of disk in {place}, and {show_size(free)} are free",
             "a full disk is noticed hours later, in the middle of a link",
-            "torchyard store gc" if not bench.by_hand else "",
+            "torchyard store gc" if _shares_disk(bench.demand.store, place) else "",
         )
+
+
+def _shares_disk(store: str, place: Path) -> bool:
+    """Return whether removing results of a store makes room in a directory."""
+    return bool(store) and _existing(Path(store)).stat().st_dev == place.stat().st_dev
 
 
 def _existing(path: Path) -> Path:

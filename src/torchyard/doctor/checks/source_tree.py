@@ -4,9 +4,11 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchyard.doctor.bench import Bench
+from packaging.version import InvalidVersion, Version
+
+from torchyard.doctor.bench import Bench, is_on
 from torchyard.doctor.check import Seen, Trouble, machine_check
-from torchyard.doctor.tree import cache_entries, empty_folders, read_tree
+from torchyard.doctor.tree import cache_entries, empty_folders, read_tree, stated_version
 from torchyard.errors import HostError
 from torchyard.host.git import HARMLESS
 from torchyard.model.quantity import show_count
@@ -18,12 +20,35 @@ _PYTHONS = ("Python_EXECUTABLE", "PYTHON_EXECUTABLE")
 _STALE = "CMake keeps what it found first, whatever is on PATH now"
 
 
-@machine_check("submodules", by_hand=True)
+@machine_check("tree-version", outside=True)
+def tree_version(bench: Bench) -> Iterator[Seen | Trouble]:
+    """The tree is of the version that `[project]` says."""
+    demand = bench.demand
+    if bench.source is None or not demand.version or demand.is_changed:
+        return
+    found = stated_version(bench.source)
+    if _release(found) and _release(found) != _release(demand.version):
+        what = f"the tree is version {found}, and `version` of [project] is {demand.version}"
+        yield Trouble(what, "packages would have a version that their code does not have")
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version: in a branch, torch's version.txt has no others."""
+    try:
+        return (*Version(version).release, 0)[:2]
+    except InvalidVersion:
+        return ()
+
+
+@machine_check("submodules", outside=True)
 def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
     """Every submodule of the tree has files, and is at the commit that the tree names."""
-    if bench.source is None or bench.env.get("USE_SYSTEM_LIBS", "0") not in ("", "0", "OFF"):
+    tables = [bench.env, *(one for some in bench.demand.settings.values() for one in some)]
+    if bench.source is None or any(is_on(one.get("USE_SYSTEM_LIBS", "")) for one in tables):
         return
-    tree, names = bench.source, read_tree(bench.source).submodules
+    left_out = {name.rstrip("/") for name in bench.demand.left_out}
+    tree = bench.source
+    names = tuple(one for one in read_tree(tree).submodules if one not in left_out)
     empty = list(empty_folders(tree, names))
     cure = f"git -C {shlex.quote(str(tree))} submodule update --init --recursive"
     is_clone = (tree / ".git").exists()

@@ -2,10 +2,12 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from torchyard.engines.engine import BuildContext, clocked, expected, finished
 from torchyard.engines.pending import demanded, job_graph, urgency
@@ -21,9 +23,12 @@ from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.recipes import steps_of
 from torchyard.run.permissions import demanded_sandbox
 from torchyard.store.store import Store
+
+if TYPE_CHECKING:  # slow to import
+    from torchyard.engines.admission import Examination
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -74,8 +79,9 @@ class LocalEngine(Value, kw_only=True):
         left = demanded(graph, known, graph.wanted)
         needed = [plan.jobs[number] for number in left]
         check_steps(plan, left)
-        if not context.keep_going:
-            _check_pythons(plan, left)
+        refusal = self.examine(plan, left, store, context).error if left else None
+        if refusal and not context.keep_going:
+            raise refusal
         slots = self.slots or processors()
         emit(
             Began(
@@ -89,6 +95,8 @@ class LocalEngine(Value, kw_only=True):
                 slots=slots,
             )
         )
+        for fault in refusal.diagnostics if refusal else ():
+            emit(Noted(text=f"{fault.what}; {fault.hint}"))
         ends: dict[int, Ended] = {}
         stopped = False
         if left:
@@ -115,6 +123,24 @@ class LocalEngine(Value, kw_only=True):
         if timed:
             self._keep_unfinished(plan, ends, store, context, emit)
         return BuildResult(plan.label, packages, ended, onward, is_out_of_time=timed)
+
+    def examine(
+        self, plan: Plan, numbers: Iterable[int], store: Store, context: BuildContext
+    ) -> "Examination":
+        """Inspect this machine for jobs of a plan, as before a build of them."""
+        from torchyard.engines.admission import PendingJobs, examine_jobs  # noqa: PLC0415 - slow
+        from torchyard.run.conditions import Conditions  # noqa: PLC0415 - as above
+
+        asked = plan.config.sandbox
+        conditions = Conditions(
+            work=self.work_directory(context.home),
+            file=context.file,
+            sandbox=replace(asked, kind=self.sandbox or asked.kind),
+            demanded=demanded_sandbox(),
+            cache=context.cache,
+        )
+        jobs = [plan.jobs[number] for number in sorted(numbers)]
+        return examine_jobs(PendingJobs(plan, jobs, conditions, store))
 
     def _keep_unfinished(
         self,
@@ -181,17 +207,6 @@ def check_steps(plan: Plan, left: set[int]) -> None:
     stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
     for job in stages.values():
         steps_of(make_job_spec(plan, job))
-
-
-def _check_pythons(plan: Plan, left: set[int]) -> None:
-    """Refuse a Python that is missing now, and not when a core was compiled for it."""
-    jobs = [plan.jobs[number] for number in left]
-    bound = {job.scope[-1]: job for job in jobs if job.stage is Stage.BINDINGS}
-    for python, job in sorted(bound.items()):
-        if compiles_by_recipe(make_job_spec(plan, job).task):
-            from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
-
-            interpreter_for(python)
 
 
 engine = LocalEngine

@@ -8,7 +8,8 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from torchyard.errors import BuildError, HostError
+from torchyard.errors import BuildError
+from torchyard.host.entry_points import require_module
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
 from torchyard.package.assemble.prepare import (
@@ -79,14 +80,12 @@ def write_conda(
 
     The package carries its order in `info/`, under the file's own name.
     """
-    try:
-        from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
-            RattlerBuildError,
-            assemble_package,
-        )
-    except ImportError as error:
-        msg = "conda packages are written by rattler-build, which is not installed"
-        raise HostError(msg, hint="pip install py-rattler-build") from error
+    require_module("rattler_build", "conda packages")
+    from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
+        RattlerBuildError,
+        assemble_package,
+    )
+
     with TemporaryDirectory(prefix="torchyard-conda-") as scratch:
         exports = Path(scratch, "run_exports.json")
         exports.write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))

@@ -1,10 +1,12 @@
 """What `torchyard toolchain` prints with `--json`."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, cast
 
 import msgspec
 
+from torchyard.compute.features import SYSTEM_PREFIXES, FoundFeature, find_feature
 from torchyard.compute.registry import compute_platforms
 from torchyard.errors import HostError
 from torchyard.reports.document import JsonDocument
@@ -39,6 +41,7 @@ class ToolchainDocument(JsonDocument, kw_only=True):
     interpreters: list[InterpreterDocument]
     compilers: list[PartDocument]
     blas: list[PartDocument]
+    libraries: list[PartDocument]
     parts: dict[str, str]
     missing: dict[str, str]
 
@@ -78,11 +81,27 @@ def toolchain_document(machine: Machine, parts: Mapping[str, str | HostError]) -
         interpreters=found,
         compilers=[PartDocument(identity=one.identity, place=one.cc) for one in machine.compilers],
         blas=[_part(one.identity, one.origin, one.root) for one in machine.blas],
+        libraries=_libraries(machine),
         parts={name: part for name, part in parts.items() if isinstance(part, str)},
         missing={name: _why(part) for name, part in parts.items() if isinstance(part, HostError)},
         **toolkits,
     )
     return cast("ToolchainDocument", document)
+
+
+def _libraries(machine: Machine) -> list[PartDocument]:
+    """Return libraries such as cuDNN that are in the system's toolkits, or beside them."""
+    places: dict[FoundFeature, str] = {}
+    for platform in compute_platforms():
+        features = platform.table().machine.features.values()
+        for kit in machine.toolkits.get(platform.name, ()):
+            prefixes = [Path(kit.root), *SYSTEM_PREFIXES] if kit.origin == "system" else []
+            found = ((find_feature(one, prefixes), one.title) for one in features)
+            places |= {one: title for one, title in found if one}
+    return [
+        PartDocument(identity=f"{title} {one.version}".strip(), place=str(one.library))
+        for one, title in places.items()
+    ]
 
 
 def toolkits_by_title(document: ToolchainDocument) -> dict[str, list[PartDocument]]:

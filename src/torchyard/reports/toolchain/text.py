@@ -16,6 +16,7 @@ def toolchain_report(document: ToolchainDocument) -> RenderableType:
         "compiler": document.compilers,
         **toolkits_by_title(document),
         "BLAS": document.blas,
+        **({"library": document.libraries} if document.libraries else {}),
     }
     parts.append(_parts(groups))
     if document.parts or document.missing:

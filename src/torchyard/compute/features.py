@@ -1,0 +1,47 @@
+"""Libraries that make parts of torch possible, such as cuDNN: places and versions."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.compute.table import FeatureFiles
+
+_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
+_INCLUDES = ("include", "include/x86_64-linux-gnu", "include/aarch64-linux-gnu")
+
+SYSTEM_PREFIXES = (Path("/usr/local"), Path("/usr"))
+
+
+class FoundFeature(NamedTuple):
+    """A library with its headers, which have the version."""
+
+    prefix: Path
+    library: Path
+    version: str
+
+
+def find_feature(feature: FeatureFiles, prefixes: Iterable[Path]) -> FoundFeature | None:
+    """Return the library in the first of some directories that has it with its headers."""
+    for prefix in prefixes:
+        headers = (prefix / folder / name for folder in _INCLUDES for name in feature.headers)
+        header = next(filter(Path.is_file, headers), None)
+        library = _library(prefix, feature.libraries)
+        if header is not None and library is not None:
+            return FoundFeature(prefix, library, _version(header, feature.macros))
+    return None
+
+
+def _library(prefix: Path, names: Iterable[str]) -> Path | None:
+    for name in names:
+        for folder in _FOLDERS:
+            found = sorted((prefix / folder).glob(f"{name}*"), key=lambda path: len(path.name))
+            if found:
+                return found[0]
+    return None
+
+
+def _version(header: Path, macros: tuple[str, ...]) -> str:
+    text = header.read_text(encoding="utf-8", errors="replace")
+    found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in macros]
+    return ".".join(one[1] for one in found if one)

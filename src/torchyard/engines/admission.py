@@ -1,0 +1,328 @@
+"""Whether this machine can do the jobs of a build: for `doctor`, and before a first job starts."""
+
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.compute.registry import compute_platforms
+from torchyard.doctor.bench import Bench, BuildDemand
+from torchyard.doctor.check import (
+    MachineCheck,
+    MachineFinding,
+    MachineSighting,
+    Seen,
+    Trouble,
+)
+from torchyard.doctor.registry import MACHINE_CHECKS
+from torchyard.doctor.table import machine_table
+from torchyard.errors import Diagnostic, HostError, TorchyardError
+from torchyard.host.entry_points import require_module
+from torchyard.host.machine import platform_name
+from torchyard.model.config import own_release
+from torchyard.model.event import AnyEvent, Noted
+from torchyard.model.identifier import ANY_PYTHON
+from torchyard.model.job_spec import Task, short_name
+from torchyard.model.recipe import Stage
+from torchyard.model.severity import Severity
+from torchyard.model.toolchain import Toolchain
+from torchyard.model.values import Reported
+from torchyard.package.wheel.metadata import NAME as WHEEL
+from torchyard.plan.graph import Job, Plan
+from torchyard.plan.job_specs import make_job_spec, make_task
+from torchyard.publish.channel.channel import Channel
+from torchyard.recipes import compiles_by_recipe, is_tried_by_us
+from torchyard.run.conditions import Conditions, choose_sandbox
+from torchyard.store.store import Store
+from torchyard.toolchain.root import ask_in_root
+from torchyard.toolchain.root_image import find_root
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+_ORDER = list(Severity)
+_LATER = "a job would be refused for it, maybe after hours"
+
+
+class Examination(Reported, kw_only=True):
+    """What the checks found on a machine, for one build; the worst first."""
+
+    title: str
+    platform: str
+    findings: list[MachineFinding]
+    seen: list[MachineSighting]
+
+    @property
+    def errors(self) -> list[MachineFinding]:
+        return [one for one in self.findings if one.severity is Severity.ERROR]
+
+    @property
+    def error(self) -> TorchyardError | None:
+        """The refusal of the build, with what to do about each error."""
+        faults = [Diagnostic(one.what, None, one.cure or one.why) for one in self.errors]
+        return HostError.of(faults) if faults else None
+
+
+class PendingJobs(NamedTuple):
+    """The jobs of a plan that have no results yet, and how they would be run here."""
+
+    plan: Plan
+    jobs: list[Job]
+    conditions: Conditions
+    store: Store
+
+    @property
+    def base(self) -> Path:
+        """The directory of the file."""
+        return Path(self.conditions.file).parent
+
+    def tasks(self, *stages: Stage) -> list[Task]:
+        """Return the jobs of some stages."""
+        return [make_task(self.plan, job) for job in self.jobs if job.stage in stages]
+
+
+def all_machine_checks() -> dict[str, MachineCheck]:
+    """Return every check: of the machine itself, and of each compute platform."""
+    platforms = compute_platforms(plug_ins=True)
+    of_platforms = (check for platform in platforms for check in platform.machine_checks())
+    return {**MACHINE_CHECKS, **{check.id: check for check in of_platforms}}
+
+
+def examine(bench: Bench, checks: Iterable[MachineCheck]) -> Examination:
+    """Run checks; a check that fails itself is a finding."""
+    findings, seen = [], []
+    for check in checks:
+        if check.by_hand and not bench.by_hand:
+            continue
+        for one in _answer(check, bench):
+            if isinstance(one, Seen):
+                seen.append(MachineSighting(check=check.id, what=one.what))
+            else:
+                findings.append(_finding(check, one))
+    findings.sort(key=lambda one: _ORDER.index(one.severity))
+    return Examination(
+        title=bench.demand.title, platform=platform_name(), findings=findings, seen=seen
+    )
+
+
+def _answer(check: MachineCheck, bench: Bench) -> list[Seen | Trouble]:
+    try:
+        return list(dict.fromkeys(check.inspect(bench)))
+    except (HostError, OSError) as error:
+        why = "what it looks at is in a state that it does not expect"
+        return [Trouble(f"this can't be inspected: {error}", why, "", Severity.WARNING)]
+
+
+def _finding(check: MachineCheck, one: Trouble) -> MachineFinding:
+    return MachineFinding(
+        check=check.id,
+        severity=one.severity,
+        what=one.what,
+        why=one.why,
+        cure=one.cure,
+        fixable=one.fixable,
+        system=machine_table().changes_system(one.cure),
+    )
+
+
+def examine_jobs(pending: PendingJobs) -> Examination:
+    """Inspect this machine for some jobs; with a root, the root as well."""
+    demand = _demand(pending)
+    if not pending.jobs:
+        done = MachineSighting(check="store", what=f"all results are in {pending.store.url}")
+        return Examination(title=demand.title, platform=platform_name(), findings=[], seen=[done])
+    checks = [
+        *all_machine_checks().values(),
+        *(_job_check(name, inspect, pending) for name, inspect in JOB_CHECKS.items()),
+    ]
+    bench, toolchain = Bench(demand, plain_environment()), demand.toolchain
+    if toolchain is None or toolchain.root is None:
+        return examine(bench, checks)
+    outside = examine(bench, [check for check in checks if check.outside])
+    if not (demand.compiles or demand.pythons):
+        return outside
+    root = find_root(toolchain.root, pending.base, pending.conditions.work)
+    said = ask_in_root(root, ["doctor", msgspec.json.encode(demand).decode()])
+    inside = msgspec.json.decode(said, type=Examination)
+    outside.findings.extend(inside.findings)
+    outside.findings.sort(key=lambda one: _ORDER.index(one.severity))
+    outside.seen.extend(inside.seen)
+    title = f"{demand.title}, in the root `{toolchain.root}`"
+    return msgspec.structs.replace(outside, title=title)
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the variables of a job that compilers depend on: none of the caller's."""
+    return {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def _demand(pending: PendingJobs) -> BuildDemand:
+    """Return what jobs ask of a machine."""
+    config, jobs = pending.plan.config, pending.jobs
+    project, tables, source = config.project, config.tables, config.source
+    is_torch = project.name == project.recipe.project
+    compiling = list(filter(compiles_by_recipe, pending.tasks(Stage.CORE, Stage.BINDINGS)))
+    blocks = _compiled_blocks(pending, {task.id for task in compiling})
+    computes = tuple(dict.fromkeys(task.facts["compute"] for task in blocks))
+    pins = [pin.partition(" ")[0] for task in blocks for pin in task.words("requires")]
+    reads_source = any(job.stage is Stage.SOURCE for job in jobs)
+    made = [job.path for job in jobs if job.stage is Stage.PACKAGE]
+    what = f"{len(made)} packages" if len(made) > 1 else "".join(made) or "no package"
+    return BuildDemand(
+        title=f"{project.label}: {what}, {len(jobs)} of {len(pending.plan)} jobs to do",
+        release=own_release(project.version) if is_torch else "",
+        is_torch=is_torch,
+        computes=computes,
+        archs={task.facts["compute"]: tuple(task.words("archs")) for task in blocks},
+        newest={c: dict(tables.compute[c].compilers) for c in computes if c in tables.compute},
+        blas=tuple(dict.fromkeys(b for t in blocks if (b := t.facts["variant"]) in tables.blas)),
+        pythons=_pythons(pending, compiling),
+        pins=dict(pin.split("==", 1) for pin in pins if "==" in pin),
+        compiles=bool(compiling),
+        settings={c: _settings(t for t in blocks if t.facts["compute"] == c) for c in computes},
+        version=project.version,
+        toolchain=config.toolchain or Toolchain(),
+        memory=max((job.settings.needs.memory or 0 for job in jobs), default=0),
+        disk=_disk(pending),
+        source=str(pending.base / source.path) if source.path and reads_source else "",
+        left_out=source.leave_out,
+        is_changed=bool(config.patches.texts or config.build.prepare),
+        work=str(pending.conditions.work),
+        store=str(pending.store.objects.folder or ""),
+    )
+
+
+def _compiled_blocks(pending: PendingJobs, compiling: Collection[str]) -> list[Task]:
+    """Return the tasks that jobs compile for: the core, also of bindings, or an extension."""
+    jobs = (job for job in pending.jobs if job.identifier in compiling)
+    found = (make_job_spec(pending.plan, job).compiled for job in jobs)
+    return list({task.fingerprint: task for task in found}.values())
+
+
+def _settings(blocks: Iterable[Task]) -> tuple[dict[str, str], ...]:
+    """Return the settings of blocks that are texts, with their variables and CMake entries."""
+    return tuple(
+        {name: text for name, text in task.settings.items() if isinstance(text, str)}
+        | task.table("env")
+        | task.table("cmake")
+        for task in blocks
+    )
+
+
+def _pythons(pending: PendingJobs, compiling: Iterable[Task]) -> tuple[str, ...]:
+    """Return the Pythons that jobs compile for, or test wheels with."""
+    kinds = pending.plan.config.tables.packages
+    tried = filter(is_tried_by_us, pending.tasks(Stage.SMOKE))
+    wheels = [task for task in tried if kinds[task.facts["kind"]].format == WHEEL]
+    bound = [task for task in compiling if task.stage is Stage.BINDINGS]
+    names = dict.fromkeys(task.facts["python"] for task in (*bound, *wheels))
+    return tuple(name for name in names if name != ANY_PYTHON)
+
+
+def _disk(pending: PendingJobs) -> dict[str, int]:
+    """Return the disk that jobs of each stage need; one that was begun has a part of it already."""
+    needed: dict[str, int] = {}
+    for job in pending.jobs:
+        size = job.settings.needs.disk or 0
+        begun = pending.conditions.work / short_name(job.stage, job.fingerprint)
+        if size > needed.get(job.stage, 0) and not begun.is_dir():
+            needed[job.stage.value] = size
+    return needed
+
+
+# ----------------------------------------------------------------------- checks of jobs
+
+
+def job_sandbox(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
+    """Bubblewrap makes the sandboxes that jobs run in; one is made to see that."""
+    noted: list[AnyEvent] = []
+    kinds: dict[str, None] = {}
+    for job in {job.stage: job for job in pending.jobs}.values():
+        spec = make_job_spec(pending.plan, job)
+        try:
+            kinds[choose_sandbox(spec, pending.conditions, noted.append)] = None
+        except TorchyardError as error:
+            hint = error.diagnostics[0].hint or ""
+            cure = bench.install("bubblewrap") if "bubblewrap" in hint else ""
+            yield Trouble(str(error), _LATER, cure or hint)
+            return
+    for text in dict.fromkeys(
+        one.text.partition(": ")[2] for one in noted if isinstance(one, Noted)
+    ):
+        what = f"jobs run without a sandbox, which does not work here: {text}"
+        yield Trouble(what, "their steps can read and change this machine", "", Severity.WARNING)
+    yield Seen(f"sandboxes of jobs: {', '.join(kinds)}")
+
+
+def job_modules(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
+    """The Python modules that write conda packages, and install them, are there."""
+    tables = pending.plan.config.tables
+    tasks = pending.tasks(Stage.PACKAGE, Stage.SMOKE)
+    kinds = {(t.stage, t.facts["kind"]) for t in tasks if "steps" not in t.settings}
+    for stage, kind in sorted(kinds):
+        form = tables.packages[kind].format
+        if module := tables.formats[form].modules.get(stage):
+            what = f"{form} packages" if stage is Stage.PACKAGE else f"tests of {form} packages"
+            yield from _refusal(partial(require_module, module, what))
+
+
+def job_channels(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
+    """Channels in directories, from which smoke tests install, are there."""
+    tasks = [task for task in pending.tasks(Stage.SMOKE) if is_tried_by_us(task)]
+    for place in sorted({place for task in tasks for place in task.words("channels")}):
+        folder = pending.base / place.removeprefix("file://")
+        if "://" not in str(folder) and not any(folder.glob("*/repodata.json*")):
+            what = f"there is no channel `{place}`, which `channels` of [smoke] names"
+            cure = f"make it, or build without tests: --skip '{Stage.SMOKE}:*'"
+            yield Trouble(what, "packages are installed from it to be tested", cure)
+
+
+def job_publication(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
+    """Channels that are published to can be reached, with the credentials that there are."""
+    for task in pending.tasks(Stage.PUBLISH):
+        url = task.text("url")
+        if "steps" not in task.settings:
+            place = url if "://" in url else str(pending.base / url)
+            yield from _refusal(partial(Channel.is_at, place))
+
+
+def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
+    """The source is one that can be got: git and a commit, or an archive that is there."""
+    for task in pending.tasks(Stage.SOURCE):
+        source = task.source
+        if source is None or "steps" in task.settings:
+            continue
+        if (source.git or task.words("series")) and shutil.which("git") is None:
+            yield Trouble("there is no `git`", _LATER, bench.install("git"))
+        if source.git and not source.commit:
+            what = f"`{source.rev}` of {source.git} can be another commit tomorrow"
+            yield Trouble(what, _LATER, f"git ls-remote {source.git} {source.rev}")
+        if source.archive and source.file and not (pending.base / source.archive).is_file():
+            what = f"there is no archive `{source.archive}`"
+            yield Trouble(what, "[source] archive is relative to the file that names it")
+
+
+def _refusal(attempt: Callable[[], object]) -> Iterator[Trouble]:
+    """Yield the error that a job would end with, if an attempt fails."""
+    try:
+        attempt()
+    except TorchyardError as error:
+        yield Trouble(str(error), _LATER, error.diagnostics[0].hint or "")
+
+
+_JobInspect = Callable[[PendingJobs, Bench], Iterator[Seen | Trouble]]
+
+JOB_CHECKS: dict[str, _JobInspect] = {
+    "sandbox": job_sandbox,
+    "python-modules": job_modules,
+    "smoke-channels": job_channels,
+    "publication": job_publication,
+    "source": job_source,
+}
+"""Checks of jobs; builds by hand have none."""
+
+
+def _job_check(name: str, inspect: _JobInspect, pending: PendingJobs) -> MachineCheck:
+    page = inspect.__doc__ or ""
+    return MachineCheck(name, page, lambda bench: inspect(pending, bench), outside=True)
