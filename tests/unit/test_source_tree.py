@@ -14,7 +14,7 @@ from tests.helpers import WORKS, Command, make_project
 
 from torchyard.errors import HostError
 from torchyard.host import tree
-from torchyard.host.own_files import SECRET, WRITTEN, make_own_directory
+from torchyard.host.own_files import SECRET, STAMP, WRITTEN, make_own_directory
 from torchyard.host.snapshot import copy_folder
 from torchyard.host.tree import SourceContent, read_source_tree
 from torchyard.publish.channel.channel import Channel
@@ -338,3 +338,12 @@ def test_a_key_of_directories_belongs_to_one(torchyard: Command, tmp_path: Path)
     refused = torchyard("plan", "-f", file)
     assert refused.code == 3
     assert "`include_ignored` belongs to `path`" in refused.err
+
+
+def test_the_stamp_of_a_step_s_output_is_no_part_of_its_result(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make_own_directory(out)
+    (out / "some.whl").write_bytes(b"wheel")
+    assert (out / STAMP).exists()
+    writer = Writer(Store.at(str(tmp_path / "store")))
+    assert [file.path for file in writer.add_tree(out).files] == ["some.whl"]

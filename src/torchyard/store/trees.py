@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import BuildError, HostError, SelectionError, StoreError
 from torchyard.host.files import is_full
-from torchyard.host.own_files import HEAD, make_own_directory, refuse_secret
+from torchyard.host.own_files import HEAD, STAMP, make_own_directory, refuse_secret
 from torchyard.host.untrusted_tree import EntryKind, TreeEntry, UntrustedTree
 from torchyard.model.result import File, Part, Result, Tree
 from torchyard.store.gc_lease import GcWatch
@@ -47,12 +47,13 @@ class Writer:
         self._watch = GcWatch(store.objects)
 
     def add_tree(self, folder: Path) -> Tree:
-        """Store everything below a directory; links are stored as such."""
+        """Store everything below a directory, links as such; but not torchyard's stamp."""
         found: dict[EntryKind, list[TreeEntry]] = {kind: [] for kind in EntryKind}
         with UntrustedTree(folder) as tree:
             for entry in tree.walk():
                 _check_encoding(entry.path, folder)
-                found[entry.kind].append(entry)
+                if entry.path != STAMP:
+                    found[entry.kind].append(entry)
             for entry in found[EntryKind.SPECIAL]:
                 msg = f"`{folder / entry.path}` is a {entry.kind}, and can't be stored"
                 raise HostError(msg, hint=_REMOVE)
