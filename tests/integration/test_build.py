@@ -438,7 +438,7 @@ def test_another_platform_is_not_built_here(tmp_path: Path) -> None:
 
 def test_packages_do_not_go_into_the_source(tmp_path: Path) -> None:
     file = make_project(tmp_path)
-    refused = build(file, "-o", tmp_path / "code/dist")
+    refused = build(file, "-o", tmp_path / "code")
     assert refused.returncode == 2
     assert "inside the source directory" in refused.stderr
 

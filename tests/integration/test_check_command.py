@@ -192,7 +192,7 @@ def test_the_page_is_written_again(torchyard: Command, astray: Path, tmp_path: P
     page.write_text("of yesterday", encoding="utf-8")
     assert torchyard("check", astray, "--html", page).code == 13
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("<!DOCTYPE html>")
+    assert text.startswith("<!doctype html>")
     assert "✗ failed" in text
     assert "libsmall.so" in text
 
@@ -377,4 +377,4 @@ def test_a_rule_that_is_not_there(torchyard: Command) -> None:
     result = torchyard("explain", "rule", "linking-unresolve")
     assert result.code == 5
     assert "did you mean `linking-unresolved`?" in result.err
-    assert torchyard("explain", "a/b", "c").code == 2
+    assert torchyard("explain", "rule", "linking-orphan", "c").code == 2

@@ -1,6 +1,5 @@
 """`torchyard explain`: why something is in the plan, or is not, and what a rule is for."""
 
-from collections.abc import Sequence
 from itertools import groupby
 
 import click
@@ -10,8 +9,7 @@ from torchyard.cli.completion import complete_names
 from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
-from torchyard.errors import SelectionError, UsageError
-from torchyard.model.config import Config
+from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.model.identifier import Identifier
 from torchyard.model.recipe import Stage
 from torchyard.model.suggest import did_you_mean, nearest
@@ -64,8 +62,11 @@ def command(
         _explain_rule("".join(words[1:]) or None, as_json=as_json)
         return
     others = [against] if against else []
-    config = load_config(file, changes, others=others)
-    named = _named(config, words)
+    try:
+        config = load_config(file, changes, others=others)
+        named = find_named(config, words)
+    except (HostError, SelectionError) as error:
+        raise _about_rules(words[0]) or error from error
     config = with_toolchain_id(config, file)
     before = load_config_at(against, file, others=[file]) if against else None
     before = with_toolchain_id(before, file) if before else None
@@ -86,19 +87,16 @@ def _channel(identifier: Identifier) -> str:
     return identifier.path if identifier.stage is Stage.PUBLISH else ""
 
 
-def _named(config: Config, words: Sequence[str]) -> list[Identifier]:
-    """Return what words name; the error for the name of a rule says how rules are explained."""
-    try:
-        return find_named(config, words)
-    except SelectionError as error:
-        from torchyard.checks.registry import RULES
+def _about_rules(word: str) -> SelectionError | None:
+    """Return the error for a word that names rules: it says how these are explained."""
+    from torchyard.checks.registry import RULES
 
-        rule = nearest(words[0], RULES)
-        if words[0] != f"{_RULE}s" and rule is None:
-            raise
-        words = f"{_RULE} {rule}" if rule else _RULE
-        hint = f"rules are explained by `torchyard explain {words}`"
-        raise SelectionError(str(error), hint=hint) from error
+    rule = nearest(word, RULES)
+    if word != f"{_RULE}s" and rule is None:
+        return None
+    what = f"{_RULE} {rule}" if rule else _RULE
+    msg = f"`{word}` names no cell or job"
+    return SelectionError(msg, hint=f"rules are explained by `torchyard explain {what}`")
 
 
 def _explain_rule(identifier: str | None, *, as_json: bool) -> None:
