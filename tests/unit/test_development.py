@@ -177,7 +177,7 @@ def test_which_tree_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert find_development(file, "cp311").record == one.record
     with pytest.raises(SelectionError, match="not set up"):
         find_development(file, "cpu-mkl/cp312")
-    with pytest.raises(SelectionError, match="`p311` is none of the trees"):
+    with pytest.raises(SelectionError, match="`p311` matches no cell"):
         find_development(file, "p311")
     (tmp_path / "one/csrc").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "one/csrc")

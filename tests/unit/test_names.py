@@ -62,7 +62,8 @@ def test_what_is_meant_must_be_clear() -> None:
 
 def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) -> None:
     """Names are taken from the output of commands, and given to all that take names."""
-    file = make_project(tmp_path, WORKS + '\n[channel.all]\nurl = "file:///nowhere"\n')
+    more = '\n[channel.all]\nurl = "s3://nowhere/all"\n\n[ci]\ninstall = "pip install torchyard"\n'
+    file = make_project(tmp_path, WORKS + more)
     at = ("-f", file)
     assert torchyard("build", *at, "core", "package", "check", "smoke").code == 0
     printed = [

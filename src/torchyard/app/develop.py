@@ -190,8 +190,7 @@ def find_development(file: str, cell: str | None) -> OpenDevelopment:
     elif not found:
         msg, hint = f"nothing is developed in {home}", "begin with `torchyard develop CELL`"
     else:
-        what = f"`{cell}` is none of the trees" if not fitting else "there are several trees"
-        msg, hint = f"{what}: {names}", "name one with --cell"
+        msg, hint = f"there are several trees: {names}", "name one with --cell"
     raise SelectionError(msg, hint=hint)
 
 

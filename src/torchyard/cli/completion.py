@@ -23,27 +23,21 @@ def complete_names(
     with suppress(TorchyardError, OSError):
         found = [name for name in _names(ctx.params["file"]) if name.startswith(incomplete)]
     longer = {sign for sign in "/:" if sign not in incomplete}
-    few = [name for name in found if longer.isdisjoint(name)] or found
+    few = dict.fromkeys(name for name in found if longer.isdisjoint(name)) or found
     return [*map(CompletionItem, few)] or [CompletionItem(incomplete, type="file")]
 
 
 def _names(file: str) -> Iterator[str]:
     from torchyard.config.load import load_config
-    from torchyard.model.identifier import scope_path
-    from torchyard.model.recipe import DEPTH, Stage
-    from torchyard.plan.expand import expand
+    from torchyard.plan.build import make_plan
 
-    config = load_config(file)
-    cells, label = expand(config).cells, config.project.label
+    plan = make_plan(load_config(file))
+    cells, start = list(plan.cells()), f"{plan.label}/"
     yield from dict.fromkeys(value for cell in cells for value in (*cell, "-".join(cell[1:3])))
-    yield from (path for cell in cells for path in (cell.path, cell.path.partition("/")[2]))
-    yield from (f"{label}/{cell.path}" for cell in cells)
-    for stage in config.project.recipe.stages:
-        yield stage
-        scopes = dict.fromkeys(scope_path(cell[: DEPTH[stage]]) for cell in cells)
-        scopes = dict.fromkeys(config.channels) if stage is Stage.PUBLISH else scopes
-        for start in ("", f"{label}/"):
-            yield from (f"{stage}:{start}{scope}".rstrip("/") for scope in scopes if start or scope)
+    yield from plan.stage_counts()
+    for name in (*(start + cell.path for cell in cells), *(job.identifier for job in plan.jobs)):
+        yield from (name, name.replace(start, ""))
+    yield from (cell.path.partition("/")[2] for cell in cells)
 
 
 @add_completion_class

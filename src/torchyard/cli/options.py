@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import click
 from click.core import ParameterSource
@@ -30,9 +31,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 subset_option = click.option("--subset", metavar="NAME", help="Use a named part of the matrix.")
 
-selector_argument = click.argument(
-    "words", nargs=-1, metavar="[SELECTOR]...", shell_complete=complete_names
-)
+names_argument = partial(click.argument, shell_complete=complete_names)
+selector_argument = names_argument("words", nargs=-1, metavar="[SELECTOR]...")
 """Cells and jobs: values (`cu130`), parts of paths (`cu130-mkl/cp312`), stages (`core:*`)."""
 
 select_option = click.option(
@@ -49,12 +49,7 @@ skip_option = click.option(
     shell_complete=complete_names,
     help="Leave these out.",
 )
-build_argument = click.argument(
-    "what",
-    metavar="[JOB|DIRECTORY|PACKAGE]",
-    default="core:*",
-    shell_complete=complete_names,
-)
+build_argument = names_argument("what", metavar="[JOB|DIRECTORY|PACKAGE]", default="core:*")
 
 store_option = click.option(
     "--store",

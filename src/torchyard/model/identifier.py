@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from torchyard.errors import SelectionError
 from torchyard.model.recipe import DEPTH, Stage
-from torchyard.model.suggest import did_you_mean
 
 ANY_PYTHON = "any"
 
@@ -30,7 +29,6 @@ PROJECT_NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 """Names of projects in an index."""
 
 _LABEL = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?-[0-9][^-/:]*"
-_PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 
 
 def fits_identifier(name: str) -> bool:
@@ -99,35 +97,15 @@ def job_identifier(stage: Stage | None, label: str, path: str) -> str:
 
 
 def parse(text: str) -> Identifier:
-    """Parse the identifier of a cell or a job, or fail with what is wrong with it."""
+    """Parse the whole identifier of a cell or a job, or raise SelectionError."""
     prefix, colon, cell = text.rpartition(":")
-    stage = _stage(prefix, text) if colon else None
     label, _, path = cell.partition("/")
-    if not re.fullmatch(_LABEL, label):
-        msg = f"`{text}` does not begin with NAME-VERSION"
-        shape = job_identifier(stage, "NAME-VERSION", "/".join(_parts(stage)))
-        raise SelectionError(msg, hint=f"an identifier is written {shape}")
     parts = path.split("/") if path else []
-    expected = _parts(stage)
-    flavoured = "COMPUTE-VARIANT" not in expected or "-" in path.partition("/")[2].partition("/")[0]
-    if len(parts) != len(expected) or not all(parts) or not flavoured:
-        kind = f"a {stage.value} job" if stage else "a cell"
-        msg = f"`{text}` does not have the shape of {kind}"
-        shape = job_identifier(stage, "NAME-VERSION", "/".join(expected))
-        raise SelectionError(msg, hint=f"{kind} is written {shape}")
+    stage = Stage(prefix) if prefix in list(Stage) else None
+    depth = 2 if stage is Stage.PUBLISH else DEPTH[stage or Stage.PACKAGE]
+    is_known = bool(stage) == bool(colon) and re.fullmatch(_LABEL, label) is not None
+    has_parts = len(parts) == max(0, depth - 1) and all(parts)
+    if not is_known or not has_parts or not all("-" in part for part in parts[1:2]):
+        msg = f"`{text}` is not the identifier of a cell or a job"
+        raise SelectionError(msg, hint="`torchyard plan --jobs` lists them")
     return Identifier(stage, label, path)
-
-
-def _stage(word: str, text: str) -> Stage:
-    try:
-        return Stage(word)
-    except ValueError:
-        msg = f"`{text}` names the unknown stage `{word}`"
-        raise SelectionError(msg, hint=did_you_mean(word, list(Stage))) from None
-
-
-def _parts(stage: Stage | None) -> tuple[str, ...]:
-    """Return the names of the parts of a path; compute and variant share one."""
-    if stage is Stage.PUBLISH:
-        return ("CHANNEL",)
-    return _PARTS[: max(0, DEPTH[stage or Stage.PACKAGE] - 1)]

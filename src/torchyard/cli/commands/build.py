@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.cli.completion import complete_names
 from torchyard.cli.engine_options import EngineCommand
 from torchyard.cli.options import (
     file_option,
     json_option,
+    names_argument,
     set_option,
     skip_option,
     store_option,
@@ -28,7 +28,7 @@ HERE = "here"
 
 
 @click.command("build", cls=EngineCommand)
-@click.argument("select", nargs=-1, metavar="[SELECTOR]...", shell_complete=complete_names)
+@names_argument("select", nargs=-1, metavar="[SELECTOR]...")
 @file_option
 @set_option
 @subset_option

@@ -3,15 +3,14 @@
 import click
 
 from torchyard.app.run import find_job_spec, job_conditions
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, set_option, work_option
+from torchyard.cli.options import file_option, names_argument, set_option, work_option
 from torchyard.run.detached import end_detached
 from torchyard.run.workdir import WorkDir
 from torchyard.terminal.console import say
 
 
 @click.command("cancel")
-@click.argument("job", required=False, shell_complete=complete_names)
+@names_argument("job", required=False)
 @click.option("--order", metavar="FILE", help="Take the job from a file that an engine wrote.")
 @file_option
 @set_option

@@ -2,13 +2,12 @@
 
 import click
 
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, json_option
+from torchyard.cli.options import file_option, json_option, names_argument
 from torchyard.terminal.console import show, write
 
 
 @click.command("explain")
-@click.argument("job", shell_complete=complete_names)
+@names_argument("job")
 @click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
 @file_option
 @json_option

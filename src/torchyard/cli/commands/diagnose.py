@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, json_option, store_option, work_option
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    names_argument,
+    store_option,
+    work_option,
+)
 from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.terminal.console import show, talk, write
 
@@ -15,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("diagnose")
-@click.argument("source", metavar="LOG|JOB|-", shell_complete=complete_names)
+@names_argument("source", metavar="LOG|JOB|-")
 @click.option(
     "--passed",
     "passed",

@@ -5,8 +5,7 @@ from itertools import groupby
 import click
 
 from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, json_option, set_option
+from torchyard.cli.options import file_option, json_option, names_argument, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
 from torchyard.errors import HostError, SelectionError, UsageError
@@ -26,13 +25,7 @@ _RULE = "rule"
 
 
 @click.command("explain")
-@click.argument(
-    "words",
-    nargs=-1,
-    required=True,
-    metavar="SELECTOR... | rule [RULE]",
-    shell_complete=complete_names,
-)
+@names_argument("words", nargs=-1, required=True, metavar="SELECTOR... | rule [RULE]")
 @file_option
 @set_option
 @click.option(

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, store_option
+from torchyard.cli.options import file_option, names_argument, store_option
 from torchyard.terminal.console import say
 
 
 @click.command("report")
-@click.argument("what", metavar="[PLAN|JOB]", default="", shell_complete=complete_names)
+@names_argument("what", metavar="[PLAN|JOB]", default="")
 @file_option
 @store_option
 @click.option(

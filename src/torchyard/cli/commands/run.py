@@ -8,11 +8,11 @@ import msgspec
 from torchyard.app.locations import compile_cache_url, copies_limit, open_store
 from torchyard.app.redact import redacting
 from torchyard.app.run import execute_job, find_job_spec, job_conditions
-from torchyard.cli.completion import complete_names
 from torchyard.cli.options import (
     copies_option,
     file_option,
     json_option,
+    names_argument,
     sandbox_option,
     set_option,
     store_option,
@@ -28,7 +28,7 @@ from torchyard.terminal.events import emit_event, printer
 
 
 @click.command("run")
-@click.argument("job", required=False, shell_complete=complete_names)
+@names_argument("job", required=False)
 @click.option("--order", metavar="FILE", help="Take the job from a file that an engine wrote.")
 @file_option
 @set_option

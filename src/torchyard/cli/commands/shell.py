@@ -6,8 +6,14 @@ import click
 
 from torchyard.app.locations import copies_limit, open_store
 from torchyard.app.run import find_job_spec, job_conditions
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
+from torchyard.cli.options import (
+    file_option,
+    names_argument,
+    sandbox_option,
+    set_option,
+    store_option,
+    work_option,
+)
 from torchyard.errors import UsageError
 from torchyard.host.inner_environment import replace_by_sandboxed
 from torchyard.host.process import replace_process
@@ -22,7 +28,7 @@ from torchyard.terminal.events import printer
 
 
 @click.command("shell", context_settings={"ignore_unknown_options": True})
-@click.argument("job", shell_complete=complete_names)
+@names_argument("job")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.option(
     "--order", "order_file", metavar="FILE", help="Take the job from a file that an engine wrote."

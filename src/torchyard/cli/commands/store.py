@@ -8,8 +8,7 @@ from rich.console import Group
 
 from torchyard.app.locations import home_directory, open_store
 from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, json_option, store_option
+from torchyard.cli.options import file_option, json_option, names_argument, store_option
 from torchyard.config.load import load_config
 from torchyard.errors import StoreError, UsageError
 from torchyard.insight.history_rows import keep_row
@@ -31,12 +30,7 @@ from torchyard.store.verify import remove_broken, verify
 from torchyard.terminal.console import relay, show, talk, warn, write
 from torchyard.terminal.untrusted import printable
 
-selectors_argument = click.argument(
-    "selectors",
-    nargs=-1,
-    metavar="[SELECTOR | FINGERPRINT]...",
-    shell_complete=complete_names,
-)
+selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
 
 _WARNINGS = 10
 """How many manifests that can't be used are named."""

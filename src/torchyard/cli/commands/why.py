@@ -2,13 +2,12 @@
 
 import click
 
-from torchyard.cli.completion import complete_names
-from torchyard.cli.options import file_option, json_option, store_option
+from torchyard.cli.options import file_option, json_option, names_argument, store_option
 from torchyard.terminal.console import show, write
 
 
 @click.command("why")
-@click.argument("what", metavar="JOB|FILE", shell_complete=complete_names)
+@names_argument("what", metavar="JOB|FILE")
 @file_option
 @store_option
 @json_option
