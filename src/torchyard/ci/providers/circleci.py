@@ -56,11 +56,8 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
         made["parameters"] = {"part": {"type": "string"}}
         made["environment"] = {PART: "<< parameters.part >>"}
     commands = [*pipeline.prepare_commands(job), pipeline.build_command(job)]
-    kept: list[Yaml] = []
-    if job.is_packing:
-        kept.append({"store_artifacts": {"path": pipeline.package_folder}})
-        shared: dict[str, Yaml] = {"root": ".", "paths": [pipeline.package_folder]}
-        kept += [{"persist_to_workspace": shared}] if pipeline.settings.channel else []
+    packages: Yaml = {"store_artifacts": {"path": pipeline.package_folder}}
+    kept = [packages] if job.is_packing else []
     return {**made, "steps": ["checkout", *map(_run, commands), *kept]}
 
 
@@ -82,10 +79,9 @@ def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
     commands = [
         *pipeline.publisher.prepare,
         pipeline.install,
-        pipeline.publish_command(),
+        *pipeline.publish_commands(),
     ]
-    attached: Yaml = {"attach_workspace": {"at": "."}}
-    return {**_machine(pipeline.publisher), "steps": ["checkout", attached, *map(_run, commands)]}
+    return {**_machine(pipeline.publisher), "steps": ["checkout", *map(_run, commands)]}
 
 
 def _workflow(pipeline: Pipeline) -> dict[str, Yaml]:

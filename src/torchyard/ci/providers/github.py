@@ -194,11 +194,12 @@ class _Workflow:
             pattern = f"carried-{named[0]}-*" if len(named) == 1 else f"carried-{wave}-*"
             if job and job.wave is wave:
                 pattern = f"carried-{job.needs[0]}-{_INDEX}"
-            yield self._download(pattern, carried_folder(wave))
-
-    def _download(self, pattern: str, path: str) -> Yaml:
-        taken: dict[str, Yaml] = {"pattern": pattern, "path": path, "merge-multiple": True}
-        return {"uses": self._pinned(_DOWNLOAD), "with": taken}
+            taken: dict[str, Yaml] = {
+                "pattern": pattern,
+                "path": carried_folder(wave),
+                "merge-multiple": True,
+            }
+            yield {"uses": self._pinned(_DOWNLOAD), "with": taken}
 
     def _uploads(self, job: CiJob) -> Iterator[Yaml]:
         if job.is_packing:
@@ -227,11 +228,11 @@ class _Workflow:
         made["environment"] = settings.environment or settings.channel
         made["permissions"] = {"contents": "read", "id-token": "write"}
         steps = [*self._prepare(pipeline.publisher, pipeline.pythons[-1:])]
-        steps.append(self._download(f"{Wave.PACKAGES}-*", pipeline.package_folder))
+        steps += self._downloads((), pipeline.waves)
         if settings.role:
             role: dict[str, Yaml] = {"role-to-assume": settings.role, "aws-region": settings.region}
             steps.append({"uses": self._pinned(_CREDENTIALS), "with": role})
-        steps.append({"run": pipeline.publish_command()})
+        steps += ({"run": command} for command in pipeline.publish_commands())
         if pipeline.channel_folder:
             steps.append(self._upload(f"channel-{settings.channel}", pipeline.channel_folder))
         made["steps"] = steps

@@ -176,7 +176,7 @@ def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
 
 
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
-    """Return the job that publishes: without `needs`, it waits for all, and gets all packages."""
+    """Return the job that publishes: without `needs`, it waits for all, and gets all results."""
     settings = pipeline.settings
     made: dict[str, Yaml] = {"stage": _PUBLISH, **_machine(pipeline, pipeline.publisher)}
     made["interruptible"] = False
@@ -185,7 +185,7 @@ def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
     made["script"] = [
         *pipeline.publisher.prepare,
         pipeline.install,
-        pipeline.publish_command(),
+        *pipeline.publish_commands(),
     ]
     if pipeline.channel_folder:
         made["artifacts"] = {"paths": [f"{pipeline.channel_folder}/"]}
