@@ -297,7 +297,8 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
             yield Trouble("there is no `git`", _LATER, bench.install("git"))
         if source.git and not source.commit:
             what = f"`{source.rev}` of {source.git} can be another commit tomorrow"
-            yield Trouble(what, _LATER, f"git ls-remote {source.git} {source.rev}")
+            hint = f"write `commit` beside it, as this prints it: git ls-remote {source.git}"
+            yield Trouble(what, f"{hint} {source.rev}")
         if source.archive and source.file and not (pending.base / source.archive).is_file():
             what = f"there is no archive `{source.archive}`"
             yield Trouble(what, "[source] archive is relative to the file that names it")
