@@ -25,7 +25,7 @@ Root-Is-Purelib: false
 Tag: cp312-cp312-manylinux_2_28_x86_64
 """
 VERSION = b"__version__ = '1.2.0+cpu'\ngit_version = '704754640b09a082545e24a58c2425d9a1c18427'\n"
-LIBRARY = Binary(format="elf", machine="x86_64", build_id="0123")
+LIBRARY = Binary(format="elf", machine="x86_64", build_id="0123", exports=b"PyInit__C\0")
 MODULE = "tiny/_C.cpython-312-x86_64-linux-gnu.so"
 
 GOOD_WHEEL: dict[str, bytes | Binary] = {

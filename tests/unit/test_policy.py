@@ -7,6 +7,7 @@ import pytest
 from tests.contents import ABOUT, TODAY, findings, wheel
 
 from torchyard.checks.check import apply_rules
+from torchyard.checks.enforce import Enforcer
 from torchyard.checks.policies import load_policies, load_policy, parse_policy
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import RULES
@@ -101,6 +102,18 @@ def test_packages_that_torchyard_made_should_be_better() -> None:
     assert severity(off, **order) is Severity.ERROR
     assert severity(f"strict = true\n{off}") is Severity.ERROR
     assert severity(f'{off}pth-file = "note"\n', **order) is Severity.NOTE
+
+
+def test_a_mild_hit_is_a_warning_unless_the_policy_or_torchyard_is_stricter() -> None:
+    def severity(policy: str, **own: bool) -> Severity | None:
+        enforcer = Enforcer(parse_policy("own.toml", policy), TODAY)
+        return enforcer.severity(RULES["linking-unresolved"], is_mild=True, **own)
+
+    assert severity("") is Severity.WARNING
+    assert severity("", is_own=True) is Severity.ERROR
+    assert severity("strict = true\n") is Severity.ERROR
+    assert severity('[severity]\nlinking-unresolved = "error"\n') is Severity.ERROR
+    assert severity('[severity]\nlinking-unresolved = "note"\n') is Severity.NOTE
 
 
 def test_what_is_allowed_is_a_note_with_its_reason() -> None:

@@ -115,6 +115,14 @@ def test_label_python(tags: str, module: str, is_right: bool) -> None:
     assert bool(found_by("label-python", package)) is not is_right
 
 
+def test_label_python_leaves_libraries_alone_that_code_opens_by_path() -> None:
+    """torchao has _C_mxfp8.cpython-310-….so in an abi3 wheel, and loads it with torch.ops."""
+    name = WHEEL_NAME.replace("cp312-cp312", "cp310-abi3")
+    operators = msgspec.structs.replace(LIBRARY, exports=b"")
+    files = {MODULE: None, "tiny/_C_ops.cpython-310-x86_64-linux-gnu.so": operators}
+    assert not found_by("label-python", wheel(files, name=name))
+
+
 def test_label_python_of_conda_packages() -> None:
     other = {**INDEX, "depends": ["python_abi 3.13.* *_cp313"]}
     assert found_by("label-python", conda()) == []

@@ -10,6 +10,7 @@ CONDA_INDEX = (
     b'{"name": "thing", "version": "1.0", "build": "0", "subdir": "linux-64", "depends": ["other"]}'
 )
 ORDER = {"thing-1.0.dist-info/torchyard-order.json": b'{"tasks": []}'}
+LINKS = ("linking-unresolved", "linking-environment")
 MODULE = "thing/_C.cpython-312-x86_64-linux-gnu.so"
 
 
@@ -131,6 +132,21 @@ def test_linking_unresolved_says_in_which_process() -> None:
     assert "any folder, as its rpath leads to none (when `thing/m.so` loads it)" in hit.what
 
 
+def test_files_that_differ_in_a_number_may_need_more_of_the_system() -> None:
+    """As torchcodec, which has libraries for each FFmpeg and opens the one that fits."""
+    files: dict[str, Binary | str] = {
+        "thing/libcore6.so": library("libavutil.so.58"),
+        "thing/libops6.so": library("libcore6.so", runpath=""),
+    }
+    assert not any(one.is_mild for rule in LINKS for one in hits(rule, subject_of(package(files))))
+    files |= {"thing/libcore7.so": library(), "thing/libops7.so": library()}
+    found = [one for rule in LINKS for one in hits(rule, subject_of(package(files)))]
+    assert [one.is_mild for one in found] == [True, True]
+    files["thing/_C.so"] = library("libavutil.so.58")
+    found = hits("linking-unresolved", subject_of(package(files)))
+    assert [one.is_mild for one in found] == [False]  # so does one without an alternative
+
+
 def test_a_policy_may_add_to_the_system() -> None:
     contents = wheel(libmore=library("libmlx5.so.1"))
     assert hits("linking-unresolved", subject_of(contents))
@@ -198,6 +214,9 @@ def test_what_python_code_loads_first_is_no_luck() -> None:
     files["torch/program"] = library("libgomp.so.1", runpath="")
     [hit] = hits("linking-environment", subject_of(package(files)))
     assert hit.member == "torch/program"
+    files["torch/lib/libtorch_global_deps.so"] = library("liblost.so", runpath="")
+    [hit] = hits("linking-unresolved", subject_of(package(files)))
+    assert "rpath leads to none: nothing" in hit.what  # in no other process than its own
 
 
 def test_a_plugin_finds_the_module_that_opens_it() -> None:

@@ -132,11 +132,30 @@ def test_symbols_abi() -> None:
     new, old = library(exports=[NEW]), library(exports=["c_function", OLD])
     assert not hits("symbols-abi", subject_of(two(new, new)))
     assert not hits("symbols-abi", subject_of(two(old, old)))
-    [hit] = hits("symbols-abi", subject_of(two(new, old)))
+    assert not hits("symbols-abi", subject_of(two(new, old)))  # neither calls the other
+    promise = {"Thing": b"-D_GLIBCXX_USE_CXX11_ABI=1"}
+    [hit] = hits("symbols-abi", subject_of(two(new, old, **promise)))
     assert hit.member == "thing/lib/libb.so"
-    assert "shows 1 functions with the old std::string, though `thing/lib/liba.so` has" in hit.what
-    [hit] = hits("symbols-abi", subject_of(two(new, library(imports=[OLD]))))
+    assert "shows 1 functions with the old std::string, though the new one is promised" in hit.what
+    [hit] = hits("symbols-abi", subject_of(two(new, library(imports=[OLD]), **promise)))
     assert "needs 1 functions with the old std::string" in hit.what
+
+
+@pytest.mark.parametrize(
+    ("name", "promised"),
+    [
+        ("_ZGTtNSt11logic_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", 0),
+        ("_ZZNKSt8__detail9_ExecutorIPKcSaIS2_ESsE10_M_is_wordEcE3__s", 1),
+        ("_ZN9__gnu_cxx12__to_xstringISscEET_PFiPT0_mPKS2_P13__va_list_tagEmS5_z", 1),
+    ],
+)
+def test_symbols_abi_leaves_functions_of_the_standard_library_alone(
+    name: str, promised: int
+) -> None:
+    """As torch 2.5.1, faiss 1.8.0 and triton 3.1.0 have them."""
+    flag = b"-D_GLIBCXX_USE_CXX11_ABI=%d" % promised
+    plain = library(exports=[name])
+    assert not hits("symbols-abi", subject_of(two(plain, plain, Thing=flag)))
 
 
 def test_symbols_abi_is_that_of_the_cmake_files() -> None:
@@ -153,7 +172,8 @@ def test_symbols_abi_leaves_nvidias_libraries_alone() -> None:
         "thing/lib/liba.so": library(exports=[NEW]),
         "thing/lib/libcudnn.so.9": library(exports=[OLD]),
     }
-    assert not hits("symbols-abi", subject_of(package(files)))
+    texts = {"thing/share/cmake/ThingConfig.cmake": b"-D_GLIBCXX_USE_CXX11_ABI=1"}
+    assert not hits("symbols-abi", subject_of(package(files, texts=texts)))
 
 
 def test_a_bundled_libstdcxx_may_have_both_strings() -> None:
@@ -161,9 +181,10 @@ def test_a_bundled_libstdcxx_may_have_both_strings() -> None:
         "thing/lib/liba.so": library(exports=[NEW]),
         "thing.libs/libstdc++-5d72f927.so.6.0.33": library(exports=[OLD, NEW]),
     }
-    assert not hits("symbols-abi", subject_of(package(files)))
+    texts = {"thing/share/cmake/ThingConfig.cmake": b"-D_GLIBCXX_USE_CXX11_ABI=1"}
+    assert not hits("symbols-abi", subject_of(package(files, texts=texts)))
     files["thing.libs/libother.so"] = library(exports=[OLD])
-    assert len(hits("symbols-abi", subject_of(package(files)))) == 1
+    assert len(hits("symbols-abi", subject_of(package(files, texts=texts)))) == 1
 
 
 # --------------------------------------------------------------------------------------- exports

@@ -30,11 +30,15 @@ __all__ = [
 
 
 class Hit(NamedTuple):
-    """What a rule found: what is wrong, and in which member, if it is about one."""
+    """What a rule found: what is wrong, and in which member, if it is about one.
+
+    A mild hit is at most a warning, except in packages that torchyard made.
+    """
 
     what: str
     member: str = ""
     hint: str = ""
+    is_mild: bool = False
 
 
 Find = Callable[[Subject], Iterator[Hit]]

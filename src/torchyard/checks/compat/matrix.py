@@ -3,7 +3,6 @@
 Necessary, not sufficient: a library whose symbols are all there may still fail when it runs.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -24,6 +23,7 @@ from torchyard.checks.compat.torch_symbols import torch_in
 from torchyard.checks.compat.undefined import undefined_in
 from torchyard.checks.expected import expected_of
 from torchyard.checks.loader.companions import siblings_of
+from torchyard.checks.loader.resolve import without_numbers
 from torchyard.checks.subject import Subject
 from torchyard.checks.torch_symbols import TorchSymbols, symbol_digest
 
@@ -120,22 +120,17 @@ def _unfitting(
     extension: ExtensionWheel, found: Mapping[str, Sequence[Obstacle]], brought: Collection[str]
 ) -> Iterator[Obstacle]:
     """Yield the obstacles of libraries without an alternative, else of the required toolkits."""
-    fitting = {_without_numbers(member) for member, obstacles in found.items() if not obstacles}
+    fitting = {without_numbers(member) for member, obstacles in found.items() if not obstacles}
     left = [
         obstacle
         for member, obstacles in found.items()
-        if _without_numbers(member) not in fitting
+        if without_numbers(member) not in fitting
         for obstacle in obstacles
     ]
     yield from left
     required = tuple(sorted(_others(extension.toolkits, brought)))
     if required and not any(one.kind is ObstacleKind.TOOLKIT for one in left):
         yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)
-
-
-def _without_numbers(member: str) -> str:
-    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
-    return re.sub(r"\d+", "", member)
 
 
 def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:

@@ -12,7 +12,7 @@ needed library, the loader takes
 
 import posixpath
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
@@ -78,6 +78,11 @@ class LoadedFile(NamedTuple):
     inherited: tuple[str, ...]
 
 
+def without_numbers(path: str) -> str:
+    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
+    return re.sub(r"\d+", "", path)
+
+
 def is_program(path: str) -> bool:
     return ".so" not in posixpath.basename(path)
 
@@ -127,8 +132,13 @@ class Resolver:
             path: () if b.runpath else folders(path, b.rpath) for path, b in self.binaries.items()
         }
         self._known: dict[tuple[tuple[str, ...], str], tuple[How, str]] = {}
+        self._alternatives = Counter(map(without_numbers, self.binaries))
         preloads = (n for n in self.by_name if any_match(n, layouts.preloads))
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
+
+    def is_alternative(self, path: str) -> bool:
+        """Return whether another file differs only in a number, so that code chooses among them."""
+        return self._alternatives[without_numbers(path)] > 1
 
     def links(self) -> Iterator[LibraryLink]:
         """Yield how each needed library is resolved, one process after the other."""
@@ -151,7 +161,7 @@ class Resolver:
             while waiting:
                 user = waiting.popleft()
                 for library in self.binaries[user.path].needed:
-                    link = self._link(user, library, names, root)
+                    link = self._link(user, library, names, start)
                     if link.how not in NOT_FOUND:
                         names.add(library)
                     if link.how is How.PACKAGE and link.where in self.binaries:

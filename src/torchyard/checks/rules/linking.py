@@ -1,7 +1,7 @@
 """Rules about how the libraries of a package find each other, and libraries outside of it."""
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from torchyard.checks.loader.companions import siblings_of
 from torchyard.checks.loader.resolve import (
@@ -42,13 +42,15 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     libtorch zip whose name has `-without-deps-` leaves third-party libraries to the system.
 
     Importing the module, or starting the program, fails with "cannot open shared object file". The
-    rest of the package may still work, if the module is optional.
+    rest of the package may still work, if the module is optional. Of files that differ only in a
+    number (`libdemo_ffmpeg6.so`, `libdemo_ffmpeg7.so`), the package's code takes the one that fits
+    the system: it is a warning that they need a library of the system.
 
     Put the library into the package (`torchyard repair --bundle`), require the package that has it,
     or do not link to it.
     """
     layouts = load_layouts()
-    for link, others in _grouped(links_of(subject), How.MISSING):
+    for link, others, is_mild in _grouped(subject, How.MISSING):
         why = "nothing that the package requires brings it, and not every system has it"
         rows = siblings_of(subject).anywhere(link.library)
         if rows:
@@ -61,6 +63,7 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
             f"{failing(resolver_of(subject), link.process or link.file)}{others}",
             resolver_of(subject).names[link.file],
             "bring it along, require the package that has it, or do not link with it",
+            is_mild,
         )
 
 
@@ -75,7 +78,7 @@ def undeclared(subject: Subject) -> Iterator[Hit]:
 
     Add it to the requirements of the package.
     """
-    for link, others in _grouped(links_of(subject), How.UNDECLARED):
+    for link, others, _ in _grouped(subject, How.UNDECLARED):
         yield Hit(
             f"needs `{link.library}` of `{link.where}`, which the package does not require{others}",
             resolver_of(subject).names[link.file],
@@ -90,28 +93,34 @@ def linking_environment(subject: Subject) -> Iterator[Hit]:
     The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
     certain to be loaded before brings it into the process. So it works only if LD_LIBRARY_PATH
     leads there, or if something else happens to be imported first. A plugin that needs an extension
-    module is not reported: only that module opens it.
+    module is not reported: only that module opens it. In files that differ only in a number it is a
+    warning: the code that chooses one may load what it needs before.
 
     Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
     --rpath policy` does it.
     """
-    for link, others in _grouped(links_of(subject), How.ELSEWHERE):
+    for link, others, is_mild in _grouped(subject, How.ELSEWHERE):
         yield Hit(
             f"needs `{link.library}`, which is not in {_searched(link)} but at "
             f"`{link.where}`{others}",
             resolver_of(subject).names[link.file],
             "give it an rpath that leads there",
+            is_mild,
         )
 
 
-def _grouped(links: Iterable[LibraryLink], how: How) -> Iterator[tuple[LibraryLink, str]]:
-    """Yield the links with this outcome: one for each library and each list of folders."""
+def _grouped(subject: Subject, how: How) -> Iterator[tuple[LibraryLink, str, bool]]:
+    """Yield the links with this outcome: one for each library and each list of folders.
+
+    The number of further files follows, and whether code chooses among all of them and others.
+    """
     groups: dict[tuple[str, str, tuple[str, ...]], dict[str, LibraryLink]] = {}
-    for link in links:
+    for link in links_of(subject):
         if link.how is how:
             groups.setdefault((link.library, link.where, link.searched), {})[link.file] = link
     for group in groups.values():
-        yield next(iter(group.values())), and_others(len(group) - 1)
+        is_chosen = all(map(resolver_of(subject).is_alternative, group))
+        yield next(iter(group.values())), and_others(len(group) - 1), is_chosen
 
 
 def and_others(count: int) -> str:

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     rb"S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?[0-9]+E|A[0-9]+_|[CD][0-9]|(Ss|St4listI)|([0-9]{1,9})|.",
     re.DOTALL,
 )
-_OF_STD = re.compile(rb"_ZT?[VIS]?N?K?S[st]")
+_OF_STD = re.compile(rb"_Z(?:GTt|GV|T[CISTV]|Z)*N?K?(?:S[st]|9__gnu_cxx)")
 _LABEL = re.compile(rb"_GLIBCXX_USE_CXX11_ABI=([01])")
 
 
@@ -156,13 +156,14 @@ def _uses_old(name: bytes) -> bool:
 
 @rule("symbols-abi", Severity.ERROR, "libraries compiled the other way can't be linked with it")
 def abi(subject: Subject) -> Iterator[Hit]:
-    """Libraries of the package were compiled with different std::string ABIs.
+    """Libraries of the package were compiled with another std::string ABI than it declares.
 
     Since gcc 5 there are two ABIs: with `_GLIBCXX_USE_CXX11_ABI=1`, the default, functions have
     names with `__cxx11`; with `=0` they have the old ones. Functions that take a string can only be
-    called by code that was compiled the same way. So all libraries of a package must use the same
-    ABI, the one that its CMake files or its name (`cxx11-abi`) declare. NVIDIA's libraries are not
-    checked, nor is libstdc++, which has both.
+    called by code that was compiled the same way. So all libraries of a package must use the ABI
+    that its CMake files or its name (`cxx11-abi`) declare to those who link with it. NVIDIA's
+    libraries are not checked, nor is libstdc++, which has both. In a package that declares none,
+    `symbols-undefined` finds what was compiled another way than what it calls.
 
     Compile everything with the same setting.
     """
@@ -174,13 +175,11 @@ def abi(subject: Subject) -> Iterator[Hit]:
     }
     exported = {path: strings_in(binary.exports) for path, binary in own.items()}
     label = _label(subject)
-    new = [path for path, strings in exported.items() if strings.new]
     if label == "0":
-        for path in new:
+        for path in (path for path, strings in exported.items() if strings.new):
             what = "shows functions with the new std::string, though the old one is promised"
             yield Hit(what, resolver.names[path], "compile it with _GLIBCXX_USE_CXX11_ABI=0")
-    elif label == "1" or new:
-        against = "the new one is promised" if label else f"`{new[0]}` has the new one"
+    elif label == "1":
         for path, binary in own.items():
             for verb, old in (
                 ("shows", exported[path].old),
@@ -188,8 +187,8 @@ def abi(subject: Subject) -> Iterator[Hit]:
             ):
                 if old:
                     what = (
-                        f"{verb} {len(old)} functions with the old std::string, though {against}: "
-                        f"{old[0].decode(errors='replace')}"
+                        f"{verb} {len(old)} functions with the old std::string, though the new one "
+                        f"is promised: {old[0].decode(errors='replace')}"
                     )
                     hint = "compile it with _GLIBCXX_USE_CXX11_ABI=1"
                     yield Hit(what, resolver.names[path], hint)

@@ -115,7 +115,8 @@ def label_python(subject: Subject) -> Iterator[Hit]:
 
     `_C.cpython-311-x86_64-linux-gnu.so` is seen by CPython 3.11 only, `_C.cpython-313t-…` by its
     free-threaded build only, and `_C.abi3.so` by all newer ones but free-threaded. Any other Python
-    does not find it: `import` fails with "No module named". A wheel whose tags belong to different
+    does not find it: `import` fails with "No module named". An ELF file without `PyInit_…` is no
+    module: code opens it by its path, whatever its name. A wheel whose tags belong to different
     Pythons, such as `cp311-cp312`, cannot be installed by any.
 
     Build the module with the Python of the label. A package with modules of the stable ABI has the
@@ -127,11 +128,15 @@ def label_python(subject: Subject) -> Iterator[Hit]:
     if not _is_of_one_python(expected.python.split("."), expected.abi.split(".")):
         what = f"no Python has the tag {expected.python} and the ABI {expected.abi}"
         yield Hit(what, "", "build it again: the file was renamed, or its backend is wrong")
-    for member in subject.contents.files:
-        found = _MODULE.search(member)
+    for member, file in subject.contents.files.items():
+        found = _MODULE.search(member) if _is_importable(file.binary) else None
         if found and not _fits(found, set(expected.abi.split("."))):
             what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
             yield Hit(what, member, f"compile it for {expected.abi}, or tag it as what it is")
+
+
+def _is_importable(binary: Binary | None) -> bool:
+    return binary is None or binary.format != "elf" or b"PyInit_" in binary.exports
 
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
