@@ -28,10 +28,6 @@ Planner = Callable[[str | None], Plan]
 Say = Callable[[str], object]
 
 
-def ignored(text: str) -> None:
-    """Say nothing."""
-
-
 class _Folded(NamedTuple):
     """Pipelines that keep the limits of their provider, and the texts of their files."""
 
@@ -47,7 +43,7 @@ def generate_files(  # noqa: PLR0913 - whose files, of what, and how
     *,
     file: str,
     only: str | None = None,
-    say: Say = ignored,
+    say: Say = str,
 ) -> dict[str, str]:
     """Return the text of each file that a provider needs, by its path in the repository.
 
@@ -75,7 +71,7 @@ def fold_all(
 
 
 def _fold(
-    name: str, planner: Planner, wanted: Sequence[CiPipeline], file: str, say: Say = ignored
+    name: str, planner: Planner, wanted: Sequence[CiPipeline], file: str, say: Say = str
 ) -> _Folded:
     """Fold pipelines as finely as the provider's limits allow, or raise PlanError."""
     provider, table = find_provider(name), load_provider_table(name)
@@ -216,10 +212,8 @@ def _pythons(plan: Plan, own: str) -> tuple[str, ...]:
 
 def _finds_all(plan: Plan, machines: Sequence[CiMachine]) -> bool:
     """Return whether one machine has the compilers of all, and so finds what they have built."""
-    toolchain = plan.config.toolchain
-    platforms = {cell.platform for cell in plan.cells()}
-    same = len(platforms) == 1 and len({machine.image for machine in machines}) == 1
-    return toolchain is None or same
+    kinds = {cell.platform for cell in plan.cells()}, {machine.image for machine in machines}
+    return plan.config.toolchain is None or all(len(kind) == 1 for kind in kinds)
 
 
 _SCATTERED = (
@@ -237,7 +231,7 @@ def _install(plan: Plan, table: ProviderTable) -> str:
         raise PlanError(msg, hint=hint)
     tables = plan.config.tables
     kinds = {tables.packages[cell.package].format for cell in plan.cells()}
-    extras = ",".join(sorted({tables.formats[kind].extra for kind in kinds} - {""}))
+    extras = ",".join(sorted(kind for kind in kinds if tables.formats[kind].modules))
     text = (given or table.install).replace("{version}", __version__)
     return text.replace("{extras}", f"[{extras}]" if extras else "")
 
@@ -268,7 +262,7 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
     can hold is only known if they are the provider's.
     """
     packages = machine_table().managers["apt-get"].packages
-    names = " ".join(packages[name] for name in ("compiler", "sandbox"))
+    names = " ".join(packages[name] for name in ("compiler", "bubblewrap"))
     usual = CiRunner(
         labels=(),
         image=table.image.replace("{python}", config.ci.python or table.python),
@@ -285,8 +279,8 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
         hosted = [machine for machine in table.machines if machine.platform == platform]
         if runner.labels:
             hosted = [machine for machine in hosted if (machine.label,) == runner.labels]
-            if not hosted:
-                return CiMachine(runner.labels, runner.image, runner.prepare)
+        if runner.labels and not hosted:
+            return CiMachine(runner.labels, runner.image, runner.prepare)
         short: str | None = f"a machine for {platform}, and {table.title} has none"
         for machine in hosted:
             short = machine.shortage(needs)

@@ -49,8 +49,6 @@ class Format(Value, kw_only=True):
     library_pins: bool
     channels: bool
     split: bool
-    extra: str = ""
-    """The optional part of torchyard that writes and installs such packages."""
     platform: dict[str, str] = {}
     modules: dict[str, str] = {}
 
