@@ -81,9 +81,10 @@ def site(session: nox.Session) -> None:
 
 @nox.session
 def pictures(session: nox.Session) -> None:
-    """Retake the screenshots of the documentation site with Chromium."""
+    """Retake the screenshots of the documentation site with Chromium, and those of terminals."""
     install(session)
     session.run("python", "-m", "scripts.site_pictures")
+    session.run("python", "-m", "scripts.terminal_pictures")
 
 
 @nox.session

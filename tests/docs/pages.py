@@ -26,6 +26,11 @@ PAGES = {
     "docs/getting-started/first-steps.md": Page(
         Preparer.clone, slow=True, programs=("cmake", "g++")
     ),
+    "docs/getting-started/extension.md": Page(Preparer.empty, slow=True, programs=("bwrap", "g++")),
+    "docs/getting-started/channel.md": Page(Preparer.empty, slow=True),
+    "docs/getting-started/farm.md": Page(
+        Preparer.tinytorch_farm, slow=True, programs=("bwrap", "g++")
+    ),
     "docs/guides/add-a-version.md": Page(Preparer.repository, slow=True),
     "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
@@ -144,6 +149,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
 """Globs of commands that are not run, by page, each with the reason."""
 
 STATUS: dict[str, dict[str, int]] = {
+    "docs/getting-started/channel.md": {"torchyard publish wheels --to ./channel": 15},
     "docs/guides/publish-an-extension.md": {"*--torch 2.11.0*": 5},
     "docs/guides/check-an-index.md": {"torchyard index check *": 16},
     "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
@@ -154,6 +160,7 @@ STATUS: dict[str, dict[str, int]] = {
 """Globs of commands that end with another exit status than 0, by page."""
 
 UNTIL: dict[str, dict[str, str]] = {
+    "docs/getting-started/farm.md": {"torchyard farm worker work *": "working for the master"},
     "docs/guides/build-on-a-farm.md": {"torchyard farm worker work *": "working for the master"},
 }
 """Globs of commands that stay in the foreground, by page, and what they print once they work."""

@@ -15,6 +15,7 @@ from tests.docs.scene import Scene
 from tests.forked import run_torchyard
 from tests.helpers import ROOT
 from tests.made_wheel import make_wheel
+from tests.services import reserved_port
 
 from torchyard.host.locks import locked
 
@@ -165,9 +166,23 @@ class Preparer:
         """Return the scene of a project of which nothing was built, without a farm."""
         start = self._folder / "torch"
         shutil.copytree(_FOLDER / "torch", start, ignore=_SKIPPED)
-        stop = [sys.executable, "-m", "torchyard", "farm", "stop", "farm"]
-        self._stack.callback(subprocess.run, stop, cwd=start, check=False, capture_output=True)
-        return self._scene(start)
+        return self._farm_scene(self._scene(start), start / "farm")
+
+    def tinytorch_farm(self) -> Scene:
+        """Return a scene in a clone, where a farm for a copy of tinytorch will be started."""
+        return self._farm_scene(self.clone(), self._folder / "tinytorch/farm")
+
+    def _farm_scene(self, scene: Scene, folder: Path) -> Scene:
+        """Let the master in a directory have other ports than the usual, and stop it at the end."""
+        stop = [sys.executable, "-m", "torchyard", "farm", "stop", str(folder)]
+        self._stack.callback(subprocess.run, stop, check=False, capture_output=True)
+        ports = {usual: self._stack.enter_context(reserved_port()) for usual in (9989, 8010)}
+        edits = "; ".join(f"s/:{usual}/:{port}/" for usual, port in ports.items())
+        init = "torchyard farm init farm"
+        scene.stand_ins[init] = f"{init} && sed -i '{edits}' farm/farm.toml"
+        for usual, port in ports.items():
+            scene.stand_ins[f"127.0.0.1:{usual}"] = f"127.0.0.1:{port}"
+        return scene
 
     def farm_user(self) -> Scene:
         """Return the scene of a farm that was made, but not started."""

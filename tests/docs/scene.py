@@ -44,18 +44,27 @@ class Scene:
         return text
 
 
+PIP = 'pip() { command pip --python "$VIRTUAL_ENV" "$@"; }\n'
+"""This Python's pip, for the environment of the page: making one with its own takes seconds."""
+
+
+def environment(scene: Scene, programs: Path) -> dict[str, str]:
+    """Return the environment of a shell; `programs` is a folder with a `torchyard`."""
+    beside = Path(sys.executable).parent
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    env = {**plain, "HOME": str(scene.folder)}
+    env |= {f"GIT_{who}_NAME": "test" for who in ("AUTHOR", "COMMITTER")}
+    env |= {f"GIT_{who}_EMAIL": "test@example.org" for who in ("AUTHOR", "COMMITTER")}
+    env |= {"PATH": f"{programs}:{beside}:{plain['PATH']}", **scene.env}
+    env.pop("CI", None)
+    return env
+
+
 class Shell:
     """A shell that commands are typed into, one after another."""
 
     def __init__(self, scene: Scene, forked: Path) -> None:
         """`forked` is a folder with the program `torchyard` of `tests.forked`."""
-        program = Path(sys.executable).parent
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        env = {**plain, "HOME": str(scene.folder), "COLUMNS": "500", "NO_COLOR": "1"}
-        env |= {f"GIT_{who}_NAME": "test" for who in ("AUTHOR", "COMMITTER")}
-        env |= {f"GIT_{who}_EMAIL": "test@example.org" for who in ("AUTHOR", "COMMITTER")}
-        env |= {"PATH": f"{forked}:{program}:{plain['PATH']}", **scene.env}
-        env.pop("CI", None)
         self._scene = scene
         self._logs = scene.folder / ".typed"
         self._logs.mkdir()
@@ -66,10 +75,10 @@ class Shell:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=scene.start,
-            env=env,
+            env={**environment(scene, forked), "COLUMNS": "500", "NO_COLOR": "1"},
             start_new_session=True,
         )
-        self._write('set -o pipefail\npip() { command pip --python "$VIRTUAL_ENV" "$@"; }\n')
+        self._write(f"set -o pipefail\n{PIP}")
 
     def _write(self, text: str) -> None:
         assert self._process.stdin

@@ -176,7 +176,8 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         readable = demangled(MANGLED.findall(first.what))
         said = MANGLED.sub(lambda name: readable.get(name[0], name[0]), first.what)
-        what = f"`{file}` has errors: {said} [{first.rule}]{more}"
+        where = f"{first.member}: " if first.member else ""
+        what = f"`{file}` has errors: {where}{said} [{first.rule}]{more}"
         hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
         yield GateRefusal(_CHECK, package, what, hint)
 

@@ -39,7 +39,8 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         stream.seek(error.mark)
         diagnosis = diagnose_stream(stream, failures).causes[0]
     kind = _kind(context, error, diagnosis)
-    if error.step.run[: len(OWN)] == (sys.executable, *OWN[1:]):
+    is_own = error.step.run[: len(OWN)] == (sys.executable, *OWN[1:])
+    if is_own and error.ended.code in _own_classes():  # else what it ran has failed
         failure = failures.get(diagnosis.name or "")
         is_known = failure is not None and failure.stage == _SMOKE
         return _own_error(context, error, kind, _remedy(diagnosis) if is_known else ())
@@ -50,16 +51,18 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
     return _error(context, error, diagnosis, kind)
 
 
+def _own_classes() -> dict[int, type[TorchyardError]]:
+    """Return the errors that torchyard prints, by exit code; 1 is that of any program."""
+    return {known.exit_code: known for known in all_errors() if known is not TorchyardError}
+
+
 def _own_error(
     context: StepContext, error: StepError, kind: Kind, remedy: Sequence[Diagnostic]
 ) -> TorchyardError:
     """Return the error for a step of torchyard itself, which has printed it."""
     said = "\n".join((str(error), *_last_lines(context.place.log, error.mark)))
-    classes = {known.exit_code: known for known in all_errors()}
-    own = classes.get(error.ended.code) if kind is Kind.BUILD else None
-    return (own or _class_of(kind))(
-        said, hint=_look_around(context), more=remedy, reason=kind.value
-    )
+    own = _own_classes()[error.ended.code] if kind is Kind.BUILD else _class_of(kind)
+    return own(said, hint=_look_around(context), more=remedy, reason=kind.value)
 
 
 def _last_lines(path: Path, mark: int) -> Iterable[str]:

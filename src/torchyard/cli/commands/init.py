@@ -51,7 +51,8 @@ _EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_ex
 def command(*, file: str, force: bool, **flags: str | None) -> None:
     """Write a small, commented torchyard.toml.
 
-    Asks for what no flag gives; without a terminal, uses the defaults.
+    Asks for what no flag gives, unless an extension is found here, whose files give it; without a
+    terminal, uses the defaults.
     """
     if exists(file) and not force:
         msg = f"`{file}` exists already"
@@ -210,9 +211,12 @@ class _Questions:
         )
 
     def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
-        """Return the flag's value, else the answer at a terminal, else the default."""
-        given = self.flags[key]
-        if given is None and sys.stdin is not None and sys.stdin.isatty():
+        """Return the flag's value, else the answer at a terminal, else the default.
+
+        The defaults for a checkout are what its files say, so nothing is asked.
+        """
+        given, is_terminal = self.flags[key], sys.stdin is not None and sys.stdin.isatty()
+        if given is None and self.checkout is None and is_terminal:
             return str(click.prompt(question, default=default, value_proc=check, err=True))
         try:
             return check(default if given is None else given)

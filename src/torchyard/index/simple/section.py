@@ -139,7 +139,8 @@ class SimpleSection:
         file = path.name
         metadata = about_text(contents, "METADATA")
         if not entry.version or not metadata or not fields_of(metadata):
-            msg = f"`{file}` is no wheel that can be installed"
+            why = contents.faults[0].what if contents.faults else "it has no valid METADATA"
+            msg = f"`{file}` is no wheel that can be installed: {why}"
             raise PublishError(msg, hint=f"`torchyard check {path}` reports what is wrong with it")
         python = values(fields_of(metadata), "Requires-Python")
         entry = msgspec.structs.replace(
