@@ -103,6 +103,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/evidence/README.md": {
         "*": "needs wheels of 731 MB; tests/integration/test_check_real.py"
     },
+    "docs/evidence/wheels.md": {
+        "*": "needs wheels of 4.67 GB; tests/integration/test_wheels_evidence.py has small ones"
+    },
     "docs/guides/build-in-a-root.md": {
         "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one",
         "torchyard farm worker /srv/work *": _MACHINES,
