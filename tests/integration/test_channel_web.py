@@ -39,7 +39,9 @@ def test_the_right_package_is_found_by_an_address(served: Served, release: Path)
         asked = served.nginx.asked()
         assert {one.status for one in asked} == {200}
         suffixes = {Path(one.path).name.partition(".")[2] for one in asked}
-        assert suffixes == {"json", "json.zst"}, "the head and states, and no page or package"
+        metadata = {suffix for suffix in suffixes if suffix.endswith(".whl.metadata")}
+        assert suffixes - metadata == {"json", "json.zst"}, "the head, states; no page or package"
+        assert len(metadata) == (kind == "wheel"), "what the chosen wheel requires"
 
 
 def test_commands_name_the_address_that_was_given(served: Served, release: Path) -> None:

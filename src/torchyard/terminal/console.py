@@ -27,6 +27,11 @@ _LINE_ENDS = r"(?m) +(?=(?:\x1b\[[0-9;]*m)*$)"
 _used: set[TextIO] = set()
 
 
+def mark_printed() -> None:
+    """Record that something was written to standard output by other means."""
+    _used.add(sys.stdout)
+
+
 def has_printed() -> bool:
     """Return whether anything was written to standard output."""
     return sys.stdout in _used

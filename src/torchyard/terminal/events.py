@@ -21,6 +21,7 @@ from torchyard.model.event import (
     encode_event,
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
+from torchyard.terminal.console import mark_printed
 
 _EVERY = 60
 """Seconds between two lines about the progress of a job."""
@@ -104,5 +105,6 @@ def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
 
 def emit_event(event: Event) -> None:
     """Write an event to standard output; if the reader is gone, the job continues."""
+    mark_printed()
     with suppress(OSError):
         os.write(sys.stdout.fileno(), encode_event(event))
