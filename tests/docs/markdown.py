@@ -80,6 +80,16 @@ def difference(shown: Sequence[str], printed: Sequence[str]) -> str | None:
     return "\n".join(["the page shows", *shown, "it printed", *printed])
 
 
+def missing_line(shown: Sequence[str], printed: Sequence[str]) -> str | None:
+    """Return the first line that output lacks; it has the others in order, among any others."""
+    rest = iter([f"{' '.join(line.split())}\n" for line in printed])
+    for line in shown:
+        pattern = re.compile(_line(" ".join(line.split())))
+        if not any(map(pattern.fullmatch, rest)):
+            return line
+    return None
+
+
 def _line(text: str) -> str:
     escaped = re.escape(text).replace(rf"\ {ANYTHING}\ ", r"(?:\ .*?)?\ ")
     return escaped.replace(ANYTHING, ".*?") + r"\n"

@@ -85,8 +85,8 @@ class Shell:
         self._process.stdin.write(text.encode())
         self._process.stdin.flush()
 
-    def type(self, command: Typed, *, status: int = 0, until: str | None = None) -> None:
-        """Run a command, and compare its exit status and output with the page.
+    def type(self, command: Typed, *, status: int = 0, until: str | None = None) -> str:
+        """Run a command, compare its exit status and output with the page, and return the output.
 
         `until` is what a command that goes on in the foreground prints once it is ready.
         """
@@ -102,13 +102,14 @@ class Shell:
         self._wait(done, log, where)
         if until:
             self._wait_for(until, log, where)
-            return
+            return ""
         printed = self._scene.told(log.read_text(encoding="utf-8"))
         code = int(done.read_text(encoding="utf-8"))
         assert code == status, f"{where}exit status {code}, not {status}\n{printed}"
         if command.shown:
             wrong = difference(command.shown, printed.splitlines())
             assert wrong is None, where + wrong
+        return printed
 
     def _wait(self, done: Path, log: Path, where: str) -> None:
         began = time.monotonic()

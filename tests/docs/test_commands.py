@@ -5,7 +5,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.docs.markdown import ANYTHING, Typed, commands, commands_in, difference, pages
+from tests.docs.markdown import (
+    ANYTHING,
+    Typed,
+    commands,
+    commands_in,
+    difference,
+    missing_line,
+    pages,
+)
 from tests.docs.pages import (
     PAGES,
     printed_once_ready,
@@ -81,3 +89,10 @@ def test_a_block_with_a_file_name_is_written_to_that_file() -> None:
 )
 def test_output_is_compared(shown: list[str], printed: list[str], same: bool) -> None:
     assert (difference(shown, printed) is None) == same
+
+
+def test_lines_are_found_in_order_among_others() -> None:
+    printed = ["a  1", "b 2", "c 3"]
+    assert missing_line(["a …", "c 3"], printed) is None
+    assert missing_line(["c 3", "a …"], printed) == "a …"
+    assert missing_line(["b"], printed) == "b"

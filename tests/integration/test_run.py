@@ -240,6 +240,8 @@ def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> No
     )
     assert shell.stdout == "some code\nmore code\n"
     assert "{out} is /mnt/torchyard/out" in shell.stderr
+    short = [*TORCHYARD, "shell", "core:cpu", "-f", str(file), "--", "ls"]
+    assert subprocess.run(short, check=False).returncode == 0, "a part of the name is enough"
 
 
 @needs_bwrap

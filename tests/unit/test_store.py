@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -659,6 +660,25 @@ def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
     log = Writer(store).add_file(path, "log.gz")
     result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
     assert b"".join(read_result_log(store, result)) == b"a line\n" * 1000
+
+
+def test_logs_are_zipped_the_same_way_each_time(torchyard: Command, tmp_path: Path) -> None:
+    folder, writer = tmp_path / "store", Writer(Store.at(str(tmp_path / "store")))
+    for name in ("b", "a"):
+        (tmp_path / "log.gz").write_bytes(gzip.compress(name.encode(), mtime=0))
+        task = task_of(name)
+        log = writer.add_file(tmp_path / "log.gz", "log.gz")
+        Store.at(str(folder)).publish(
+            Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
+        )
+    paths = [tmp_path / f"{number}.zip" for number in range(2)]
+    for path in paths:
+        done = torchyard("store", "show", "core:*", "--zip", path, "--store", folder)
+        assert (done.code, done.err) == (0, f"2 logs in {path}\n")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with zipfile.ZipFile(paths[0]) as archive:
+        texts = {name.rpartition("-")[0]: archive.read(name) for name in archive.namelist()}
+    assert texts == {"core/demo-1.0/a": b"a", "core/demo-1.0/b": b"b"}
 
 
 def test_many_files_are_shown_by_folder(capfd: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def command(
     is restored, with the build directory of a core. COMMAND is run instead of a shell.
     """
     order, config = find_job_spec(None if order_file else job, order_file, file, changes)
-    if order.task.id != job:
+    if order_file and order.task.id != job:
         msg = f"`{order_file}` is the order of {order.task.id}"
         raise UsageError(msg, hint="name that job")
     conditions = job_conditions(order, file, work, sandbox)._replace(copies=copies_limit(config))

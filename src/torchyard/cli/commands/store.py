@@ -13,6 +13,8 @@ from torchyard.config.load import load_config
 from torchyard.errors import StoreError, UsageError
 from torchyard.insight.history_rows import keep_row
 from torchyard.model.quantity import parse_duration, show_count, show_size
+from torchyard.model.result import Result
+from torchyard.package.zip.writer import Member, writing
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import PlanSelection
 from torchyard.reports.document import encode
@@ -81,8 +83,15 @@ def _warn_of(unusable: Unusable) -> None:
 @store_option
 @json_option
 @click.option("--log", is_flag=True, help="Print the log of each result instead.")
+@click.option("--zip", "archive", metavar="FILE", help="Write each log to a file in this zip.")
 def show_results(
-    *, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool, log: bool
+    *,
+    selectors: tuple[str, ...],
+    file: str,
+    store_url: str | None,
+    as_json: bool,
+    log: bool,
+    archive: str | None,
 ) -> None:
     """Show where results come from, what each step cost, and their files; or their logs."""
     if not selectors:
@@ -90,13 +99,26 @@ def show_results(
         raise UsageError(msg, hint="`torchyard store ls` lists them")
     store = open_store(store_url, file, make=False)
     found = list(select_results(store, selectors))
-    if log:
+    if archive:
+        _zip_logs(store, found, Path(archive))
+        talk(f"{show_count(len(found), 'log')} in {archive}")
+    elif log:
         for result in found:
             relay(read_result_log(store, result))
     elif as_json:
         write(encode(documents.ResultsDocument(store=store.url, results=found)))
     else:
         show(Group(*(part for result in found for part in (reports.result_report(result), ""))))
+
+
+def _zip_logs(store: Store, results: list[Result], archive: Path) -> None:
+    """Write logs to a zip whose bytes depend on nothing else, each under its job's name."""
+    logs = {f"{r.id.replace(':', '/')}-{r.fingerprint[:12]}.log": r for r in results}
+    with writing(archive) as writer:
+        writer.add(
+            Member(name, b"".join(read_result_log(store, result)))
+            for name, result in sorted(logs.items())
+        )
 
 
 @command.command("get")
