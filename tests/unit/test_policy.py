@@ -107,7 +107,7 @@ def test_packages_that_torchyard_made_should_be_better() -> None:
 def test_a_mild_hit_is_a_warning_unless_the_policy_or_torchyard_is_stricter() -> None:
     def severity(policy: str, **own: bool) -> Severity | None:
         enforcer = Enforcer(parse_policy("own.toml", policy), TODAY)
-        return enforcer.severity(RULES["linking-unresolved"], is_mild=True, **own)
+        return enforcer.severity(RULES["linking-unresolved"], mild=True, **own)
 
     assert severity("") is Severity.WARNING
     assert severity("", is_own=True) is Severity.ERROR

@@ -3,7 +3,7 @@ import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.compat.stable_names import stable_abi
-from torchyard.checks.rules.symbols import parse_symbols, strings_in
+from torchyard.checks.rules.symbols import new_strings, old_strings, parse_symbols
 from torchyard.checks.subject import Subject
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
@@ -113,12 +113,12 @@ def test_versions_of_a_library_that_is_in_the_package_do_not_count() -> None:
     ],
 )
 def test_the_old_string_is_seen_in_names(name: str, is_old: bool) -> None:
-    assert strings_in(f"main\0{name}\0end\0".encode()).old == ([name.encode()] if is_old else [])
+    assert old_strings(f"main\0{name}\0end\0".encode()) == ([name.encode()] if is_old else [])
 
 
 def test_the_new_string_is_seen_in_names_outside_of_std() -> None:
-    assert strings_in(f"{NEW}\0".encode()).new
-    assert not strings_in(b"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev\0").new
+    assert new_strings(f"{NEW}\0".encode())
+    assert not new_strings(b"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev\0")
 
 
 def two(first: Binary, second: Binary, **texts: bytes) -> Contents:
@@ -136,9 +136,9 @@ def test_symbols_abi() -> None:
     promise = {"Thing": b"-D_GLIBCXX_USE_CXX11_ABI=1"}
     [hit] = hits("symbols-abi", subject_of(two(new, old, **promise)))
     assert hit.member == "thing/lib/libb.so"
-    assert "shows 1 functions with the old std::string, though the new one is promised" in hit.what
+    assert "uses 1 functions with the old std::string, though the new one is promised" in hit.what
     [hit] = hits("symbols-abi", subject_of(two(new, library(imports=[OLD]), **promise)))
-    assert "needs 1 functions with the old std::string" in hit.what
+    assert "uses 1 functions with the old std::string" in hit.what
 
 
 @pytest.mark.parametrize(

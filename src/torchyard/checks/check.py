@@ -70,13 +70,10 @@ def _rank(finding: Finding) -> tuple[int, str, str]:
 def _find(subject: Subject, enforcer: Enforcer) -> Iterator[Finding]:
     is_own = order_in_package(subject.contents) is not None
     for rule in PACKAGE_RULES.values():
-        if enforcer.severity(rule) is None:
-            continue
-        hits = list(islice(rule.find(subject), _MOST_HITS + 1))
+        hits = list(islice(rule.find(subject), _MOST_HITS + 1)) if enforcer.severity(rule) else []
         if len(hits) > _MOST_HITS:
             what = f"there are more than {_MOST_HITS} of these, and only the first are listed"
             hits[_MOST_HITS:] = [Hit(what)]
         for hit in hits:
-            severity = enforcer.severity(rule, is_own=is_own, is_mild=hit.is_mild)
-            if severity is not None:
+            if severity := enforcer.severity(rule, is_own=is_own, mild=hit.is_mild):
                 yield enforcer.finding(rule, severity, hit, subject.contents.file_name)

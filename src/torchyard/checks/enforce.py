@@ -18,15 +18,13 @@ class Enforcer:
         self._today = today
         self._used: set[Allowance] = set()
 
-    def severity(
-        self, rule: Rule, *, is_own: bool = False, is_mild: bool = False
-    ) -> Severity | None:
+    def severity(self, rule: Rule, *, is_own: bool = False, mild: bool = False) -> Severity | None:
         """Return the severity under the policy, or None if the rule is off."""
         said = self._policy.severity.get(rule.id)
         if said is not None:
             return None if said == "off" else Severity(said)
         usual = (rule.own if is_own else None) or rule.severity
-        if is_mild and not is_own and usual is Severity.ERROR:
+        if mild and not is_own and usual is Severity.ERROR:
             usual = Severity.WARNING
         is_raised = self._policy.strict and usual is Severity.WARNING
         return Severity.ERROR if is_raised else usual

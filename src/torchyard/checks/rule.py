@@ -30,10 +30,7 @@ __all__ = [
 
 
 class Hit(NamedTuple):
-    """What a rule found: what is wrong, and in which member, if it is about one.
-
-    A mild hit is at most a warning, except in packages that torchyard made.
-    """
+    """What a rule found; a mild hit is at most a warning, except in packages of torchyard's own."""
 
     what: str
     member: str = ""

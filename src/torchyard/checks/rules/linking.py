@@ -49,14 +49,13 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     Put the library into the package (`torchyard repair --bundle`), require the package that has it,
     or do not link to it.
     """
-    layouts = load_layouts()
     for link, others, is_mild in _grouped(subject, How.MISSING):
         why = "nothing that the package requires brings it, and not every system has it"
         rows = siblings_of(subject).anywhere(link.library)
         if rows:
             names = sorted({f"`{row.distribution}` (in {row.folder})" for row in rows})
             why = f"{' and '.join(names)} would have it, but its rpath does not lead there"
-        elif any_match(link.library, (g for globs in layouts.opens.values() for g in globs)):
+        elif any_match(link.library, (g for globs in load_layouts().opens.values() for g in globs)):
             why = f"{why}; it is one that others open by name"
         yield Hit(
             f"needs `{link.library}`, which is not in {_searched(link)}: {why}"
@@ -110,10 +109,7 @@ def linking_environment(subject: Subject) -> Iterator[Hit]:
 
 
 def _grouped(subject: Subject, how: How) -> Iterator[tuple[LibraryLink, str, bool]]:
-    """Yield the links with this outcome: one for each library and each list of folders.
-
-    The number of further files follows, and whether code chooses among all of them and others.
-    """
+    """Yield a link for each library and list of folders, further files, and if code chooses."""
     groups: dict[tuple[str, str, tuple[str, ...]], dict[str, LibraryLink]] = {}
     for link in links_of(subject):
         if link.how is how:

@@ -8,7 +8,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
 
 from torchyard.checks.compat.extension import admitted_releases
 from torchyard.checks.compat.stable_names import torch_releases
@@ -121,17 +120,14 @@ def _numbers(version: str) -> list[tuple[int, str]]:
     return [(len(part), part) for part in version.rpartition("_")[2].split(".")]
 
 
-class Strings(NamedTuple):
-    """The names that use the old std::string ABI, and whether any uses the new one."""
-
-    old: list[bytes]
-    new: bool
+def old_strings(block: bytes) -> list[bytes]:
+    """Return the names with the old std::string, except the standard library's own."""
+    return [name for name in _names_with(_OLD, block) if _uses_old(name)]
 
 
-def strings_in(block: bytes) -> Strings:
-    """Search exported or imported names, except the standard library's own, for both ABIs."""
-    old = [name for name in _names_with(_OLD, block) if _uses_old(name)]
-    return Strings(old, any(not _OF_STD.match(name) for name in _names_with(_NEW, block)))
+def new_strings(block: bytes) -> list[bytes]:
+    """Return the names with the new std::string, except the standard library's own."""
+    return [name for name in _names_with(_NEW, block) if not _OF_STD.match(name)]
 
 
 def _names_with(pattern: re.Pattern[bytes], block: bytes) -> Iterator[bytes]:
@@ -167,31 +163,21 @@ def abi(subject: Subject) -> Iterator[Hit]:
 
     Compile everything with the same setting.
     """
-    resolver = resolver_of(subject)
-    own = {
-        path: binary
-        for path, binary in resolver.binaries.items()
-        if not is_vendors(posixpath.basename(path)) and not _is_runtime(path, binary)
-    }
-    exported = {path: strings_in(binary.exports) for path, binary in own.items()}
-    label = _label(subject)
-    if label == "0":
-        for path in (path for path, strings in exported.items() if strings.new):
-            what = "shows functions with the new std::string, though the old one is promised"
-            yield Hit(what, resolver.names[path], "compile it with _GLIBCXX_USE_CXX11_ABI=0")
-    elif label == "1":
-        for path, binary in own.items():
-            for verb, old in (
-                ("shows", exported[path].old),
-                ("needs", strings_in(binary.imports).old),
-            ):
-                if old:
-                    what = (
-                        f"{verb} {len(old)} functions with the old std::string, though the new one "
-                        f"is promised: {old[0].decode(errors='replace')}"
-                    )
-                    hint = "compile it with _GLIBCXX_USE_CXX11_ABI=1"
-                    yield Hit(what, resolver.names[path], hint)
+    resolver, label = resolver_of(subject), _label(subject)
+    for path, binary in resolver.binaries.items() if label else ():
+        if is_vendors(posixpath.basename(path)) or _is_runtime(path, binary):
+            continue
+        is_new = label == "1"
+        names = (
+            old_strings(binary.exports + binary.imports) if is_new else new_strings(binary.exports)
+        )
+        if names:
+            other, promised = ("old", "new") if is_new else ("new", "old")
+            what = (
+                f"uses {len(names)} functions with the {other} std::string, though the {promised}"
+            )
+            what = f"{what} one is promised: {names[0].decode(errors='replace')}"
+            yield Hit(what, resolver.names[path], f"compile it with _GLIBCXX_USE_CXX11_ABI={label}")
 
 
 def _label(subject: Subject) -> str:

@@ -129,14 +129,12 @@ def label_python(subject: Subject) -> Iterator[Hit]:
         what = f"no Python has the tag {expected.python} and the ABI {expected.abi}"
         yield Hit(what, "", "build it again: the file was renamed, or its backend is wrong")
     for member, file in subject.contents.files.items():
-        found = _MODULE.search(member) if _is_importable(file.binary) else None
+        found = _MODULE.search(member)
+        if file.binary and file.binary.format == "elf" and b"PyInit_" not in file.binary.exports:
+            continue
         if found and not _fits(found, set(expected.abi.split("."))):
             what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
             yield Hit(what, member, f"compile it for {expected.abi}, or tag it as what it is")
-
-
-def _is_importable(binary: Binary | None) -> bool:
-    return binary is None or binary.format != "elf" or b"PyInit_" in binary.exports
 
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
