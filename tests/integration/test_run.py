@@ -473,10 +473,10 @@ def test_a_package_is_checked_by_us_unless_the_file_has_steps(
     assert "look around: torchyard shell check:" in result.err
 
 
-def test_a_cell_is_not_a_job(torchyard: Command, tmp_path: Path) -> None:
+def test_a_cell_stands_for_its_package_job(torchyard: Command, tmp_path: Path) -> None:
     result = torchyard("run", PACKAGE.partition(":")[2], "-f", make_project(tmp_path))
-    assert result.code == 2
-    assert "name one of them, such as package:demo" in result.err
+    assert result.err.startswith(f"started  {PACKAGE}\n")
+    assert result.code == 10, "its core is not there"
 
 
 def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:

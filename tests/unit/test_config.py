@@ -1,6 +1,7 @@
 """A good torchyard.toml, and where its values came from."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -80,13 +81,13 @@ def test_a_directory_counts_by_its_content(tmp_path: Path) -> None:
     lines = 'git = "https://example.org/pytorch"\nrev = "v2.14.0"'
     file = tmp_path / "torchyard.toml"
     file.write_text(SMALL.replace(lines, 'path = "src"'), encoding="utf-8")
-    (tmp_path / "src/.git").mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", tmp_path / "src"], check=True)
     code = tmp_path / "src/code.cpp"
     digests: list[str | None] = []
     for content, mode in (("a", 0o644), ("b", 0o644), ("b", 0o755), ("a", 0o644)):
         code.write_text(content, encoding="utf-8")
         code.chmod(mode)
-        (tmp_path / "src/.git/index").write_text(str(len(digests)), encoding="utf-8")
+        (tmp_path / "src/.git/description").write_text(str(len(digests)), encoding="utf-8")
         digests.append(load_config(str(file)).source.digest)
     assert len(set(digests)) == 3
     assert digests[0] == digests[3]

@@ -127,7 +127,7 @@ def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
         facts = {}
     compute = facts.get("compute", "") or expected.compute
     features = platform_for(compute).table().machine.features
-    switches = {"openmp": OPENMP} | {name: one.switch for name, one in features.items()}
+    switches = {"openmp": OPENMP} | {n: one.switch for n, one in features.items() if one.switch}
     for task in order.tasks:
         tables = task.table("env"), task.table("cmake")
         switches = {name: one for name, one in switches.items() if is_wanted(one, *tables)}

@@ -14,6 +14,7 @@ from torchyard.checks.compat.table import TORCH, load_compat_table, torch_librar
 from torchyard.checks.loader.companions import is_vendors, without_digest
 from torchyard.checks.loader.resolve import is_program, resolver_of
 from torchyard.checks.subject import Subject
+from torchyard.compute.registry import PLAIN
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.package.elf.symbols import free_names, split_names
@@ -71,7 +72,7 @@ class _Search:
         for path, binary in self._binaries.items():
             for needed in filter(None, map(self._paths.get, binary.needed)):
                 self._users.setdefault(needed, []).append(path)
-        self._for_cpu = subject.expected.compute == "cpu"
+        self._for_cpu = subject.expected.compute == PLAIN
         self._is_beside_torch = TORCH in resolver.siblings.requirements
 
     def undefined(self, path: str) -> Iterator[Undefined]:
