@@ -165,7 +165,7 @@ def test_a_follow_up_job_goes_on_after_the_last_finished_step(
     """The first job runs out of time in the second step; the next one, elsewhere, begins there."""
     steps = SLOW.format(folder=tmp_path) + '[sandbox]\nkind = "none"\n'
     repository = make_project(tmp_path / "repository", WORKS + steps).parent
-    (repository / ".git").mkdir()
+    subprocess.run([*GIT, "init", "-q"], cwd=repository, check=True)
     (workflow,) = generate(torchyard, repository, "github")
     env = runner_environment(Path(sys.executable).parent)
     run = WorkflowRun(repository, tmp_path / "run", env, workspace=tmp_path / "workspace")
