@@ -46,6 +46,11 @@ at = "02:00"
 subset = "nightly"
 """
 
+_CUDNN = {
+    "include/cudnn_version.h": "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n"
+    "#define CUDNN_PATCHLEVEL 2\n"
+}
+_NCCL = "#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n"
 _CLANG = """\
 #include <stdio.h>
 #include <string.h>
@@ -170,7 +175,9 @@ class SeedScenes(Preparer):
     def fake_cuda(self) -> Scene:
         """Return the scene of a tree, with stand-ins for CUDA 13.0, drivers and gcc 16."""
         world = self._world()
-        stand_in_cuda(world, "13.0")
+        write(stand_in_cuda(world, "13.0"), {"lib/libcudnn.so": "", **_CUDNN})
+        write(self._folder / "static", {"lib/libcudnn_static.a": "", **_CUDNN})
+        write(self._folder / "static", {"lib/libnccl_static.a": "", "include/nccl.h": _NCCL})
         for name, code in (("driver", "return 0;"), ("driver-804", "return 804;")):
             stand_in_driver(world, code, 12020)
             (self._folder / "driver").rename(self._folder / f"fake-{name}")

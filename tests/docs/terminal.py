@@ -60,7 +60,7 @@ class Terminal:
         """
         text = self._scene.real(command.text)
         log = self._typed / "background"
-        self._enter(f"{text} >{log} 2>&1 &" if until else text)
+        self._enter(f"(PATH=${{PATH#*:}}; exec {text}) >{log} 2>&1 &" if until else text)
         status = self._wait()
         began = time.monotonic()
         while until and until not in log.read_text(encoding="utf-8"):
