@@ -75,7 +75,7 @@ class CiWriter(NamedTuple):
     ) -> list[ComparedFile]:
         """Compare the files of all providers; only those for one subset, if it is given.
 
-        `say` is told what is left out in them, and why.
+        `say` is called with each part that is left out, and the reason.
         """
         from torchyard.ci.generate import generate_files
 

@@ -1,4 +1,4 @@
-"""Selectors: how every command is told which cells and jobs are meant.
+"""Selectors: the words by which commands choose cells and jobs.
 
 A selector is a set of words. A word is a value (`cp312`, `core`), consecutive parts of a path
 (`cu130-mkl/cp312`), or a stage with such parts (`core:*`, `package:*/cp312/*`). Each part may be

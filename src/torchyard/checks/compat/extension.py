@@ -120,7 +120,7 @@ def declared_torch(subject: Subject) -> str | None:
 
 
 def admitted_releases(subject: Subject, releases: list[Release]) -> list[Release]:
-    """Return those of some torch releases that a wheel's requirements admit."""
+    """Return the torch releases that a wheel's requirements admit."""
     try:
         versions = SpecifierSet(declared_torch(subject) or "")
     except InvalidSpecifier:

@@ -1,4 +1,4 @@
-"""Rules about GPUs and mathematical libraries: those that are promised, and those inside."""
+"""Rules about GPU code, and about CUDA and BLAS libraries: the label against the contents."""
 
 import posixpath
 import re

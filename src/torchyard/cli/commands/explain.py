@@ -59,7 +59,10 @@ def command(
         config = load_config(file, changes, others=others)
         named = find_named(config, words)
     except (HostError, SelectionError) as error:
-        raise _about_rules(words[0]) or error from error
+        about_rules = _about_rules(words[0])
+        if about_rules is None:
+            raise
+        raise about_rules from error
     config = with_toolchain_id(config, file)
     before = load_config_at(against, file, others=[file]) if against else None
     before = with_toolchain_id(before, file) if before else None

@@ -43,7 +43,7 @@ class Scope(Value, kw_only=True):
     """Globs over names that are meant to come from other indexes."""
     deep: bool = False
     agree: Callable[[int, str], None] = lambda _count, _what: None
-    """Is asked before so many projects or packages are looked at; raises an error if it refuses."""
+    """Raises an error unless the caller agrees to read this many projects or packages."""
 
     def has(self, project: str) -> bool:
         return not self.projects or any_match(canonicalize_name(project), self.projects)
