@@ -17,7 +17,7 @@ from torchyard.ci.explain import JobPlaces
 from torchyard.ci.generate import fold_all, generate_files
 from torchyard.ci.provider import load_provider_table, parse_provider_table
 from torchyard.ci.registry import provider_names
-from torchyard.ci.yaml import CiFile, body_of, read_header, render
+from torchyard.ci.yaml import CiFile, read_header, render
 from torchyard.errors import ConfigError, DataError, PlanError
 from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
@@ -769,63 +769,3 @@ def test_other_providers_say_what_they_cannot_express() -> None:
         assert texts(provider, config_of(stored))
         with pytest.raises(PlanError, match="can't express `role`"):
             texts(provider, config_of(stored + CI))
-
-
-EDITS = {
-    "a name": ("name: 'torchyard: nightly'", "name: Nightly"),
-    "an environment": ("environment: nightly", "environment: pypi"),
-    "pins": ("@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", f"@{'2' * 40} # v9.0.0"),
-    "a command that installs": (
-        "python -m pip install 'torchyard==0.1.0'",
-        "pipx install torchyard",
-    ),
-    "machines": ("runs-on: cuda-builder", "runs-on: cuda-server"),
-    "a time limit": ("timeout-minutes: 360", "timeout-minutes: 240"),
-}
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in EDITS),
-        *("a signing job", "one machine", "all at once"),
-    ],
-)
-def test_edits_become_settings_that_reproduce_them(
-    kind: str, torchyard: Command, repository: Path
-) -> None:
-    assert torchyard("ci", "generate", "github").code == 0
-    file = repository / ".github/workflows/torchyard-nightly.yml"
-    text = file.read_text(encoding="utf-8")
-    for old, new in EDITS.values() if kind == "all at once" else [EDITS.get(kind, ("", ""))]:
-        assert old in text
-        text = text.replace(old, new) if old else text
-    if kind in ("a signing job", "all at once"):
-        head, _, tail = text.partition("  publish:\n")
-        needs = tail[tail.index("    needs:\n") : tail.index("    runs-on")]
-        job = f"  sign:\n{needs}    permissions: {{}}\n    uses: ./.github/workflows/sign.yml\n"
-        tail = tail.replace(needs, "    needs:\n      - sign\n")
-        text = f"{head}{job}  publish:\n{tail}"
-    if kind == "one machine":
-        core = "name: core linux-x86_64-cu130-mkl"
-        head, _, tail = text.partition(core)
-        text = f"{head}{core}{tail.replace('cuda-builder', 'large', 1)}"
-    file.write_text(text, encoding="utf-8")
-    adopted = torchyard("ci", "adopt", file)
-    assert adopted.code == 0, adopted.err + adopted.out
-    config = repository / "torchyard.toml"
-    config.write_text(f"{config.read_text(encoding='utf-8')}\n{adopted.out}", encoding="utf-8")
-    assert torchyard("ci", "generate", "--force").code == 0
-    assert body_of(file.read_text(encoding="utf-8")) == body_of(text)
-    assert torchyard("ci", "check").code == 0
-
-
-def test_an_edit_that_no_setting_can_express_is_named(torchyard: Command, repository: Path) -> None:
-    assert torchyard("ci", "generate", "github").code == 0
-    file = repository / ".github/workflows/torchyard-nightly.yml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("fail-fast: false", "fail-fast: true", 1), encoding="utf-8")
-    adopted = torchyard("ci", "adopt", file)
-    assert adopted.code == 17
-    assert "strategy.fail-fast: False → True" in adopted.err
-    assert torchyard("ci", "adopt", "README.md").code == 5

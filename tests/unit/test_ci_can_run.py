@@ -210,36 +210,6 @@ def test_a_channel_that_is_lost_with_the_machine_is_refused(url: str) -> None:
     assert "channel-nightly" not in str(generate(text + own))
 
 
-def test_the_time_limit_of_one_job_is_not_adopted_for_all(
-    torchyard: Command, repository: Path
-) -> None:
-    """It was set for all jobs, and the difference was called one of spelling."""
-    assert torchyard("ci", "generate", "github").code == 0
-    file = repository / ".github/workflows/torchyard-pull-request.yml"
-    text = file.read_text("utf-8")
-    file.write_text(text.replace("timeout-minutes: 360", "timeout-minutes: 90", 1), "utf-8")
-    adopted = torchyard("ci", "adopt", file)
-    assert adopted.code == 17
-    assert "jobs.impact.timeout-minutes: 360 → 90" in adopted.err
-    assert "spelling" not in adopted.err
-    assert "time_limit" not in adopted.out
-    file.write_text(text.replace("timeout-minutes: 360", "timeout-minutes: 90"), "utf-8")
-    assert 'time_limit = "90 min"' in torchyard("ci", "adopt", file).out
-
-
-def test_other_files_that_adopted_settings_change_are_named(
-    torchyard: Command, repository: Path
-) -> None:
-    with (repository / "torchyard.toml").open("a", encoding="utf-8") as config:
-        config.write('[channel.nightly]\nurl = "channel"\n')
-    assert torchyard("ci", "generate", "github").code == 0
-    file = repository / ".github/workflows/torchyard-nightly.yml"
-    text = file.read_text("utf-8")
-    file.write_text(text.replace("timeout-minutes: 360", "timeout-minutes: 90"), "utf-8")
-    adopted = torchyard("ci", "adopt", file)
-    assert "change `.github/workflows/torchyard-pull-request.yml`, too" in adopted.err
-
-
 def test_the_example_can_be_built_on_paper(torchyard: Command, repository: Path) -> None:
     """All of its Linux packages have steps, and machines that can hold them."""
     (repository / "torchyard.toml").write_bytes(EXAMPLE.read_bytes())

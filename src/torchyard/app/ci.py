@@ -1,6 +1,6 @@
 """Generate files for CI providers from a file, and compare them with those that are there."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,7 +9,6 @@ from torchyard.ci.drift import ComparedFile, FileState, compare_file
 from torchyard.ci.explain import PlacedJob, find_placed
 from torchyard.config.load import load_config
 from torchyard.errors import DriftError, HostError, PlanError, SelectionError, UsageError
-from torchyard.host.files import read_text
 from torchyard.model.config import Config
 from torchyard.model.quantity import listed
 
@@ -115,7 +114,7 @@ class CiWriter(NamedTuple):
             first = guarded[0]
             said = "has edits" if first.state is FileState.EDITED else "is not torchyard's"
             msg = f"`{first.path}` {said}, which would be lost"
-            hint = "`torchyard ci adopt` turns edits into settings; --force overwrites them"
+            hint = "[ci] has settings for machines, times and hooks; --force overwrites the file"
             raise HostError(msg, hint=hint)
         for one in files:
             place = self.top / one.path
@@ -161,73 +160,6 @@ def newest_pins(provider: str, host: str | None = None) -> dict[str, str]:
     return pins
 
 
-class AdoptedFile(NamedTuple):
-    """The settings that reproduce an edited file, and the edits that they can't express."""
-
-    path: str
-    settings: str
-    unknown: tuple[str, ...]
-    is_reproduced: bool
-    others: tuple[str, ...]
-    """Files that the settings change as well."""
-
-
-def adopt_file(file: str, path: str) -> AdoptedFile:
-    """Turn the edits of a generated workflow into settings, and prove that these reproduce it.
-
-    Args:
-        file: The configuration.
-        path: The edited file.
-    """
-    from torchyard.ci.adopt import adopt_edits, compare_workflows, settings_text
-    from torchyard.ci.generate import fold_all, written_pipelines
-    from torchyard.ci.yaml import body_of
-
-    provider = "github"
-    writer = CiWriter.of(file, [provider])
-    place = Path(absolute(path))
-    name = place.relative_to(writer.top).as_posix() if place.is_relative_to(writer.top) else path
-    before = {one.path: one.text for one in writer.compare()}
-    if name not in before or not before[name]:
-        msg = f"`{path}` is none of the workflows that are generated from `{file}`"
-        raise SelectionError(msg, hint="`torchyard ci generate github` lists them")
-    folded = fold_all(provider, writer.config, writer.plan, file=writer.file)
-    pipeline = next(one for one, _ in folded if name.endswith(f"torchyard-{one.name}.yml"))
-    edited = read_text(str(place))
-    adopted = adopt_edits(before[name], edited, pipeline)
-    pipelines = written_pipelines(writer.config)
-    pipelines[pipeline.name] = {**pipelines[pipeline.name], **adopted.pipeline}
-    changed = _with_settings(file, adopted.general, pipelines)
-    after = {one.path: one.text for one in writer._replace(config=changed).compare()}
-    return AdoptedFile(
-        path=name,
-        settings=settings_text(adopted.general, pipelines),
-        unknown=tuple(map(str, adopted.unknown or compare_workflows(after[name], edited))),
-        is_reproduced=body_of(after[name]) == body_of(edited),
-        others=tuple(p for p in after if p != name and after[p] != before.get(p)),
-    )
-
-
-def _with_settings(
-    file: str, general: Mapping[str, object], pipelines: Mapping[str, object]
-) -> Config:
-    """Return the config of a file with other settings of `[ci]`."""
-    from torchyard.config.load import config_of, read_document
-
-    document = read_document(file)
-    old = document.raw.get("ci", {})
-    runners = [*old.get("runner", []), *general.get("runner", [])]  # type: ignore[misc]
-    actions = {**old.get("actions", {}), **general.get("actions", {})}  # type: ignore[dict-item]
-    document.raw["ci"] = {
-        **old,
-        **general,
-        "runner": runners,
-        "actions": actions,
-        "pipeline": pipelines,
-    }
-    return config_of(file, document)
-
-
 def refuse_drift(files: Sequence[ComparedFile], file: str = "torchyard.toml") -> None:
     """Raise DriftError if a file is not what would be generated."""
     stale = [file for file in files if file.state is not FileState.CURRENT]
@@ -241,7 +173,7 @@ def refuse_drift(files: Sequence[ComparedFile], file: str = "torchyard.toml") ->
     command = f"torchyard ci generate {first.provider}{guarded}{named}"
     hint = f"run `{command}`, and commit what it writes"
     if first.state is FileState.EDITED:
-        hint += f"; `torchyard ci adopt {first.path}` turns edits into settings"
+        hint += "; settings of [ci] keep edits"
     raise DriftError(msg, hint=hint)
 
 

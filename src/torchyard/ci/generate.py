@@ -144,19 +144,6 @@ def ci_pipelines(config: Config) -> list[CiPipeline]:
     return [checked, *published]
 
 
-def written_pipelines(config: Config) -> dict[str, dict[str, object]]:
-    """Return all pipelines as a file would write them."""
-    written: dict[str, dict[str, object]] = {}
-    for pipeline in ci_pipelines(config):
-        plain = msgspec.to_builtins(pipeline)
-        plain["hook"] = plain.pop("hooks", [])
-        name = plain.pop("name")
-        if pipeline.channel is not None:
-            plain.pop("subset", None)
-        written[name] = {key: value for key, value in plain.items() if value}
-    return written
-
-
 def fold_pipeline(
     pipeline: CiPipeline, plan: Plan, table: ProviderTable, *, file: str, level: int
 ) -> Pipeline:

@@ -108,12 +108,6 @@ def render(file: CiFile, *, source: str, command: str) -> str:
     return header + body
 
 
-def body_of(text: str) -> str:
-    """Return a file's text without its header, if it has one."""
-    found = _READ.match(text)
-    return text[found.end() :] if found else text
-
-
 def body_digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:_DIGITS]
 

@@ -3,6 +3,7 @@
 `dump(name, load...)` reproduces the file byte for byte, so that programs can edit tables.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -202,4 +203,4 @@ def toml_value(value: object) -> str:
 
 
 def _key(key: str) -> str:
-    return f'"{key}"' if "." in key else key
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else f'"{key}"'

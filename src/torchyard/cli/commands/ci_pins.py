@@ -14,6 +14,6 @@ def command(*, host: str | None) -> None:
     what has changed.
     """
     from torchyard.app.ci import newest_pins
-    from torchyard.ci.adopt import settings_text
+    from torchyard.config.tables import dump
 
-    write(settings_text({"actions": newest_pins("github", host)}, {}))
+    write(dump({"actions": newest_pins("github", host)}, "", "ci"))
