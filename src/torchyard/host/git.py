@@ -9,16 +9,21 @@ from torchyard.errors import HostError
 from torchyard.host.process import capture
 
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+")
-HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""The settings of a tree that name programs to run are not its own."""
+_NO_PROGRAMS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false")
+HARMLESS = tuple(word for setting in _NO_PROGRAMS for word in ("-c", setting))
+"""Options that override settings by which a tree names programs for git to run."""
 
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 """What hooks find in their environment: the repository of the hook, not of the tree."""
 
 
 def read_git(tree: Path, *words: str) -> str:
-    """Return what git prints about a tree, without running what the tree's settings name."""
+    """Return what git prints about a tree, without running what the tree's settings name.
+
+    That includes the programs by which a partial clone would fetch objects.
+    """
     env = {n: text for n, text in os.environ.items() if n not in _HOOK_VARIABLES}
+    env["GIT_ALLOW_PROTOCOL"] = "none"
     return capture(["git", *HARMLESS, *words], cwd=tree, env=env)
 
 
@@ -52,7 +57,8 @@ def file_at(revision: str, path: str) -> str:
         revision, _, name = revision.partition(":")
         folder = Path.cwd()
     try:
-        return capture(["git", "show", "--end-of-options", f"{revision}:{name}"], cwd=folder)
+        words = ("show", "--end-of-options", f"{revision}:{name}")
+        return capture(["git", *HARMLESS, *words], cwd=folder)
     except HostError as error:
         msg = f"`{revision}` is no file, and git can't show {name} at that revision: {error}"
         hint = "name a file that exists, or a revision of the repository that holds the file"
@@ -69,7 +75,7 @@ def head_message(tree: Path) -> str:
 def find_top(inside: str) -> Path:
     """Return the top directory of the repository that a directory is in."""
     try:
-        found = capture(["git", "rev-parse", "--show-toplevel"], cwd=Path(inside).absolute())
+        found = read_git(Path(inside).absolute(), "rev-parse", "--show-toplevel")
     except HostError as error:
         msg = f"`{inside}` is in no git repository"
         raise HostError(msg) from error
@@ -86,7 +92,7 @@ def export_tree(revision: str, top: Path, place: Path) -> None:
         raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
     place.mkdir(parents=True)
     own_index = {**os.environ, "GIT_INDEX_FILE": str(place.with_name(f"{place.name}.index"))}
-    words = ["git", "-c", "core.hooksPath=/dev/null", "--work-tree", str(place)]
+    words = ["git", *HARMLESS, "--work-tree", str(place)]
     capture([*words, "checkout", "--quiet", "--force", commit, "--", "."], cwd=top, env=own_index)
 
 

@@ -13,6 +13,7 @@ from torchyard.host.files import basename
 from torchyard.host.git import is_commit, resolve_commit
 from torchyard.host.process import capture
 from torchyard.host.tree import SourceContent, read_source_tree
+from torchyard.host.untrusted_tree import UntrustedTree
 
 EPOCH = 315_532_800
 """The mtime of every file: 1980-01-01, the earliest that a zip archive can hold."""
@@ -91,9 +92,10 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     git("checkout", "--quiet", revision)
     if submodules:
         git("submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
-        each = "echo $sha1 $displaypath"
+        each = 'printf "%s %s\\n" "$sha1" "$displaypath"'
         if commits := git("submodule", "--quiet", "foreach", "--recursive", each):
-            (to / SUBMODULES).write_text(commits, encoding="utf-8")
+            with UntrustedTree(to) as tree, tree.create_file(SUBMODULES) as file:
+                file.write(commits.encode())
     for found in sorted(to.rglob(".git"), reverse=True):
         shutil.rmtree(found) if found.is_dir() else found.unlink()
     normalise(to)
