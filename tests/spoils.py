@@ -18,7 +18,6 @@ from tests.sabotage import write
 
 from torchyard.compute.cuda import machine_checks
 from torchyard.host import system_view
-from torchyard.store import retries
 from torchyard.toolchain import blas, interpreters
 
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -478,7 +477,6 @@ def no_root(yard: Yard) -> None:
 
 @spoils("could not look for channel.json", ("",))
 def no_credentials_for_the_channel(yard: Yard) -> None:
-    yard.monkeypatch.setattr(retries, "PATIENCE", 0.0)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         yard.monkeypatch.delenv(name, raising=False)
     for name in ("AWS_ENDPOINT_URL", "AWS_METADATA_ENDPOINT"):

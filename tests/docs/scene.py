@@ -52,7 +52,7 @@ def environment(scene: Scene, programs: Path) -> dict[str, str]:
     """Return the environment of a shell; `programs` is a folder with a `torchyard`."""
     beside = Path(sys.executable).parent
     plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    env = {**plain, "HOME": str(scene.folder)}
+    env = {**plain, "HOME": str(scene.folder), "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
     env |= {f"GIT_{who}_NAME": "test" for who in ("AUTHOR", "COMMITTER")}
     env |= {f"GIT_{who}_EMAIL": "test@example.org" for who in ("AUTHOR", "COMMITTER")}
     env |= {"PATH": f"{programs}:{beside}:{plain['PATH']}", **scene.env}

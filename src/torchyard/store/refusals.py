@@ -8,8 +8,8 @@ from torchyard.host.files import says_full
 _S3_ERROR = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 """Code and message in the XML of an S3 error."""
 
-_METADATA = "169.254.169.254"
-"""The metadata service that obstore asks if there are no credentials."""
+METADATA = "/latest/api/token"
+"""What obstore asks a metadata service for, wherever that is, if there are no credentials."""
 
 
 def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
@@ -19,7 +19,7 @@ def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
     if says_full(reason):
         return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
     hint = "is it reachable, and do the credentials allow that?"
-    if _METADATA in reason:
+    if METADATA in reason:
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     return ElsewhereError(msg, hint=hint, reason="network")
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
 
-from torchyard.store.refusals import unreachable
+from torchyard.store.refusals import METADATA, unreachable
 
 PATIENCE = 60.0
 """Seconds of failures after which a store is given up."""
@@ -34,6 +34,7 @@ class Retries:
         self._url = url
         self._is_bucket = is_bucket
         self._is_down = False
+        self._has_answered = False
 
     def run(self, what: str, ask: Callable[[], T]) -> T:
         """Call `ask` until it succeeds; obstore itself retries only some errors."""
@@ -50,6 +51,7 @@ class Retries:
     def progress(self) -> Attempts:
         """Note a success: the time for giving up starts again."""
         self._is_down = False
+        self._has_answered = True
         return Attempts()
 
     def pause(self, what: str, error: Exception, trial: Attempts) -> None:
@@ -67,8 +69,10 @@ class Retries:
         time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
 
     def _is_transient(self, error: Exception) -> bool:
-        """Return whether an error may be transient; errors of a disk are not."""
+        """Return whether an error may be transient: one of a disk, or of no credentials, is not."""
         if isinstance(error, AlreadyExistsError | FileExistsError):
             return True
+        if METADATA in str(error):
+            return self._has_answered
         final = isinstance(error, NotSupportedError | FileNotFoundError)
         return self._is_bucket and not final and not _FINAL.search(str(error))
