@@ -28,11 +28,6 @@ MODULE = """
 extern "C" int small_one();
 extern "C" void *PyInit__C() { static int x = small_one(); return &x; }
 """
-USER = """
-namespace small { int add(int, int); }
-extern "C" int small_one();
-extern "C" int use() { return small::add(small_one(), 1); }
-"""
 TAG = "cp312-cp312-linux_x86_64"
 
 
@@ -98,13 +93,6 @@ def renamed(folder: Path) -> Path:
 def astray(folder: Path) -> Path:
     """A wheel whose module looks for its library in the wrong folder."""
     return make_wheel(folder, "3.0", runpath="$ORIGIN/elsewhere")
-
-
-@pytest.fixture(scope="module")
-def extension(folder: Path, good: Path) -> Path:
-    target = folder / "use.so"
-    compile_library(target, USER, f"-L{folder}/1.0/small/lib", "-lsmall")
-    return target
 
 
 def validate(document: object, schema: str) -> None:
@@ -224,7 +212,6 @@ def test_diff_names_what_changed(torchyard: Command, good: Path, renamed: Path) 
         "removed": ["small_one"],
         "added": ["small_two"],
     }
-    assert document["extension"] is None
 
 
 def test_diff_of_a_package_with_itself(torchyard: Command, good: Path) -> None:
@@ -233,52 +220,12 @@ def test_diff_of_a_package_with_itself(torchyard: Command, good: Path) -> None:
     assert "are the same" in result.out
 
 
-def test_an_extension_and_what_it_was_built_against(
-    torchyard: Command, good: Path, renamed: Path, extension: Path
-) -> None:
-    same = torchyard("diff", good, good, "--extension", extension)
-    assert same.code == 0
-    assert "use.so loads with the second package: yes" in same.out
-    other = torchyard("diff", good, renamed, "--extension", extension, "--json")
-    assert other.code == 13
-    answer = json.loads(other.out)["extension"]
-    validate(json.loads(other.out), "diff")
-    assert not answer["loads"]
-    assert answer["uses"] == 2
-    assert answer["missing_symbols"] == ["small_one"]
-    assert "would not load" in other.err
-
-
-def test_a_wheel_as_an_extension(
-    torchyard: Command, good: Path, renamed: Path, extension: Path, tmp_path: Path
-) -> None:
-    wheel = tmp_path / f"use-1.0-{TAG}.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.write(extension, "use/use.so")
-    result = torchyard("diff", good, renamed, "--extension", wheel)
-    assert result.code == 13
-    assert "and 1 of them is gone" in result.out
-
-
-def test_a_wheel_without_anything_compiled_as_an_extension(
-    torchyard: Command, good: Path, tmp_path: Path
-) -> None:
-    wheel = tmp_path / "use-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("use.py", "")
-    result = torchyard("diff", good, good, "--extension", wheel)
-    assert result.code == 0
-    assert "there is nothing compiled in it" in result.out
-
-
-@pytest.mark.parametrize("is_extension", [False, True])
 def test_a_file_that_is_no_archive_is_not_compared(
-    torchyard: Command, good: Path, tmp_path: Path, is_extension: bool
+    torchyard: Command, good: Path, tmp_path: Path
 ) -> None:
     wheel = tmp_path / "foo-1.0-py3-none-any.whl"
     wheel.write_bytes(b"hello\n")
-    args = (good, "--extension", wheel) if is_extension else (wheel,)
-    result = torchyard("diff", good, *args)
+    result = torchyard("diff", good, wheel)
     assert result.code == 13
     assert result.out == ""
     assert f"`{wheel.name}` can't be compared: the archive has no end record" in result.err
@@ -303,19 +250,6 @@ def test_symbols_are_readable(torchyard: Command, good: Path, folder: Path) -> N
                 content = (folder / "plain.so").read_bytes()
             target.writestr(info.filename, content)
     assert "- small::add(int, int)" in torchyard("diff", good, replaced).out
-
-
-@pytest.mark.parametrize(
-    ("name", "content"), [("text.so", b"no library"), ("empty.so", b""), ("cut.so", b"\x7fELF\2")]
-)
-def test_an_extension_that_is_none(
-    torchyard: Command, good: Path, tmp_path: Path, name: str, content: bytes
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    result = torchyard("diff", good, good, "--extension", path)
-    assert result.code == 7
-    assert "is no program or library" in result.err
 
 
 @pytest.mark.parametrize("args", [["check", "none.whl"], ["diff", "none.whl", "none.whl"]])

@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from tests.shapes import METADATA, library, package, text
 
 from torchyard.checks.check import Checked
-from torchyard.checks.compare import ExtensionVerdict, compare_packages
+from torchyard.checks.compare import compare_packages
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.package.contents import Contents, DeviceCode
@@ -109,17 +109,7 @@ def test_compare(
         library("torch/lib/libc10.so", exports=["c10_new"], device=DEVICE, digest="2"),
         *(text(f"torch/new_{number}.py", 100 * number) for number in range(12)),
     )
-    reason = "it needs libc10_cuda.so, which is no longer there"
-    verdict = ExtensionVerdict(
-        extension="ops.whl",
-        loads=False,
-        binaries=1,
-        linked=("libc10.so",),
-        uses=30,
-        reasons=(reason,),
-        symbols=tuple(gone[:3]),
-    )
-    diff = msgspec.structs.replace(compare_packages(old, new), extension=verdict)
+    diff = compare_packages(old, new)
     symbols = diff_symbols(diff, everything=everything)
     readable = {symbol: f"c10::Error::{symbol}()" for symbol in symbols}
     show(package_diff_report(diff, readable, everything=everything))

@@ -1,37 +1,16 @@
-"""What is different between two packages, and whether an extension notices."""
+"""What is different between two packages."""
 
 import pytest
 from tests.shapes import METADATA, WHEEL, library, package, text
 
-from torchyard.checks.compare import Extension, Moved, Rewritten, Sizes, compare_packages, will_load
-from torchyard.checks.expected import Expected
+from torchyard.checks.compare import Moved, Rewritten, Sizes, compare_packages
 from torchyard.package.contents import (
-    Binary,
-    Contents,
     DeviceCode,
-    PackageFile,
     VersionNeed,
     is_library,
 )
 
 NEXT = WHEEL.replace("2.13.0", "2.14.0")
-
-
-def binary_of(file: PackageFile) -> Binary:
-    assert file.binary is not None
-    return file.binary
-
-
-def extension(
-    file: PackageFile | None = None, name: str = "ops.so", *, python: str = "", abi: str = ""
-) -> Extension:
-    made = file or library(name, "libc10.so", imports=["c10_error", "malloc"])
-    expected = Expected(python=python, abi=abi)
-    return Extension("ops.whl", {made.name: binary_of(made)}, expected)
-
-
-def torch(*exports: str, **more: tuple[str, ...]) -> Contents:
-    return package(library("torch/lib/libc10.so", exports=exports, **more))  # type: ignore[arg-type]
 
 
 def test_a_package_is_equal_to_itself() -> None:
@@ -130,95 +109,11 @@ def test_metadata_fields_are_compared_one_by_one() -> None:
     )
 
 
-def test_an_extension_loads_where_all_that_it_uses_is_there() -> None:
-    answer = will_load(extension(), torch("c10_error", "unused"), torch("c10_error", "new"))
-    assert answer.loads
-    assert answer.uses == 1
-
-
-def test_an_extension_minds_a_symbol_that_it_uses() -> None:
-    answer = will_load(extension(), torch("c10_error", "unused"), torch("c10_warning"))
-    assert not answer.loads
-    assert answer.symbols == ("c10_error",)
-    assert not answer.reasons
-
-
-def test_a_symbol_may_move_to_another_library() -> None:
-    moved = library("torch/lib/libb.so", exports=["c10_error"])
-    after = package(library("torch/lib/libc10.so", "libb.so"), moved)
-    assert will_load(extension(), torch("c10_error"), after).loads
-    apart = package(library("torch/lib/libc10.so"), moved)
-    assert will_load(extension(), torch("c10_error"), apart).symbols == ("c10_error",)
-
-
-def test_libraries_that_an_extension_is_not_linked_with_give_it_nothing() -> None:
-    find = "_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE12find_last_ofEPKcmm"
-    before = package(library("numpy/fft/_umath.so", exports=[find, "helper"]))
-    wants = extension(library("ops.so", "libstdc++.so.6", imports=[find, "helper"]))
-    answer = will_load(wants, before, torch())
-    assert answer.loads
-    assert (answer.uses, answer.linked, answer.binaries) == (0, (), 1)
-
-
-def test_what_the_cxx_library_has_is_not_the_packages() -> None:
-    runtime = [
-        "_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE12find_last_ofEPKcmm",
-        "_ZNSs4_Rep20_S_empty_rep_storageE",
-        "_ZTVN10__cxxabiv117__class_type_infoE",
-        "_ZSt4cout",
-        "_Znwm",
-        "__cxa_throw",
-        "__gxx_personality_v0",
-    ]
-    own = ["_ZNSt6vectorIN2at6TensorESaIS1_EE9push_backERKS1_", "_ZN3c105ErrorC1ESt6vector"]
-    wants = extension(
-        library("ops.so", "libc10.so", "libstdc++.so.6", imports=[*runtime, *own, "read"])
-    )
-    answer = will_load(wants, torch(*runtime, *own, "read"), torch())
-    assert answer.symbols == (*sorted(own), "read")
-    alone = extension(library("ops.so", "libc10.so", imports=runtime))
-    assert will_load(alone, torch(*runtime), torch()).uses == len(runtime)
-
-
-def test_a_library_of_the_extension_leads_on_to_the_package() -> None:
-    own = library("ops/libown.so", "libc10.so")
-    module = library("ops/_C.so", "libown.so", imports=["c10_error"])
-    both = {file.name: binary_of(file) for file in (own, module)}
-    answer = will_load(Extension("ops.whl", both), torch("c10_error"), torch())
-    assert answer.symbols == ("c10_error",)
-
-
-def test_what_an_extension_brings_along_is_not_the_packages() -> None:
-    own = library("ops.libs/libc10.so", exports=["c10_error"])
-    module = library("ops/_C.so", "libc10.so", imports=["c10_error"])
-    both = {file.name: binary_of(file) for file in (own, module)}
-    answer = will_load(Extension("ops.whl", both), torch("c10_error"), package())
-    assert answer.loads
-    assert answer.linked == ()
-
-
 def test_what_linkers_make_is_no_difference() -> None:
     old = library("torch/lib/libc10.so", exports=["_init", "_fini", "gone"], digest="1")
     new = library("torch/lib/libc10.so", exports=["_edata"], digest="2")
     (change,) = compare_packages(package(old), package(new)).libraries
     assert change.exports == Moved(("gone",), ())
-
-
-def test_what_programs_export_is_not_for_extensions() -> None:
-    copy = library("torch/bin/test", exports=["malloc"])
-    before = package(library("torch/lib/libc10.so", exports=["c10_error"]), copy)
-    answer = will_load(extension(), before, torch("c10_error"))
-    assert answer.loads
-    assert answer.uses == 1
-
-
-def test_names_on_macos_are_paths() -> None:
-    wants = extension(library("ops.so", "@rpath/libc10.dylib"))
-    before = package(library("torch/lib/libc10.dylib"))
-    assert will_load(wants, before, before).loads
-    assert will_load(wants, before, torch()).reasons == (
-        "it needs libc10.dylib, which is no longer there",
-    )
 
 
 @pytest.mark.parametrize(
@@ -236,48 +131,3 @@ def test_names_on_macos_are_paths() -> None:
 )
 def test_libraries_are_known_by_their_names(name: str, expected: bool) -> None:
     assert is_library(name) == expected
-
-
-def test_an_extension_minds_a_library_that_is_gone() -> None:
-    after = package(library("torch/lib/libcore.so", exports=["c10_error"]))
-    answer = will_load(extension(), torch("c10_error"), after)
-    assert answer.reasons == ("it needs libc10.so, which is no longer there",)
-
-
-def test_an_extension_minds_a_version_that_is_gone() -> None:
-    needs = (VersionNeed("libc10.so", "C10_1"), VersionNeed("libc.so.6", "GLIBC_2.17"))
-    wants = extension(library("ops.so", "libc10.so", needs=needs))
-    before, after = torch(defines=("C10_1",)), torch(defines=("C10_2",))
-    assert will_load(wants, before, before).loads
-    answer = will_load(wants, before, after)
-    assert answer.reasons == ("it needs C10_1 of libc10.so, which no longer defines it",)
-
-
-@pytest.mark.parametrize(
-    ("wants", "reason"),
-    [
-        (extension(name="ops.cpython-312-x86_64-linux-gnu.so"), ""),
-        (
-            extension(name="ops.cpython-311-x86_64-linux-gnu.so"),
-            "ops.cpython-311-x86_64-linux-gnu.so is for Python 3.11, the package for 3.12",
-        ),
-        (
-            extension(name="ops.cp313t-win_amd64.pyd"),
-            "ops.cp313t-win_amd64.pyd is for Python 3.13t, the package for 3.12",
-        ),
-        (extension(name="ops.abi3.so", python="cp310", abi="abi3"), ""),
-        (
-            extension(name="ops.abi3.so", python="cp313", abi="abi3"),
-            "it is for Python 3.13 and later, the package for 3.12",
-        ),
-        (
-            extension(library("ops.so", machine="aarch64")),
-            "ops.so is for aarch64, the package for x86_64",
-        ),
-    ],
-)
-def test_an_extension_is_for_a_python_and_a_machine(wants: Extension, reason: str) -> None:
-    one = torch("c10_error")
-    answer = will_load(wants, one, one)
-    assert answer.loads == (not reason)
-    assert answer.reasons == ((reason,) if reason else ())

@@ -408,6 +408,36 @@ def test_a_wheel_that_tells_the_truth(torchyard: Command, offered: Path) -> None
     assert [one["names"] for one in wheel["releases"][1]["obstacles"]] == [[NEW]]
 
 
+def test_a_torch_may_be_a_wheel(torchyard: Command, offered: Path) -> None:
+    """It is read each time: a new build has the name of the last one."""
+    name = "torch-2.15.0+cpu-cp312-cp312-linux_x86_64.whl"
+    path = write_wheel(offered, {"demo/_C.so": module(ADD)}, ())
+    for symbol, code in ((NEW, 13), (ADD, 0)):
+        built = write_wheel(offered, {"torch/lib/libtorch_cpu.so": module(has=[symbol])}, (), name)
+        done = torchyard("compat", path, "--torch", built)
+        assert done.code == code, done.err
+        assert "2.15.0+cpu" in done.out
+
+
+@pytest.mark.parametrize(
+    ("torch", "more", "told"),
+    [
+        ("torch-2.15.0-cp313-cp313-linux_x86_64.whl", (), "is for another Python or machine"),
+        ("torch-2.15.0-cp312-cp312-linux_aarch64.whl", (), "is for another Python or machine"),
+        ("torch-2.15.0-cp312-cp312-linux_x86_64.whl", ("--run",), "not a wheel"),
+        ("demo-1.0-cp312-cp312-manylinux_2_28_x86_64.whl", (), "has no libraries of torch"),
+    ],
+)
+def test_a_torch_that_can_not_be_compared(
+    torchyard: Command, offered: Path, torch: str, more: tuple[str, ...], told: str
+) -> None:
+    write_wheel(offered, {"torch/lib/libtorch_cpu.so": module(has=[ADD])}, (), torch)
+    path = write_wheel(offered, {"demo/_C.so": module(ADD)})
+    done = torchyard("compat", path, "--torch", offered / torch, *more)
+    assert done.code == 2
+    assert told in done.err
+
+
 def test_torch_is_read_once(torchyard: Command, offered: Path) -> None:
     path = write_wheel(offered, {"demo/_C.so": module(ADD)})
     assert torchyard("compat", path).code == 0

@@ -18,7 +18,6 @@ from torchyard.package.elf import stream
 from torchyard.package.elf.file import read_elf
 from torchyard.package.elf.image import DAMAGED
 from torchyard.package.elf.stream import ElfStream, NotKept
-from torchyard.package.library import read_library
 from torchyard.package.limits import LIMITS, Limits
 from torchyard.package.read import read_package
 
@@ -232,12 +231,15 @@ def test_a_sparse_library_of_hundreds_of_megabytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("around", [512, 4096])
 def test_tables_far_from_both_ends_are_found_in_a_few_passes(
-    monkeypatch: pytest.MonkeyPatch, around: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, around: int
 ) -> None:
     """As in wheels whose symbols lie behind 20 MB of code: they were once called damaged."""
-    library = Path(_core.__file__)
-    wanted = read_library(library)
+    path = tmp_path / "x-1-py3-none-any.whl"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.write(_core.__file__, "x.so")
+    wanted = read_package(path).files["x.so"].binary
+    assert wanted is not None
     monkeypatch.setattr(stream, "_HEAD", 512)
     monkeypatch.setattr(stream, "_TAIL", 512)
     monkeypatch.setattr(members, "_AROUND", around)
-    assert read_library(library) == wanted
+    assert read_package(path).files["x.so"].binary == wanted

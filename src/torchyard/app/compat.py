@@ -7,7 +7,12 @@ from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from torchyard.app.progress import Meter, ignore_line, no_meter
-from torchyard.app.torch_releases import TorchRange, find_releases, torch_symbols
+from torchyard.app.torch_releases import (
+    TorchRange,
+    find_releases,
+    read_torch_wheel,
+    torch_symbols,
+)
 from torchyard.checks.compat.extension import ExtensionWheel
 from torchyard.checks.compat.matrix import LoadVerdict
 from torchyard.checks.smoke.outcome import SmokeAttempt
@@ -34,7 +39,8 @@ def compare_with_torch(
 
     Args:
         wheels: Paths or addresses of wheels, or requirements such as `xformers==0.0.35`.
-        torch: The releases: `2.10..`, `2.10..2.13` or `2.13`; the newest six if empty.
+        torch: The releases: `2.10..`, `2.10..2.13` or `2.13`; the newest six if empty. Or the path
+            or address of a torch wheel.
         run: Also install each wheel beside each of the releases, and load it there.
         meter: Shows progress.
         on_line: Is called with each line of progress of `run`.
@@ -44,19 +50,28 @@ def compare_with_torch(
     from torchyard.checks.expected import local_compute
     from torchyard.reports.compat.document import compat_document
 
-    asked = TorchRange.parse(torch) if torch else TorchRange()
+    if is_wheel_name(torch) and run:
+        msg = "`--run` installs releases of the index, not a wheel"
+        raise UsageError(msg, hint="leave out --run, or name releases such as 2.10..")
+    given = read_torch_wheel(_given(torch), meter) if is_wheel_name(torch) else None
+    asked = TorchRange.parse(torch) if torch and not given else TorchRange()
     most = load_compat_table().releases
     urls = [_url(wheel) for wheel in wheels]
     extensions = [_read(url, meter, only_linux=True) for url in urls]
     known: dict[tuple[str, str, str], list[TorchSymbols]] = {}
     compared = []
     for extension in extensions:
+        if given and not extension.can_be_beside(given.file):
+            msg = f"`{extension.name}` is for another Python or machine than `{given.file}`"
+            raise UsageError(msg, hint="name a torch wheel with the same tags")
         key = (
             _python(extension.name),
             _machine(extension.name),
             local_compute(extension.name.version),
         )
-        if key not in known:
+        if key not in known and given:
+            known[key] = [given]
+        elif key not in known:
             found = find_releases(asked, *key[:2], most, meter, local=key[2])
             known[key] = [torch_symbols(wheel, meter) for wheel in found]
         compared.append((extension, load_matrix(extension, known[key])))

@@ -96,25 +96,35 @@ def _minor(wheel: IndexWheel) -> Minor:
 def torch_symbols(wheel: IndexWheel, meter: Meter) -> TorchSymbols:
     """Return the symbols of a torch wheel: from the cache, or by reading parts of the wheel."""
     from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
-    from torchyard.checks.compat.table import torch_libraries
-    from torchyard.checks.compat.torch_symbols import read_torch
     from torchyard.host.cache import cache_folder
-    from torchyard.host.remote_file import RemoteFile
-    from torchyard.package.wheel.parts import WheelParts
 
     folder = cache_folder(_FOLDER)
     name = wheel.sha256 or sha256(wheel.url.encode()).hexdigest()
     path = folder / f"{wheel.file}.{name[:16]}" if folder else None
     if path and (known := load_symbols_file(path)):
         return known
-    file = RemoteFile(wheel.url)
-    parts = WheelParts(file)
-    total = sum(parts.stored(name) for name in torch_libraries(parts.libraries()))
-    with meter(f"reading {file.name}", total) as file.fetched:
-        symbols = read_torch(parts, wheel.version)
+    symbols = read_torch_wheel(wheel.url, meter)
     if path:
         save_symbols_file(path, symbols)
     return symbols
+
+
+def read_torch_wheel(url: str, meter: Meter) -> TorchSymbols:
+    """Return the symbols of the torch wheel at an address."""
+    from torchyard.checks.compat.table import torch_libraries
+    from torchyard.checks.compat.torch_symbols import read_torch
+    from torchyard.host.remote_file import RemoteFile
+    from torchyard.package.wheel.name import WheelName
+    from torchyard.package.wheel.parts import WheelParts
+
+    file = RemoteFile(url)
+    parts = WheelParts(file)
+    libraries = torch_libraries(parts.libraries())
+    if not libraries:
+        msg = f"`{file.name}` has no libraries of torch"
+        raise UsageError(msg, hint="name a torch wheel, or releases such as 2.10..")
+    with meter(f"reading {file.name}", sum(map(parts.stored, libraries))) as file.fetched:
+        return read_torch(parts, WheelName.parse(file.name).version)
 
 
 def kept_torches() -> list[TorchSymbols]:

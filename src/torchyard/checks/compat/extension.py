@@ -47,14 +47,16 @@ class ExtensionWheel(Value, kw_only=True):
         """Return whether its metadata admit a release of torch."""
         return SpecifierSet(self.requires_torch or "").contains(version, prereleases=True)
 
+    def can_be_beside(self, torch: str) -> bool:
+        """Return whether a torch wheel is for the same Python and machine."""
+        other = WheelName.parse(torch)
+        same_python = not self.name.abi.startswith("cp") or other.python == self.name.python
+        return same_python and not _platforms(self.name).isdisjoint(_platforms(other))
+
     def is_beside(self, torch: str) -> bool:
         """Return whether a torch wheel is for the same Python, machine and compute platform."""
-        other = WheelName.parse(torch)
-        return (
-            (not self.name.abi.startswith("cp") or other.python == self.name.python)
-            and not _platforms(self.name).isdisjoint(_platforms(other))
-            and local_compute(other.version) == local_compute(self.name.version)
-        )
+        compute = local_compute(WheelName.parse(torch).version)
+        return self.can_be_beside(torch) and compute == local_compute(self.name.version)
 
 
 def _platforms(name: WheelName) -> set[str]:

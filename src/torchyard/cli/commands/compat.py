@@ -14,7 +14,8 @@ from torchyard.terminal.progress import ProgressLine
     "--torch",
     default="",
     metavar="LOW..[HIGH]",
-    help="Compare with these releases, such as 2.10.. or 2.10..2.13; else with the newest six.",
+    help="Compare with these releases, such as 2.10.. or 2.10..2.13, or with the wheel of a torch;"
+    " else with the newest six.",
 )
 @click.option(
     "--abi",

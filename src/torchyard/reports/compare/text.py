@@ -9,14 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from torchyard.checks.compare import (
-    ExtensionVerdict,
-    LibraryChange,
-    Moved,
-    PackageDiff,
-    Rewritten,
-    Sizes,
-)
+from torchyard.checks.compare import LibraryChange, Moved, PackageDiff, Rewritten, Sizes
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
 from torchyard.reports.tables import and_more, folded, indented, number, table, word
@@ -41,7 +34,7 @@ _LONG = 160
 def package_diff_report(
     comparison: PackageDiff, readable: Mapping[str, str], *, everything: bool = False
 ) -> RenderableType:
-    """Show the differences, and whether the extension loads; `readable` has demangled symbols."""
+    """Show the differences; `readable` has demangled symbols."""
     most = _most(everything=everything)
     parts: list[RenderableType] = [_heading(comparison), ""]
     if comparison.is_equal:
@@ -61,8 +54,6 @@ def package_diff_report(
                 parts += [Text(printable(library.name), style="bold", overflow="fold"), *told, ""]
     elif comparison.libraries:
         parts += [*_libraries(comparison, readable), ""]
-    if comparison.extension:
-        parts += [*_extension(comparison.extension, readable, most), ""]
     if not everything and not comparison.is_equal:
         parts += [Text("--all lists everything", style="dim"), ""]
     return Group(*parts[:-1])
@@ -72,8 +63,7 @@ def diff_symbols(comparison: PackageDiff, *, everything: bool = False) -> list[s
     """Return the symbols that the report names, to be demangled."""
     most = _most(everything=everything)
     moved = (tuple(_counted(comparison, "exports", way))[:most] for way in _WAYS)
-    missing = comparison.extension.symbols[:most] if comparison.extension else ()
-    return list(chain(*moved, missing))
+    return list(chain(*moved))
 
 
 def _most(*, everything: bool) -> int | None:
@@ -240,28 +230,3 @@ def _texts(texts: Iterable[Rewritten], most: int | None) -> Iterator[RenderableT
         for sign, lines, others in (("-", old, new), ("+", new, old)):
             told = [line for line in lines if line not in others]
             yield from _listed(told, sign, {line: shorten(line, _LONG) for line in told}, most)
-
-
-def _extension(
-    answer: ExtensionVerdict, readable: Mapping[str, str], most: int | None
-) -> Iterator[RenderableType]:
-    uses = f"it uses {show_count(answer.uses, 'symbol')} of the first package"
-    if answer.loads:
-        verdict = ("yes", "bold green")
-        yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
-        if not answer.binaries:
-            yield indented("there is nothing compiled in it", 2)
-        elif not answer.linked:
-            yield indented("it is linked with no library of the first package", 2)
-        else:
-            yield indented(f"{uses}, and the second has them all", 2)
-        return
-    verdict = ("no", "bold red")
-    yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
-    for reason in answer.reasons:
-        yield indented(reason, 2)
-    if answer.symbols:
-        verb = "is" if len(answer.symbols) == 1 else "are"
-        yield indented(f"{uses}, and {len(answer.symbols):,} of them {verb} gone:", 2)
-        shown = {name: shorten(readable.get(name, name), _LONG) for name in answer.symbols}
-        yield from _listed(answer.symbols, "-", shown, most)
