@@ -23,7 +23,7 @@ from torchyard.run import log_text
 from torchyard.run.diagnose import diagnose_log, diagnose_pieces, templates_of
 from torchyard.run.draft_failure import draft_failure
 from torchyard.run.failure import explained
-from torchyard.run.literal_search import LiteralSearch
+from torchyard.run.failure_patterns import FailurePatterns
 from torchyard.run.log_text import LogText, pieces_of_lines
 from torchyard.run.steps import StepError
 
@@ -192,15 +192,16 @@ def test_jump_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_overlapping_literals_are_found() -> None:
-    search = LiteralSearch({"undefined symbol: ": False, "symbol: x": False, "ERROR: ": True})
+    at_the_start = msgspec.structs.replace(next(iter(FAILURES.values())), pattern="^ERROR: ")
+    search = FailurePatterns({"made": at_the_start}, ["undefined symbol: ", "symbol: x"])
     text = b"a: undefined symbol: x ERROR: yERROR: \nERROR: "
-    assert search.find(text, 0, len(text)) == [
+    assert search.signs(text, 0, len(text)) == [
         text.index(b"undef"),
         text.index(b"symbol"),
         text.index(b"ERROR"),
         text.rindex(b"ERROR"),
     ]
-    assert search.find(text, 5, len(text))[0] == text.index(b"symbol")
+    assert search.signs(text, 5, len(text))[0] == text.index(b"symbol")
 
 
 def test_thrust_has_two_owners() -> None:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ahocorasick_rs import BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from torchyard.model.failure import Failure, LineSeverity, pattern_literals
-from torchyard.run.literal_search import LiteralSearch
 
 SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
@@ -70,17 +69,35 @@ class FailurePatterns:
     """
 
     def __init__(self, failures: Mapping[str, Failure], more_signs: Sequence[str] = ()) -> None:
-        names: dict[str, list[str]] = {}
-        signs = dict.fromkeys(more_signs, False)
+        names: dict[str, list[str]] = {sign: [] for sign in more_signs}
+        anywhere = set(more_signs)
         for name, failure in failures.items():
             for literal in pattern_literals(failure.pattern):
                 names.setdefault(literal.text, []).append(name)
-                signs[literal.text] = signs.get(literal.text, True) and literal.first
+                if not literal.first:
+                    anywhere.add(literal.text)
         self._failures = failures
         self._order = {name: place for place, name in enumerate(failures)}
         self._names = list(names.values())
-        self._literals = BytesAhoCorasick([name.encode() for name in names])
-        self.signs = LiteralSearch(signs).find
+        self._anywhere = [text in anywhere for text in names]
+        self._literals = BytesAhoCorasick(
+            [text.encode() for text in names], implementation=Implementation.DFA
+        )
+
+    def signs(self, text: bytes, begin: int, end: int) -> list[int]:
+        """Return where in a part of a log literals are, in ascending order.
+
+        Some count only at the start of the text, or after white space.
+        """
+        part = memoryview(text)[begin:end]
+        found = self._literals.find_matches_as_indexes(part, overlapping=True)
+        return sorted(
+            {
+                begin + start
+                for literal, start, _ in found
+                if self._anywhere[literal] or _begins_word(text, begin + start)
+            }
+        )
 
     def suspects(self, line: str) -> set[str]:
         """Return the failures that a line may match; for most lines, none."""
@@ -116,6 +133,10 @@ class FailurePatterns:
                     if value
                 }
                 yield Match(name, failure, match.start(), values, line)
+
+
+def _begins_word(text: bytes, at: int) -> bool:
+    return at == 0 or text[at - 1] in b" \t\r\n"
 
 
 def best(matches: Iterable[Match]) -> Match | None:
