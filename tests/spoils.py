@@ -260,6 +260,19 @@ def a_cmake_that_the_release_refuses(yard: Yard) -> None:
     yard.change("[build]", '[build]\nrequires = ["cmake==3.17.0"]')
 
 
+@spoils("`cmakee`, which a step of package runs, is not on the PATH of jobs")
+def a_step_with_a_program_that_is_not_there(yard: Yard) -> None:
+    yard.change("", '[[steps.package]]\nrun = ["cmakee", "--version"]')
+
+
+@spoils("")
+def steps_with_programs_of_their_own(yard: Yard) -> None:
+    lines = ('["ninja"]', '["{core}/tool"]', '["./tool"]', '["bash"]', '"anything"')
+    steps = "".join(f"[[steps.package]]\nrun = {line}\n" for line in lines)
+    elsewhere = '[[steps.package]]\nrun = ["tool"]\nenv = { PATH = "/opt/tool" }'
+    yard.change("", f"{steps}{elsewhere}")
+
+
 # ------------------------------------------------------------------------------- Python
 
 
@@ -493,6 +506,7 @@ QUICK = frozenset(
         "a-disk-that-is-too-small",
         "a-python-without-headers",
         "a-sandbox-that-no-line-asks-for",
+        "a-step-with-a-program-that-is-not-there",
         "a-tree-of-another-version",
         "an-empty-submodule",
         "no-bubblewrap",

@@ -432,6 +432,18 @@ def test_what_came_before_a_successful_ninja_is_forgotten() -> None:
     assert telling.name == "command-not-found"
 
 
+def test_the_last_line_is_shown_though_it_only_resembles_a_known_failure() -> None:
+    """It was not: the search had stopped at it, and the end of the log began before it."""
+    telling = tell("one\ntwo\nbwrap: something new\n")
+    assert texts(telling) == ["one", "two", "bwrap: something new"]
+
+
+def test_a_step_whose_program_is_missing_in_a_sandbox() -> None:
+    telling = tell("bwrap: execvp ninjaa: No such file or directory\n")
+    assert telling.name == "command-not-found"
+    assert texts(telling) == ["bwrap: execvp ninjaa: No such file or directory"]
+
+
 def test_tests() -> None:
     telling = tell(
         """\

@@ -42,6 +42,8 @@ from torchyard.toolchain.root_image import find_root
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 _ORDER = list(Severity)
+_BROUGHT = "ninja"
+"""The program that torchyard brings along for every job."""
 _LATER = "a job would be refused for it, maybe after hours"
 
 
@@ -304,6 +306,22 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
             yield Trouble(what, "[source] archive is relative to the file that names it")
 
 
+def job_programs(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
+    """The programs that steps of the file name are on the PATH of jobs; a root has its own."""
+    if bench.demand.toolchain and bench.demand.toolchain.root:
+        return
+    steps = pending.plan.config.steps
+    for task in pending.tasks(*steps):
+        for step in steps[task.stage]:
+            name, own_path = step.run[0], {*step.env, *task.table("env"), *task.words("pass_env")}
+            if "/" in name or "{" in name or "PATH" in own_path:
+                continue
+            if name != _BROUGHT and shutil.which(name, path=SYSTEM_PATH) is None:
+                what = f"`{name}`, which a step of {task.stage} runs, is not on the PATH of jobs"
+                cure = f"correct `run` in [[steps.{task.stage}]], or install it below {SYSTEM_PATH}"
+                yield Trouble(what, f"the step `{step.title}` would fail", cure)
+
+
 def _refusal(attempt: Callable[[], object]) -> Iterator[Trouble]:
     """Yield the error that a job would end with, if an attempt fails."""
     try:
@@ -320,6 +338,7 @@ JOB_CHECKS: dict[str, _JobInspect] = {
     "smoke-channels": job_channels,
     "publication": job_publication,
     "source": job_source,
+    "programs": job_programs,
 }
 """Checks of jobs; builds by hand have none."""
 

@@ -120,7 +120,8 @@ class LogText:
                 return self.next()
             self.number += self._data.count(b"\n", self._at, self._end)
             self.number += self._data[self._end - 1] != _NEWLINE
-            self._at = self._start = self._end
+            self._at = self._end
+        self._start = self._at
         return None
 
     def _next_sign(self, *, edges: bool) -> int | None:
