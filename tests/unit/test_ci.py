@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tests.dependency_tree import write_files
 from tests.helpers import EXAMPLE, EXTENSION, WORKS, Command, config_of, make_project
 from tests.helpers import SMALL as PLANNED
 from tests.workflows import WorkflowRun, runner_environment
@@ -64,7 +65,7 @@ def workflow(text: str, name: str = "nightly") -> Node:
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a repository with a file in it, and go there."""
-    (tmp_path / ".git").mkdir()
+    write_files(tmp_path, {".git/HEAD": "ref: refs/heads/main\n"})
     (tmp_path / "torchyard.toml").write_text(SMALL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.dependency_tree import write_files
 from tests.helpers import EXAMPLE, Command, config_of
 
 from torchyard.ci.generate import generate_files
@@ -53,7 +54,7 @@ def text_of(text: str, provider: str = "github", pipeline: str = "pull-request")
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / ".git").mkdir()
+    write_files(tmp_path, {".git/HEAD": "ref: refs/heads/main\n"})
     (tmp_path / "torchyard.toml").write_text(PROJECT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -26,6 +26,7 @@ from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_
 from torchyard.errors import SelectionError, UsageError
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
+from torchyard.terminal.progress import ProgressLine
 from torchyard.toolchain import index_wheels
 from torchyard.toolchain.index_wheels import IndexWheel
 
@@ -285,6 +286,19 @@ def test_the_last_patch_of_each_minor_version(text: str, most: int, found: list[
     asked = TorchRange.parse(text) if text else TorchRange()
     wheels = find_releases(asked, "3.12", "x86_64", most, no_meter)
     assert [wheel.version for wheel in wheels] == found
+
+
+@pytest.mark.usefixtures("index")
+def test_progress_counts_releases() -> None:
+    """They were counted in bytes: `67% of 6 B`."""
+    lines: list[str] = []
+
+    class Noted(ProgressLine):
+        def __exit__(self, *_: object) -> None:
+            lines.append(str(self))
+
+    find_releases(TorchRange(), "3.12", "x86_64", 4, Noted)
+    assert lines == ["100% of 4 releases, asking the index for torch"]
 
 
 @pytest.mark.usefixtures("index")

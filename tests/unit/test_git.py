@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import HostError
-from torchyard.host.git import HARMLESS, head_message, visible_paths
+from torchyard.host.git import HARMLESS, head_message, is_checkout, visible_paths
 from torchyard.host.snapshot import SUBMODULES, check_out
 
 SIGNED = """\
@@ -88,6 +88,20 @@ def test_no_object_is_fetched_by_a_program_of_the_checkout(tmp_path: Path, ran: 
         head_message(checkout)
     assert visible_paths(str(checkout)) == frozenset({"code.c"})
     assert not ran.exists()
+
+
+def test_a_git_directory_without_a_head_makes_no_checkout(tmp_path: Path) -> None:
+    """Containers mount an empty one over the real one; git itself looks further up."""
+    (tmp_path / ".git").mkdir()
+    assert not is_checkout(tmp_path)
+    assert visible_paths(str(tmp_path)) is None
+    make_repository(tmp_path / "real")
+    assert is_checkout(tmp_path / "real")
+    (tmp_path / "real/inner/.git").mkdir(parents=True)
+    (tmp_path / "real/inner/new.c").touch()
+    assert visible_paths(str(tmp_path / "real/inner")) == frozenset({"new.c"})
+    git(tmp_path / "real", "worktree", "add", "--quiet", tmp_path / "worktree")
+    assert is_checkout(tmp_path / "worktree")
 
 
 def test_the_list_of_submodules_is_written_through_no_link_of_a_repository(

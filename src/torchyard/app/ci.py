@@ -35,11 +35,12 @@ class CiWriter(NamedTuple):
     ) -> "CiWriter":
         """Load a file, and find out for which providers: those named here, there, or in use."""
         from torchyard.ci.registry import find_provider
+        from torchyard.host.git import is_checkout
 
         config = load_config(file, tuple(changes))
         place = Path(absolute(file))
         folders = [place.parent, *place.parent.parents]
-        top = next((folder for folder in folders if (folder / ".git").exists()), place.parent)
+        top = next(filter(is_checkout, folders), place.parent)
         names = tuple(providers) or config.ci.providers or tuple(_providers_in(top))
         if not names:
             from torchyard.ci.registry import provider_names

@@ -9,15 +9,15 @@ from torchyard.package.contents import Contents
 
 
 class Meter(Protocol):
-    """Opens a progress display for a number of bytes; it is called with each share done."""
+    """Opens a progress display for bytes, or another unit; it is called with each share done."""
 
     def __call__(
-        self, what: str, total: int, /
+        self, what: str, total: int, unit: str = "", /
     ) -> AbstractContextManager[Callable[[int], None]]: ...
 
 
 @contextmanager
-def no_meter(_what: str, _total: int, /) -> Iterator[Callable[[int], None]]:
+def no_meter(_what: str, _total: int, _unit: str = "", /) -> Iterator[Callable[[int], None]]:
     """Show no progress."""
     yield lambda _done: None
 

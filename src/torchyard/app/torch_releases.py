@@ -59,7 +59,7 @@ def find_releases(
 
     below = f"<{asked.highest[0]}.{asked.highest[1] + 1}" if asked.highest else ""
     found: list[IndexWheel] = []
-    with meter("asking the index for torch", most) as progress:
+    with meter("asking the index for torch", most, "releases") as progress:
         newest = find(f"torch{below}")
         while newest:
             major, minor = _minor(newest)

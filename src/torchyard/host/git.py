@@ -27,6 +27,11 @@ def read_git(tree: Path, *words: str) -> str:
     return capture(["git", *HARMLESS, *words], cwd=tree, env=env)
 
 
+def is_checkout(folder: str | Path) -> bool:
+    """Return whether git takes a directory for the top of a checkout."""
+    return Path(folder, ".git").is_file() or os.path.lexists(f"{folder}/.git/HEAD")
+
+
 def visible_paths(folder: str, prefix: str = "") -> frozenset[str] | None:
     """Return the paths below a directory that git tracks or would add, each with a prefix.
 
@@ -34,7 +39,7 @@ def visible_paths(folder: str, prefix: str = "") -> frozenset[str] | None:
     the directory is in no checkout, or git ignores it as a whole.
     """
     top = Path(folder).resolve()
-    if not any((place / ".git").exists() for place in (top, *top.parents)):
+    if not any(map(is_checkout, (top, *top.parents))):
         return None
     try:
         listed = read_git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")

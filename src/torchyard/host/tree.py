@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torchyard.errors import HostError
 from torchyard.host.files import HOME
-from torchyard.host.git import visible_paths
+from torchyard.host.git import is_checkout, visible_paths
 from torchyard.host.own_files import HEAD, STAMP, is_own_file, refuse_secret
 from torchyard.model.canonical import fingerprint
 
@@ -87,8 +87,8 @@ class _Reader:
             if visible is None or shown in visible:
                 self._add(entry, path, visible)
             elif path in visible:  # a repository of its own, such as a submodule
-                has_git = os.path.exists(f"{entry.path}/.git")
-                self._add(entry, path, visible_paths(entry.path, shown) if has_git else None)
+                is_own = is_checkout(entry.path)
+                self._add(entry, path, visible_paths(entry.path, shown) if is_own else None)
             elif not is_directory or os.listdir(entry.path):
                 self.left_out[shown] = _IGNORED
 

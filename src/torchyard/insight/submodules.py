@@ -8,7 +8,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.doctor.tree import SUBMODULE_PATH
 from torchyard.errors import HostError
-from torchyard.host.git import read_git
+from torchyard.host.git import is_checkout, read_git
 from torchyard.host.snapshot import SUBMODULES
 from torchyard.insight.dependency_table import DependencyTable
 from torchyard.insight.version_readings import GITMODULES, ReadFrom, VersionReading
@@ -83,7 +83,7 @@ def _name(path: str, *, is_nested: bool) -> str:
 
 def _status(tree: Path) -> list[re.Match[str]]:
     """Return what git says of submodules; nothing if this is no clone, or not one git believes."""
-    if not (tree / ".git").exists():
+    if not is_checkout(tree):
         return []
     try:
         said = read_git(tree, "submodule", "status", "--recursive")

@@ -10,7 +10,7 @@ from torchyard.doctor.bench import Bench, is_on
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.tree import cache_entries, empty_folders, read_tree, stated_version
 from torchyard.errors import HostError
-from torchyard.host.git import HARMLESS
+from torchyard.host.git import HARMLESS, is_checkout
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
 
@@ -51,7 +51,7 @@ def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
     names = tuple(one for one in read_tree(tree).submodules if one not in left_out)
     empty = list(empty_folders(tree, names))
     cure = f"git -C {shlex.quote(str(tree))} submodule update --init --recursive"
-    is_clone = (tree / ".git").exists()
+    is_clone = is_checkout(tree)
     if empty:
         what = f"{show_count(len(empty), 'submodule')} of {len(names)} have no files: {empty[0]}"
         if len(empty) > 1:
