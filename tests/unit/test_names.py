@@ -60,6 +60,21 @@ def test_what_is_meant_must_be_clear() -> None:
     assert "no cell is left that is `cu130 cp311`" in error_of("cu130", "cp311")
 
 
+def test_an_empty_selector_does_not_select_everything(torchyard: Command, tmp_path: Path) -> None:
+    """It did: `build "$CELL"` without the variable built all."""
+    assert "a selector is empty" in error_of("")
+    assert "a selector is empty" in error_of("cp312", " ")
+    at = ("-f", make_project(tmp_path, WORKS))
+    for words in (["build", ""], ["doctor", ""], ["plan", "--skip", ""]):
+        done = torchyard(*words, *at)
+        assert (done.code, "a selector is empty" in done.err) == (5, True), words
+
+
+def test_a_plan_tells_how_to_select(torchyard: Command) -> None:
+    assert "torchyard plan --select cp312" in torchyard("plan", "cp312").err
+    assert "did you mean `diff`?" in torchyard("plan", "dif").err
+
+
 def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) -> None:
     """Names are taken from the output of commands, and given to all that take names."""
     more = '\n[channel.all]\nurl = "s3://nowhere/all"\n\n[ci]\ninstall = "pip install torchyard"\n'

@@ -64,14 +64,19 @@ class NameSelector:
     """Words, read as parts of the names that there are.
 
     Raises:
-        SelectionError: A word is a part of no name, or of names in more than one way.
+        SelectionError: A word is a part of no name, or of names in more than one way; or a text is
+            empty, as that of a variable which is not set.
     """
 
     def __init__(self, texts: Iterable[str], names: Iterable[Name]) -> None:
         self._names = list(names)
         columns = map(set, zip(*self._names, strict=True))
         self._columns = dict(zip(Name._fields, columns, strict=False))
-        self.words = [word for text in texts for word in text.split()]
+        split = [text.split() for text in texts]
+        if [] in split:
+            msg = "a selector is empty, and would select everything"
+            raise SelectionError(msg, hint="leave it out if that is meant; is a variable not set?")
+        self.words = [word for words in split for word in words]
         readings = [self._read(word) for word in self.words]
         fields = {field for reading in readings for field in reading}
         self.of_jobs = not fields.isdisjoint(_JOB_FIELDS)

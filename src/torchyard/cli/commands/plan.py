@@ -1,6 +1,7 @@
 """`torchyard plan`: what would be built."""
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import ClassVar
 
 import click
@@ -19,6 +20,7 @@ from torchyard.cli.options import (
 from torchyard.config.load import load_config
 from torchyard.errors import UsageError
 from torchyard.model.config import Config
+from torchyard.model.suggest import nearest
 from torchyard.plan.expand import expand
 from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.unused_rules import warnings
@@ -27,6 +29,11 @@ from torchyard.terminal.console import show, warn, write
 
 class _PlanCommands(LazyGroup):
     lazy: ClassVar[Mapping[str, str]] = command_modules("plan")
+
+    def hint(self, ctx: click.Context, name: str) -> str | None:
+        if nearest(name, self.list_commands(ctx)):
+            return super().hint(ctx, name)
+        return f"to select cells or jobs: torchyard plan --select {quote(name)}"
 
 
 @click.group("plan", cls=_PlanCommands, invoke_without_command=True)
