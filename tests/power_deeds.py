@@ -11,6 +11,7 @@ from tests.channel_reader import Reader, assert_right, read_all
 from tests.helpers import CORE, WORKS, make_project
 
 from torchyard.app.build import build_packages
+from torchyard.app.build_request import BuildRequest
 from torchyard.config.load import load_config
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
@@ -115,7 +116,7 @@ def _with_source_channel(root: Path) -> None:
 
 
 def _build(root: Path) -> None:
-    build_packages(str(root / "project/torchyard.toml"), select=["cp312"])
+    build_packages(BuildRequest(str(root / "project/torchyard.toml"), select=["cp312"]))
 
 
 def _is_built(root: Path) -> bool:

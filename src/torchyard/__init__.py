@@ -11,6 +11,7 @@ from torchyard.version import __version__
 
 if TYPE_CHECKING:
     from torchyard.app.build import build_packages
+    from torchyard.app.build_request import BuildRequest
     from torchyard.app.check import check_packages
     from torchyard.app.plan import plan_packages
     from torchyard.app.promote import promote_packages
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from torchyard.reports.smoke.document import SmokeDocument
 
 __all__ = [
+    "BuildRequest",
     "BuildResult",
     "CheckDocument",
     "Engine",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BuildRequest": "app.build_request",
     "BuildResult": "model.build_result",
     "CheckDocument": "reports.check.document",
     "Engine": "engines.engine",

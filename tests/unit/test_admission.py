@@ -11,6 +11,7 @@ from tests.sabotage import write
 from tests.spoils import HARMLESS, QUICK, SPOILS, Spoil, Yard, forget
 
 from torchyard.app.build import build_packages
+from torchyard.app.build_request import BuildRequest
 from torchyard.app.doctor import examine_cells
 from torchyard.engines import runner
 from torchyard.errors import TorchyardError
@@ -40,7 +41,7 @@ def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
 def verdict_of_doctor(yard: Yard, cell: str) -> list[str]:
     """Return why `doctor` says that a cell can't be built."""
     try:
-        found = examine_cells(str(yard.file), select=[cell] if cell else [])
+        found = examine_cells(BuildRequest(str(yard.file), select=[cell] if cell else []))
     except TorchyardError as error:
         return [_timeless(fault.what) for fault in error.diagnostics]
     return [_timeless(one.what) for one in found.errors]
@@ -49,7 +50,7 @@ def verdict_of_doctor(yard: Yard, cell: str) -> list[str]:
 def verdict_of_build(yard: Yard, cell: str) -> list[str]:
     """Return why `build` refuses a cell."""
     try:
-        build_packages(str(yard.file), select=[cell] if cell else [])
+        build_packages(BuildRequest(str(yard.file), select=[cell] if cell else []))
     except TorchyardError as error:
         return [_timeless(fault.what) for fault in error.diagnostics]
     except FirstJobError:
@@ -58,7 +59,7 @@ def verdict_of_build(yard: Yard, cell: str) -> list[str]:
 
 
 def _timeless(what: str) -> str:
-    return re.sub(r" in [\d.]+(µ|m|)s", "", what)
+    return re.sub(r" in [\d.]+(µ|m|)s|[\d.]+ .B are free", "", what)
 
 
 def cases(table: Mapping[str, Spoil]) -> list[object]:
@@ -117,7 +118,9 @@ def test_with_keep_going_a_build_does_what_it_can(yard: Yard) -> None:
     SPOILS["no-python"].spoil(yard)
     heard: list[AnyEvent] = []
     with pytest.raises(FirstJobError):
-        build_packages(str(yard.file), select=["cpu"], keep_going=True, listeners=[heard.append])
+        build_packages(
+            BuildRequest(str(yard.file), select=["cpu"], keep_going=True), [heard.append]
+        )
     notes = [one.text for one in heard if isinstance(one, Noted)]
     assert [text for text in notes if "there is no Python 3." in text]
 

@@ -8,6 +8,7 @@ import pytest
 from tests.helpers import EXTENSION, SMALL, Command, config_of
 
 from torchyard.app.build_here import find_cell, install_command, prepare_here
+from torchyard.app.build_request import BuildRequest
 from torchyard.compute.installed_torch import (
     InstalledTorch,
     PythonEnvironment,
@@ -209,7 +210,7 @@ def test_it_is_built_against_exactly_that_torch(
     file.write_text(f"{start}{source}[matrix]{text}", encoding="utf-8")
 
     said: list[str] = []
-    here = prepare_here(str(file), keep_going=True, say=said.append)
+    here = prepare_here(BuildRequest(str(file), keep_going=True), say=said.append)
     (job,) = (job for job in here.build.plan.jobs if job.stage is Stage.BINDINGS)
     assert job.path == f"linux-x86_64/cpu-torch2.13/{tag}"
     requires = make_job_spec(here.build.plan, job).task.words("requires")

@@ -1,11 +1,11 @@
 """Build the packages of a file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.app.locations import absolute, compile_cache_url, home_directory, open_store
-from torchyard.app.plan import plan_packages
+from torchyard.app.build_request import BuildRequest
+from torchyard.app.locations import absolute, compile_cache_url, home_directory
 from torchyard.app.watch import new_folder, watch
 from torchyard.config.credentials import take_credentials
 from torchyard.engines.builtin.local import LocalEngine
@@ -14,55 +14,24 @@ from torchyard.errors import UsageError
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
-from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_all
 
 
-def build_packages(
-    file: str = "torchyard.toml",
-    *,
-    changes: Sequence[str] = (),
-    subset: str | None = None,
-    select: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    store: str | None = None,
-    engine: Engine | None = None,
-    keep_going: bool = False,
-    output: str | Path | None = None,
-    listeners: Iterable[Listener] = (),
-) -> BuildResult:
+def build_packages(request: BuildRequest, listeners: Iterable[Listener] = ()) -> BuildResult:
     """Build the packages of a file that are not in its store, and return how each job ended.
 
     Args:
-        file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
-        subset: A named part of the matrix.
-        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any.
-        skip: Selectors of what to leave out.
-        store: Address or directory of a store, in place of the file's.
-        engine: Where jobs run; `LocalEngine()`, on this machine, unless another one is given.
-        keep_going: After a failure, do all that does not need the failed job.
-        output: Directory to put the packages into when all are built.
+        request: The packages, and how they are built.
         listeners: Each is called with every event of the build.
 
     Raises:
         BuildError: Jobs failed; or another TorchyardError if all of them failed with that.
         KeyboardInterrupt: The build was interrupted; the same call continues it.
     """
-    build = prepare_build(
-        file,
-        changes=changes,
-        subset=subset,
-        select=select,
-        skip=skip,
-        store=store,
-        engine=engine,
-        keep_going=keep_going,
-        output=output,
-    )
+    build = prepare_build(request)
     result = build.run(listeners)
     if error := result.error():
         raise error
@@ -107,42 +76,29 @@ class PreparedBuild(NamedTuple):
         return fetch_all(self.store, results, self.output)
 
 
-def prepare_build(
-    file: str,
-    *,
-    changes: Sequence[str] = (),
-    subset: str | None = None,
-    select: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    store: str | None = None,
-    engine: Engine | None = None,
-    keep_going: bool = False,
-    output: str | Path | None = None,
-    lock: BuildLock | None = None,
-) -> PreparedBuild:
+def prepare_build(request: BuildRequest) -> PreparedBuild:
     """Plan a build and open its store; refuse what would fail only after hours of compiling.
-
-    With a `lock`, environments are those of it, and not of the file's lock.
 
     Secret variables are taken out of this process's environment first: neither a job nor a compiler
     that planning asks for its version inherits them.
     """
     take_credentials()
-    plan = plan_packages(file, changes=changes, subset=subset, select=select, skip=skip, lock=lock)
+    plan = request.plan()
+    file, output = request.file, request.output
     config = plan.config
     _refuse_inside(config, file, output)
     _refuse_proof(config, file)
     return PreparedBuild(
         plan=plan,
-        store=open_store(store, file, config),
-        engine=engine or LocalEngine(),
+        store=request.open_store(config),
+        engine=request.engine or LocalEngine(),
         context=BuildContext(
             folder=new_folder(file),
             home=Path(home_directory(file)),
             file=absolute(file),
             cache=compile_cache_url(file, config),
             copies=config.copies,
-            keep_going=keep_going,
+            keep_going=request.keep_going,
         ),
         output=Path(output) if output else None,
     )

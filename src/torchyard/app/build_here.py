@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from torchyard.app.build import PreparedBuild, prepare_build
+from torchyard.app.build_request import BuildRequest
 from torchyard.app.locations import home_directory
 from torchyard.app.lock import project_requirements
 from torchyard.compute.installed_torch import (
@@ -18,7 +19,6 @@ from torchyard.compute.installed_torch import (
 )
 from torchyard.compute.registry import PLAIN
 from torchyard.config.load import load_config
-from torchyard.engines.engine import Engine
 from torchyard.errors import ConfigError, HostError, SelectionError
 from torchyard.host.machine import platform_name
 from torchyard.model.config import Config
@@ -58,14 +58,8 @@ def install_command(environment: PythonEnvironment, wheel: Path) -> str:
 
 
 def prepare_here(
-    file: str = "torchyard.toml",
+    request: BuildRequest,
     *,
-    changes: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    store: str | None = None,
-    engine: Engine | None = None,
-    keep_going: bool = False,
-    output: str | Path | None = None,
     listeners: Iterable[Listener] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> HereBuild:
@@ -78,25 +72,17 @@ def prepare_here(
         HostError: There is no environment, it has no torch, or no index has that torch.
     """
     environment = read_environment(active_python())
-    config = load_config(file, changes)
+    config = load_config(request.file, request.changes)
     cell = find_cell(config, environment)
     about = f"torch {_torch_version(environment)}, {environment.python}: {scope_path(cell[:4])}"
     say(f"{environment.executable} has {about}")
     lock = config.lock
     if lock.versions(scope_path(cell[:4])).get(TORCH) != _torch_version(environment):
-        requires = project_requirements(file, changes=changes, listeners=listeners)
+        requires = project_requirements(request.file, changes=request.changes, listeners=listeners)
         lock = _with_torch(config, cell, environment, requires)
-    build = prepare_build(
-        file,
-        changes=changes,
-        select=(f"{config.project.label}/{cell.path}",),
-        skip=skip,
-        store=store,
-        engine=engine,
-        keep_going=keep_going,
-        output=output or Path(home_directory(file), _OUTPUT),
-        lock=lock,
-    )
+    output = request.output or Path(home_directory(request.file), _OUTPUT)
+    select = (f"{config.project.label}/{cell.path}",)
+    build = prepare_build(replace(request, select=select, output=output, lock=lock))
     return HereBuild(environment, build)
 
 

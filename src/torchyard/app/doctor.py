@@ -1,12 +1,13 @@
 """Inspect this machine for a build: cells of a file, or a tree that is built by hand."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from torchyard.app.build import prepare_build
+from torchyard.app.build_request import BuildRequest
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.tree import read_tree
 from torchyard.engines.admission import (
@@ -47,27 +48,10 @@ def examine_source(
     return examine(Bench(demand, os.environ), all_machine_checks().values())
 
 
-def examine_cells(
-    file: str,
-    *,
-    changes: Sequence[str] = (),
-    subset: str | None = None,
-    select: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    store: str | None = None,
-    work: str | None = None,
-) -> Examination:
+def examine_cells(request: BuildRequest, work: str | None = None) -> Examination:
     """Inspect this machine for the jobs of some cells that have no results yet, as `build` does."""
     engine = LocalEngine(work=work)
-    build = prepare_build(
-        file,
-        changes=changes,
-        subset=subset,
-        select=select,
-        skip=skip,
-        store=store,
-        engine=engine,
-    )
+    build = prepare_build(msgspec.structs.replace(request, engine=engine))
     plan = build.plan
     graph = job_graph(plan)
     left = demanded(graph, build.store.known(graph.fingerprints), graph.wanted)
@@ -75,7 +59,7 @@ def examine_cells(
     scoped = [plan.jobs[number] for number in left if len(plan.jobs[number].scope) > 1]
     others = {job.scope[0] for job in scoped} - {platform_name()}
     if others and all(job.scope[0] in others for job in scoped):
-        named = " ".join(select) or "the file"
+        named = " ".join(request.select) or "the file"
         msg = f"no cell of {named} is built on {platform_name()}: {', '.join(sorted(others))} only"
         raise SelectionError(msg, hint="run it on a machine of that platform")
     here = [number for number in left if others.isdisjoint(plan.jobs[number].scope[:1])]

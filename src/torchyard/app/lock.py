@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from torchyard.app.build import PreparedBuild, prepare_build
+from torchyard.app.build_request import BuildRequest
 from torchyard.app.indexed_release import find_indexed_release, matrix_wheels
 from torchyard.compute.registry import compute_of_wheels
 from torchyard.config.decode import decode
@@ -61,7 +62,7 @@ def lock_environments(
     requires = project_requirements(file, listeners=listeners)
     known = BuildLock() if upgrade or config.lock.requires != requires else config.lock
     files: dict[str, dict[str, str]] = {}
-    for path in _paths(prepare_build(file, select=("bindings:*", "smoke:*")).plan):
+    for path in _paths(prepare_build(BuildRequest(file, select=("bindings:*", "smoke:*"))).plan):
         if locked := known.environments.get(path):
             files[path] = {name: known.files[name] for name in locked}
         else:
@@ -82,7 +83,7 @@ def project_requirements(
     file: str, *, changes: Sequence[str] = (), listeners: Iterable[Listener] = ()
 ) -> tuple[str, ...]:
     """Return what the project of a file is built with, besides torch; its source is fetched."""
-    build = prepare_build(file, changes=changes, select=("source:*",))
+    build = prepare_build(BuildRequest(file, changes, select=("source:*",)))
     result = build.run(listeners)
     if error := result.error():
         why = "\n".join(ended.why for ended in result.failed)

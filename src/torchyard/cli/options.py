@@ -1,11 +1,13 @@
 """Options that several commands share."""
 
 import sys
-from collections.abc import Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
+from functools import partial, wraps
+from typing import cast
 
 import click
 from click.core import ParameterSource
+from click.decorators import FC
 
 from torchyard.cli.completion import complete_names
 from torchyard.errors import UsageError
@@ -60,6 +62,34 @@ store_option = click.option(
 work_option = click.option(
     "--work", metavar="DIR", help="Work directory of jobs, in place of .torchyard/work."
 )
+
+
+def request_options(function: FC, file: Callable[[FC], FC] = file_option) -> FC:
+    """Give a command the options of a build, whose values it gets as a `BuildRequest`.
+
+    Its own argument `words` is the selector, and `file` an option for the configuration.
+    """
+
+    @wraps(function)
+    def command(
+        *,
+        words: tuple[str, ...],
+        file: str,
+        changes: tuple[str, ...],
+        subset: str | None,
+        skip: tuple[str, ...],
+        store_url: str | None,
+        **others: object,
+    ) -> None:
+        from torchyard.app.build_request import BuildRequest
+
+        request = BuildRequest(file, changes, subset, words, skip, store_url)
+        function(request=request, **others)
+
+    given = cast("FC", command)
+    for option in (store_option, skip_option, subset_option, set_option, file):
+        given = option(given)
+    return given
 
 
 def _size(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:

@@ -27,7 +27,7 @@ class BuildbotEngine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Submit the jobs of a plan that are not in the store, and follow them."""
         from torchyard.app.clock import current_moment
         from torchyard_farm.cli.engine import follow_plan
-        from torchyard_farm.cli.submission import BuildRequest, draft_from_plan, submit_draft
+        from torchyard_farm.cli.submission import draft_from_plan, submit_draft
         from torchyard_farm.settings.farm import load_farm
 
         if self.farm is None:
@@ -35,5 +35,5 @@ class BuildbotEngine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise UsageError(msg, hint="pass the directory of its master: --farm DIR")
         farm = Path(self.farm)
         draft = draft_from_plan(plan, store, current_moment())
-        submitted = submit_draft(draft, BuildRequest(context.file), farm, load_farm(farm))
+        submitted = submit_draft(draft, context.file, farm, load_farm(farm))
         return follow_plan(submitted, store, farm, context.folder, on_event)

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from torchyard.errors import SelectionError
 from torchyard_farm.cli.options import due_option, farm_argument
 
 if TYPE_CHECKING:
-    from torchyard_farm.cli.submission import BuildRequest, PlanDraft
+    from torchyard_farm.cli.submission import PlanDraft
     from torchyard_farm.settings.schedules import Nightly
 
 
@@ -40,12 +41,12 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     nightly = find_schedule(name, farm.nightlies, "nightly")
     take_credentials()
     with folder_lock(folder / FOLDER):
-        found = _wanted(nightly, folder, str(folder / farm.file), due or current_moment())
-        if isinstance(found, str):
-            say(found)
+        file = str(folder / farm.file)
+        made = _draft(nightly, folder, file, due or current_moment())
+        if isinstance(made, str):
+            say(made)
             return
-        wanted, made = found
-        farmed = submit_draft(made, wanted, folder, farm)
+        farmed = submit_draft(made, file, folder, farm)
     if not farmed.jobs:
         say("the store has all results already")
         return
@@ -53,44 +54,42 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     write(f"{farmed.id}\n")
 
 
-def _wanted(
-    nightly: "Nightly", folder: Path, file: str, moment: str
-) -> "tuple[BuildRequest, PlanDraft] | str":
-    """Return what to build and its plan, or why there is nothing to build."""
-    from torchyard.plan.select import PlanSelection
-    from torchyard_farm.cli.submission import BuildRequest, draft_plan
+def _draft(nightly: "Nightly", folder: Path, file: str, moment: str) -> "PlanDraft | str":
+    """Return the plan of what to build, or why there is nothing to build."""
+    from torchyard.app.build_request import BuildRequest
+    from torchyard_farm.cli.submission import draft_plan
     from torchyard_farm.scheduling.plans import Plans, plan_moment
 
     commits = _commit_change(file)
-    selection = PlanSelection(nightly.subset, nightly.select, nightly.skip)
     plans = Plans(folder)
     past = list(plans.past(nightly.name))
 
-    def draft(day: str) -> "tuple[BuildRequest, PlanDraft]":
-        wanted = BuildRequest(file, (f"project.nightly={day}", *commits), selection)
+    def draft(day: str) -> "PlanDraft":
+        changes = (f"project.nightly={day}", *commits)
+        wanted = BuildRequest(file, changes, nightly.subset, nightly.select, nightly.skip)
         made = draft_plan(wanted, moment, nightly.name)
         before = [plan.source for plan in reversed(past) if plan_moment(plan.id)[:8] == day]
         if number := _builds_before(before, made.farmed.source):
             number += made.plan.config.project.build_number
-            wanted = wanted._replace(changes=(*wanted.changes, f"project.build_number={number}"))
+            wanted = replace(wanted, changes=(*changes, f"project.build_number={number}"))
             made = draft_plan(wanted, moment, nightly.name)
-        return wanted, made
+        return made
 
     stamp = moment.replace("-", "").replace(":", "")
     today = stamp[:8]
-    wanted, made = draft(today)
+    made = draft(today)
     if not past:
-        return wanted, made
+        return made
     last = past[0]
     day, source = plan_moment(last.id)[:8], made.farmed.source
     if plan_moment(last.id) == stamp:
         return f"it is planned already: {last.id}"
     if last.source != source:
-        return wanted, made
+        return made
     if last.id in plans.open() and day == today:
         return f"{source[:12]} is being built already: {last.id}"
-    left = made.farmed.jobs if day == today else draft(day)[1].farmed.jobs
-    return (wanted, made) if left else f"{source[:12]} was built already: {last.id}"
+    left = made.farmed.jobs if day == today else draft(day).farmed.jobs
+    return made if left else f"{source[:12]} was built already: {last.id}"
 
 
 def _builds_before(sources: Sequence[str], source: str) -> int:

@@ -3,16 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.app.locations import open_store
+from torchyard.app.build_request import BuildRequest
 from torchyard.app.run import job_conditions
-from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.config.load import load_config
 from torchyard.engines.builtin.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
-from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import EVERYTHING, PlanSelection
 from torchyard.run.job import run_job
 from torchyard.store.store import Store
 from torchyard.terminal.console import say
@@ -20,15 +16,6 @@ from torchyard.terminal.events import printer
 from torchyard_farm.scheduling.job_classes import machines_by_class, why_impossible
 from torchyard_farm.scheduling.plans import FarmPlan, Plans, farm_plan, plan_name
 from torchyard_farm.settings.farm import Farm
-
-
-class BuildRequest(NamedTuple):
-    """What to build: a configuration file, changes of it, and a part of its matrix."""
-
-    file: str
-    changes: tuple[str, ...] = ()
-    selection: PlanSelection = EVERYTHING
-    store_url: str | None = None
 
 
 class PlanDraft(NamedTuple):
@@ -41,10 +28,8 @@ class PlanDraft(NamedTuple):
 
 def draft_plan(wanted: BuildRequest, moment: str, schedule: str = "") -> PlanDraft:
     """Make a plan, without jobs whose results the store has."""
-    config = with_toolchain_id(load_config(wanted.file, wanted.changes), wanted.file)
-    plan = make_plan(config, wanted.selection)
-    store = open_store(wanted.store_url, wanted.file, config)
-    return draft_from_plan(plan, store, moment, schedule)
+    plan = wanted.plan()
+    return draft_from_plan(plan, wanted.open_store(plan.config), moment, schedule)
 
 
 def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -> PlanDraft:
@@ -54,12 +39,12 @@ def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -
     return PlanDraft(plan, farm_plan(plan, known, name=name, store=store.url), store)
 
 
-def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm) -> FarmPlan:
-    """Submit a draft to the master in a directory, unless it has no jobs."""
+def submit_draft(made: PlanDraft, file: str, folder: Path, farm: Farm) -> FarmPlan:
+    """Submit a draft of a file to the master in a directory, unless it has no jobs."""
     check_steps(made.plan, {planned.task for planned in made.farmed.jobs})
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
-    if _brings_source(made, wanted.file):
+    if _brings_source(made, file):
         known = made.store.known(made.plan.fingerprints)
         farmed = farm_plan(made.plan, known, name=farmed.id, store=farmed.store)
     if farmed.jobs:
@@ -94,6 +79,6 @@ def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
         if why:
             found.setdefault(why, task.id)
     if found:
-        hint = "add a [worker] to farm.toml, or limit the build with SELECT, such as cpu"
+        hint = "add a [worker] to farm.toml, or limit the build with a selector, such as cpu"
         faults = [Diagnostic(f"{name}: {why}", hint=hint) for why, name in found.items()]
         raise PlanError.of(faults)

@@ -1,43 +1,38 @@
 """`torchyard farm submit`: submits a plan."""
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from torchyard.cli.options import (
-    json_option,
-    set_option,
-    skip_option,
-    store_option,
-    subset_option,
-)
+from torchyard.cli.options import json_option, request_options, selector_argument
 from torchyard.errors import UsageError
 from torchyard_farm.cli.options import farm_argument
+
+if TYPE_CHECKING:
+    from torchyard.app.build_request import BuildRequest
+
+_file_option = click.option(
+    "-f", "--file", metavar="FILE", help="Configuration, instead of the farm's own."
+)
 
 
 @click.command("submit")
 @farm_argument
-@click.argument("select", nargs=-1)
-@click.option("-f", "--file", metavar="FILE", help="Configuration, instead of the farm's own.")
-@set_option
-@subset_option
-@skip_option
-@store_option
+@selector_argument
+@partial(request_options, file=_file_option)
 @click.option("--wait", is_flag=True, help="Follow the plan to its end, as `torchyard build` does.")
 @json_option
 def command(
     *,
     folder: Path,
-    select: tuple[str, ...],
-    file: str | None,
-    changes: tuple[str, ...],
-    subset: str | None,
-    skip: tuple[str, ...],
-    store_url: str | None,
+    request: "BuildRequest",
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Submit a plan, or the part that SELECT names, to the master in DIR, and print its name.
+    """Submit a plan, or the part that SELECTOR names, to the master in DIR, and print its name.
 
     Jobs whose results the store has are left out. If the master is not running, the plan waits for
     it. With --wait and --json, events are printed as they happen.
@@ -45,10 +40,9 @@ def command(
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.model.quantity import show_count
-    from torchyard.plan.select import PlanSelection
     from torchyard.terminal.console import say, write
     from torchyard_farm.cli.follow import follow_and_report
-    from torchyard_farm.cli.submission import BuildRequest, draft_plan, submit_draft
+    from torchyard_farm.cli.submission import draft_plan, submit_draft
     from torchyard_farm.settings.farm import load_farm
 
     if as_json and not wait:
@@ -56,12 +50,11 @@ def command(
         raise UsageError(msg, hint="without --json, the plan's name is printed alone")
     farm = load_farm(folder)
     take_credentials()
-    place = file or str(folder / farm.file)
-    wanted = BuildRequest(place, changes, PlanSelection(subset, select, skip), store_url)
+    wanted = replace(request, file=request.file or str(folder / farm.file))
     made = draft_plan(wanted, current_moment())
-    farmed = submit_draft(made, wanted, folder, farm)
+    farmed = submit_draft(made, wanted.file, folder, farm)
     if wait:
-        follow_and_report(farmed, made.store, folder, place, as_json=as_json)
+        follow_and_report(farmed, made.store, folder, wanted.file, as_json=as_json)
     elif farmed.jobs:
         say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
         write(f"{farmed.id}\n")

@@ -3,17 +3,10 @@
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from torchyard.cli.engine_options import EngineCommand
-from torchyard.cli.options import (
-    file_option,
-    json_option,
-    names_argument,
-    set_option,
-    skip_option,
-    store_option,
-    subset_option,
-)
+from torchyard.cli.options import json_option, request_options, selector_argument
 from torchyard.engines.registry import LOCAL, make_engine
 from torchyard.errors import UsageError
 from torchyard.model.quantity import show_count
@@ -22,18 +15,15 @@ from torchyard.terminal.console import say, write
 
 if TYPE_CHECKING:  # slow to import
     from torchyard.app.build import PreparedBuild
+    from torchyard.app.build_request import BuildRequest
 
 HERE = "here"
 """The selector of the cell that fits the active environment."""
 
 
 @click.command("build", cls=EngineCommand)
-@names_argument("select", nargs=-1, metavar="[SELECTOR]...")
-@file_option
-@set_option
-@subset_option
-@skip_option
-@store_option
+@selector_argument
+@request_options
 @click.option(
     "--engine",
     metavar="NAME",
@@ -50,12 +40,7 @@ HERE = "here"
 @json_option
 def command(
     *,
-    select: tuple[str, ...],
-    file: str,
-    changes: tuple[str, ...],
-    subset: str | None,
-    skip: tuple[str, ...],
-    store_url: str | None,
+    request: "BuildRequest",
     engine: str,
     keep_going: bool,
     output: str | None,
@@ -74,38 +59,20 @@ def command(
     from torchyard.app.build import prepare_build
 
     chosen = make_engine(engine, {key: value for key, value in options.items() if value})
-    if HERE in select:
-        if len(select) > 1 or subset:
+    request = replace(request, engine=chosen, keep_going=keep_going, output=output)
+    if HERE in request.select:
+        if len(request.select) > 1 or request.subset:
             msg = f"`{HERE}` is one cell, and goes with no other selector or subset"
             raise UsageError(msg, hint=f"run `torchyard build {HERE}` by itself")
         from torchyard.app.build_here import install_command, prepare_here
 
-        here = prepare_here(
-            file,
-            changes=changes,
-            skip=skip,
-            store=store_url,
-            engine=chosen,
-            keep_going=keep_going,
-            output=output,
-            say=say,
-        )
+        here = prepare_here(request, say=say)
         _run(here.build, as_json=as_json)
         wheel = here.deliver()
         if not as_json:
             write(f"{wheel}\ninstall it: {install_command(here.environment, wheel)}\n")
         return
-    build = prepare_build(
-        file,
-        changes=changes,
-        subset=subset,
-        select=select,
-        skip=skip,
-        store=store_url,
-        engine=chosen,
-        keep_going=keep_going,
-        output=output,
-    )
+    build = prepare_build(request)
     _run(build, as_json=as_json)
     delivered = build.deliver()
     if output and not as_json:

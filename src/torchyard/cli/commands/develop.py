@@ -122,10 +122,11 @@ def run_command(*, words: tuple[str, ...], cell: str | None, file: str) -> None:
 def _build_core(file: str, changes: tuple[str, ...], store_url: str | None, core: str) -> None:
     """Build the core that a development starts from."""
     from torchyard.app.build import prepare_build
+    from torchyard.app.build_request import BuildRequest
     from torchyard.reports.build.console import build_display, end_build
 
     say(f"the store has no finished {core}: builds it first")
-    build = prepare_build(file, changes=changes, select=(core,), store=store_url)
+    build = prepare_build(BuildRequest(file, changes, select=(core,), store=store_url))
     with build_display(build.store, build.work, as_json=False) as listeners:
         result = build.run(listeners)
     end_build(result, build.store, build.context.folder, as_json=False)

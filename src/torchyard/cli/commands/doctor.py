@@ -7,14 +7,10 @@ import click
 
 from torchyard.cli.options import (
     check_name,
-    file_option,
     json_option,
     refuse_given,
+    request_options,
     selector_argument,
-    set_option,
-    skip_option,
-    store_option,
-    subset_option,
     work_option,
 )
 from torchyard.compute.registry import look_up
@@ -25,6 +21,7 @@ from torchyard.model.quantity import show_count
 from torchyard.terminal.console import say, show, write
 
 if TYPE_CHECKING:
+    from torchyard.app.build_request import BuildRequest
     from torchyard.engines.admission import Examination
 
 _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
@@ -36,25 +33,16 @@ _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 @click.option("--compute", metavar="NAME", help="With --source: for this, such as cu130 or cpu.")
 @click.option("--blas", metavar="NAME", help="With --source: with this BLAS, such as mkl.")
 @click.option("--fix", is_flag=True, help="Run the commands that change only tree or environment.")
-@file_option
-@set_option
-@subset_option
-@skip_option
-@store_option
+@request_options
 @work_option
 @json_option
 def command(
     *,
-    words: tuple[str, ...],
+    request: "BuildRequest",
     source: str | None,
     compute: str | None,
     blas: str | None,
     fix: bool,
-    file: str,
-    changes: tuple[str, ...],
-    subset: str | None,
-    skip: tuple[str, ...],
-    store_url: str | None,
     work: str | None,
     as_json: bool,
 ) -> None:
@@ -67,24 +55,17 @@ def command(
 
     What is missing for a build is an error, and the exit code is 7.
     """
-    if source is None and not words and not exists(file):
-        source = _tree_here(file)
+    if source is None and not request.select and not exists(request.file):
+        source = _tree_here(request.file)
     if source is None:
         refuse_given({"--compute": compute, "--blas": blas}, "is only for --source")
         from torchyard.app.doctor import examine_cells
 
-        look = partial(
-            examine_cells,
-            file,
-            changes=changes,
-            subset=subset,
-            select=words,
-            skip=skip,
-            store=store_url,
-            work=work,
-        )
+        look = partial(examine_cells, request, work)
     else:
-        refuse_given({"SELECTOR": words}, "is built by jobs, and --source is for a build by hand")
+        refuse_given(
+            {"SELECTOR": request.select}, "is built by jobs, and --source is for a build by hand"
+        )
         look = partial(_look_at_source, source, compute or "", blas or "")
     examination = look()
     if fix:
