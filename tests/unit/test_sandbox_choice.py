@@ -304,11 +304,11 @@ def test_private_files_of_the_system_are_hidden(
         (tmp_path / name).touch()
         (tmp_path / name).chmod(mode)
     monkeypatch.setattr(system_view, "_SECRETS", {str(tmp_path): 3, str(tmp_path / "none"): 3})
-    system_view._shown_system.cache_clear()
+    system_view._private_files.cache_clear()
     try:
         words = system_view.system_view()
     finally:
-        system_view._shown_system.cache_clear()
+        system_view._private_files.cache_clear()
     hidden = [word.removeprefix(f"{tmp_path}/") for word in words if word.startswith(str(tmp_path))]
     assert hidden == ["a", "b", "c/d/key", "c/key", "key"]
 

@@ -8,6 +8,7 @@ built for it; and a section `[machine]`: what a machine is inspected for.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -107,7 +108,8 @@ class MachineRules(Value, kw_only=True):
     """What a machine is inspected for: libraries, errors of the driver, headers of several owners.
 
     `translated` is a glob for files that the tree's own script writes; `packages` are what managers
-    of packages call the toolkit.
+    of packages call the toolkit. Builds find it by `places`, globs below the system's root, and by
+    `programs` on PATH.
     """
 
     features: dict[str, FeatureFiles] = {}
@@ -115,6 +117,14 @@ class MachineRules(Value, kw_only=True):
     headers: tuple[str, ...] = ()
     translated: str = ""
     packages: dict[str, str] = {}
+    places: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+    def toolkit_paths(self, root: str = "") -> list[str]:
+        """Return where toolkits and links to these are in the system of a root."""
+        top = Path(root or "/")
+        found = (path for glob in self.places for path in top.glob(glob))
+        return sorted(f"/{path.relative_to(top)}" for path in found)
 
 
 Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -67,10 +67,33 @@ def isolated() -> list[str]:
     return [find_bwrap(), *_NAMESPACES, *(_ORDINARY if os.geteuid() == 0 else ())]
 
 
-def system_view(root: str | None = None) -> list[str]:
-    """Return bwrap's options that show the system, or the one in a root, read-only."""
-    shown = _shown_root(root) if root else _shown_system()
-    return [*shown, *_MOUNTS]
+def system_view(root: str | None = None, absent: Sequence[str] = ()) -> list[str]:
+    """Return bwrap's options that show the system, or the one in a root, without some paths."""
+    if root:
+        return [*_shown_root(root), *_MOUNTS, *without(absent, root)]
+    bwrap = [*_shown_system(), *_MOUNTS, *without(absent)]
+    for path, is_folder in _private_files():
+        if not _is_below(Path(path), absent):
+            bwrap += ["--tmpfs", path] if is_folder else ["--ro-bind", os.devnull, path]
+    return bwrap
+
+
+def without(absent: Sequence[str], root: str = "") -> list[str]:
+    """Return bwrap's options that show all of some directories but the absent paths in them.
+
+    The cost grows with the square of the number of entries: it is for directories that have few.
+    """
+    bwrap: list[str] = []
+    for parent in sorted({str(Path(path).parent) for path in absent}):
+        bwrap += ["--tmpfs", parent]
+        for entry in sorted(Path(f"{root}{parent}").iterdir()):
+            if (shown := f"{parent}/{entry.name}") in absent:
+                continue
+            is_link = entry.is_symlink()
+            bwrap += ["--symlink", str(entry.readlink())] if is_link else ["--ro-bind", str(entry)]
+            bwrap.append(shown)
+        bwrap += ["--remount-ro", parent]
+    return bwrap
 
 
 def machine_view(free: str = "") -> list[str]:
@@ -177,11 +200,14 @@ def _shown_system() -> tuple[str, ...]:
             bwrap += ["--symlink", str(top.readlink()), str(top)]
         elif top.is_dir():
             bwrap += ["--ro-bind", str(top), str(top)]
-    private = (found for top, depth in _SECRETS.items() for found in _private(top, depth))
-    for path, status in private:
-        is_folder = stat.S_ISDIR(status.st_mode)
-        bwrap += ["--tmpfs", path] if is_folder else ["--ro-bind", os.devnull, path]
     return tuple(bwrap)
+
+
+@cache
+def _private_files() -> tuple[tuple[str, bool], ...]:
+    """Return the files of the system that are not world-readable, and whether each is a folder."""
+    found = (found for top, depth in _SECRETS.items() for found in _private(top, depth))
+    return tuple((path, stat.S_ISDIR(status.st_mode)) for path, status in found)
 
 
 def _private(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from torchyard.compute.registry import platform_for
+from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.system_view import sandbox_cure, sandbox_fault
 from torchyard.model.config import Sandbox, SandboxKind
@@ -15,13 +15,14 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
+from torchyard.run.environment import without_programs
 from torchyard.run.permissions import (
     offered_roots,
     refuse_code_outside,
     refuse_wider_view,
     stricter,
 )
-from torchyard.run.sandbox import Enclosure, refuse_open_root, tool_paths
+from torchyard.run.sandbox import Enclosure, refuse_open_root, tool_paths, tools_path
 from torchyard.run.workdir import WorkDir
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
@@ -125,24 +126,44 @@ def enclosure_of(
 ) -> Enclosure:
     """Return the sandbox of a kind: what of the machine a job's steps can see."""
     asked, order = conditions.sandbox, place.order
+    plain = _without_toolkits(kind, place, asked.root)
     if kind != "bwrap":
-        return Enclosure(kind, root=asked.root)
+        return plain
     base = Path(conditions.file).parent
     own: list[str] = []
     if not conditions.foreign and conditions.demanded != "bwrap":
         own = _channel_directories(order.task, base)
     if asked.root is not None:
         refuse_open_root(asked.root, place)
-        shown = (*asked.readable, *own)
-        return Enclosure(kind, root=asked.root, readable=shown, devices=_devices(order.task))
+        return plain._replace(readable=(*asked.readable, *own), devices=_devices(order.task))
     readable = [*tool_paths(tools, place), *asked.readable, *own]
     if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
         readable.append(str(base))
     hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]
     if store.objects.folder is not None:
         hidden.append(str(store.objects.folder))
+    return plain._replace(
+        readable=tuple(readable), hidden=tuple(hidden), devices=_devices(order.task)
+    )
+
+
+def _without_toolkits(kind: SandboxKind, place: WorkDir, root: str | None) -> Enclosure:
+    """Return a sandbox without the toolkits of platforms that a job does not compile for.
+
+    Projects decide by what they find whether they compile for a GPU.
+    """
+    task, system = place.order.task, (root or "") if kind == "bwrap" else ""
+    if not compiles_by_recipe(task):
+        return Enclosure(kind, root=root)
+    own = platform_for(task.facts["compute"]).name
+    others = [one.table().machine for one in compute_platforms() if one.name != own]
+    folder, seen_as = place.folder / "tools", f"{tools_path(kind, place)}/tools"
+    programs = {name for other in others for name in other.programs}
     return Enclosure(
-        kind, readable=tuple(readable), hidden=tuple(hidden), devices=_devices(order.task)
+        kind,
+        root=root,
+        absent=tuple(path for other in others for path in other.toolkit_paths(system)),
+        replaced=without_programs(programs, folder, seen_as, system),
     )
 
 

@@ -1,7 +1,8 @@
 """The environment of a job, composed from nothing: steps see only what is listed here."""
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -70,3 +71,24 @@ def bring_ninja(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     bring_program("ninja", folder / "ninja")
+
+
+def without_programs(
+    names: Collection[str], folder: Path, seen_as: str, root: str = ""
+) -> dict[str, str]:
+    """Return other directories for those of a system's PATH that have one of these programs.
+
+    They are below `folder`, which is at `seen_as` for steps, and have links to everything else.
+    """
+    replaced: dict[str, str] = {}
+    for directory in SYSTEM_PATH.split(":"):
+        real, links = Path(f"{root}{directory}"), Path(f"{folder}{directory}")
+        if not any((real / name).is_file() for name in names):
+            continue
+        replaced[directory] = f"{seen_as}{directory}"
+        shutil.rmtree(links, ignore_errors=True)
+        links.mkdir(parents=True)
+        for path in real.iterdir():
+            if path.name not in names:
+                (links / path.name).symlink_to(f"{directory}/{path.name}")
+    return replaced

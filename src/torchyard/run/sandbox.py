@@ -21,6 +21,7 @@ from torchyard.host.system_view import (
     own_paths,
     read_only,
     system_view,
+    without,
 )
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
@@ -44,7 +45,8 @@ class Enclosure(NamedTuple):
     """What steps are run in.
 
     `readable` are paths of the machine that a sandbox shows, besides the system, without `hidden`
-    ones; `devices` can be used in it.
+    ones; `devices` can be used in it. `absent` are directories of the system that steps do not
+    see, and `replaced` are other directories for some of its PATH.
     """
 
     kind: SandboxKind
@@ -52,6 +54,8 @@ class Enclosure(NamedTuple):
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    replaced: Mapping[str, str] = {}
 
 
 def work_path(kind: SandboxKind, place: WorkDir) -> str:
@@ -81,6 +85,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     if sandbox.kind == "view":
         return [
             *machine_view(INSIDE),
+            *without(sandbox.absent),
             *_own_directories(place),
             "--chdir",
             step.cwd,
@@ -88,7 +93,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
             *step.run,
         ]
     root = sandbox.root
-    bwrap = [*isolated(), "--hostname", HOST, *system_view(root)]
+    bwrap = [*isolated(), "--hostname", HOST, *system_view(root, sandbox.absent)]
     if root is not None:
         shown = [*shown_own_paths(root), *sandbox.readable]
         bwrap += read_only(shown, sandbox.hidden, root=root)

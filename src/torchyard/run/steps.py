@@ -111,7 +111,10 @@ class StepContext(NamedTuple):
             flags = makeflags(slots, old_make=old)
         task = self.place.order.task
         first = {"PATH": f"{tools_path(self.sandbox.kind, self.place)}/tools"}
-        return job_environment(task, work, flags, compose(self.tools, first), foreign=self.foreign)
+        tools = compose(self.tools, first)
+        env = job_environment(task, work, flags, tools, foreign=self.foreign)
+        folders = (self.sandbox.replaced.get(name, name) for name in env["PATH"].split(":"))
+        return env | {"PATH": ":".join(dict.fromkeys(folders))}
 
 
 def run_steps(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from torchyard.compute.cuda.table import cuda_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
 from torchyard.model.toolchain import Origin
@@ -17,7 +18,6 @@ from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.pypi import Lock, locks, read_lock, unpack
 from torchyard.toolchain.variables import search
 
-_PLACES = ("usr/local/cuda*", "opt/cuda*")
 _PROGRAMS = (
     "bin/nvcc",
     "bin/nvcc.profile",
@@ -122,7 +122,7 @@ def system_roots() -> dict[Path, str]:
 def _compilers() -> Iterator[Path]:
     if nvcc := shutil.which("nvcc"):
         yield Path(nvcc)
-    for place in _PLACES:
+    for place in cuda_table().machine.places:
         roots = sorted(Path("/").glob(place), reverse=True)
         yield from (root / "bin/nvcc" for root in roots if (root / "bin/nvcc").is_file())
 

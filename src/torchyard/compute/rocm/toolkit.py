@@ -18,7 +18,6 @@ from torchyard.toolchain.compilers import Compiler, programs_of
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.variables import search
 
-_PLACES = "opt/rocm*"
 _DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/amdgcn/bitcode")
 _ANY_ARCH = "--offload-arch=gfx900"  # else hipcc probes for a GPU, which is slow
 
@@ -109,9 +108,10 @@ def _found() -> list[RocmToolkit]:
 def _roots() -> Iterator[Path]:
     if hipcc := shutil.which("hipcc"):
         yield Path(hipcc).resolve().parent.parent
-    for root in sorted(Path("/").glob(_PLACES), reverse=True):
-        if (root / "bin/hipcc").exists():
-            yield root.resolve()
+    for place in rocm_table().machine.places:
+        for root in sorted(Path("/").glob(place), reverse=True):
+            if (root / "bin/hipcc").exists():
+                yield root.resolve()
 
 
 def query_rocm(root: Path) -> RocmToolkit:
