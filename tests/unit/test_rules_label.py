@@ -153,6 +153,7 @@ def test_versions_that_agree() -> None:
     assert found_by("label-version", wheel({"tiny/a/version.py": b"__version__ = '9'"})) == []
     plain = {f"{ABOUT}/METADATA": METADATA.replace(b"+cpu", b"")}
     assert found_by("label-version", wheel(plain)) == []
+    assert found_by("label-version", wheel({"tiny/version.py": b"__version__ = '1.2.0'"})) == []
     assert found_by("label-version", conda()) == []
 
 

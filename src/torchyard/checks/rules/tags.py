@@ -160,9 +160,10 @@ def label_version(subject: Subject) -> Iterator[Hit]:
     """The version inside the package differs from the version of its label.
 
     `torch.__version__`, or the file `build-version` of a libtorch zip, should be the version of the
-    metadata. A wheel whose label has no local part, as PyPI requires, may have one inside:
-    `2.13.0+cu130`. If there is a `git_version`, it should be the hash of a commit; a package that
-    torchyard made of a source without commits, such as Debian's, has none.
+    metadata. The local part may be in one of them only: a label without it is what PyPI requires,
+    and an extension's label names its torch, which its code does not. If there is a `git_version`,
+    it should be the hash of a commit; a package that torchyard made of a source without commits,
+    such as Debian's, has none.
 
     Generate all of them from one source, and build from a git checkout.
     """
@@ -170,9 +171,9 @@ def label_version(subject: Subject) -> Iterator[Hit]:
     label = _label(subject)
     for member, text in contents.texts.items():
         if _is_version_file(subject, member):
-            said = _VERSION.search(text)
-            if said and label and not is_version_of(said["text"].decode(errors="replace"), label):
-                value = said["text"].decode(errors="replace")
+            found = _VERSION.search(text)
+            value = found["text"].decode(errors="replace") if found else label
+            if label and not (is_version_of(value, label) or is_version_of(label, value)):
                 yield Hit(f"`__version__` is {value}, and the package is {label}", member)
             git = _GIT.search(text)
             if git and not _HASH.fullmatch(git["text"].strip()):
