@@ -383,7 +383,7 @@ def test_what_torch_loads_is_no_matter_of_an_extension(
     test = str(ROOT / "src/torchyard/data/smoke/any/libraries.py")
     done = subprocess.run(
         [sys.executable, test],
-        env=env | {"TORCHYARD_SMOKE_MODULES": modules},
+        env=env | {"TORCHYARD_SMOKE_MODULES": modules, "TORCHYARD_SMOKE_OWN": modules},
         check=False,
         capture_output=True,
     )

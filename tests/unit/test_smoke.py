@@ -279,6 +279,12 @@ def test_modules_are_what_can_be_imported() -> None:
     assert libraries_in(files) == ("libgomp.so.1",)
 
 
+def test_a_package_in_a_namespace_is_imported_by_its_full_name() -> None:
+    files = ["space/ops/__init__.py", "space/ops/inner/__init__.py", "../../bin/__init__.py"]
+    assert modules_in(files) == ("space.ops",)
+    assert modules_in([*files, "real/__init__.py"]) == ("real",)
+
+
 def test_a_conda_package_for_another_system_does_not_fit() -> None:
     def package(subdir: str) -> PackageUnderTest:
         return PackageUnderTest(path="x.conda", format="conda", name="x", subdir=subdir)

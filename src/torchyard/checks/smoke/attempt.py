@@ -59,6 +59,7 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "COMMIT": package.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
+        "OWN": " ".join(around.installation.own_modules),
         "SYSTEM": " ".join((*load_layouts().system, *drivers)),
         "DRIVERS": " ".join(_drivers()),
         "ENVIRONMENT": around.environment.value,

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
+from torchyard.checks.table import load_rule_table
 from torchyard.model.values import Value
 
 _SUFFIX = re.compile(r"\.(py|so|(cpython-[\w-]+|abi3t?)\.so)")
@@ -47,8 +48,17 @@ class Installation(Value, kw_only=True):
     def roots(self) -> tuple[str, ...]:
         """The folders in which CMake finds the package's configuration."""
         folders = [Path(self.prefix)]
-        folders += [Path(site, name) for site in self.sites for name in self.modules]
+        names = [name.replace(".", "/") for name in self.modules]
+        folders += [Path(site, name) for site in self.sites for name in names]
         return tuple(str(folder) for folder in folders if (folder / "share/cmake").is_dir())
+
+    @property
+    def own_modules(self) -> tuple[str, ...]:
+        """The modules that are the package: the one with its name, or all but stray folders."""
+        own = canonicalize_name(self.distribution)
+        named = tuple(name for name in self.modules if canonicalize_name(name) == own)
+        stray = load_rule_table().stray_folders
+        return named or tuple(name for name in self.modules if name not in stray) or self.modules
 
     @property
     def is_torch(self) -> bool:
@@ -82,19 +92,24 @@ def recorded(dist_info: Path) -> list[str]:
 
 
 def modules_in(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the importable modules among files, which are named relative to site-packages."""
-    return tuple(sorted(set(_modules_in(files))))
+    """Return the importable modules among files, which are named relative to site-packages.
+
+    Only if there are none at the top are packages in a namespace returned, as `name.space`.
+    """
+    paths = list(map(PurePosixPath, files))
+    packages = {path.parent for path in paths if path.name == "__init__.py"} - {PurePosixPath()}
+    outer = [path.parts for path in packages if packages.isdisjoint(path.parents)]
+    named = {".".join(parts) for parts in outer if all(map(str.isidentifier, parts))}
+    single = set(_single_modules(path.name for path in paths if len(path.parts) == 1))
+    at_top = single | {name for name in named if "." not in name}
+    return tuple(sorted(at_top or named))
 
 
-def _modules_in(files: Iterable[str]) -> Iterator[str]:
+def _single_modules(files: Iterable[str]) -> Iterator[str]:
     for name in files:
-        top, _, rest = name.partition("/")
-        if rest == "__init__.py" and top.isidentifier():
-            yield top
-        elif not rest:
-            stem, dot, suffix = top.partition(".")
-            if stem.isidentifier() and _SUFFIX.fullmatch(dot + suffix):
-                yield stem
+        stem, dot, suffix = name.partition(".")
+        if stem.isidentifier() and _SUFFIX.fullmatch(dot + suffix):
+            yield stem
 
 
 def libraries_in(files: Iterable[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import fnmatch
 import importlib.util
 import os
 import pathlib
+import runpy
 import subprocess  # noqa: TID251 - tests have nothing of torchyard
 import sys
 
@@ -21,13 +22,12 @@ for module in pathlib.Path(own).glob("*.so"):
         importlib.import_module(module.name.partition(".")[0])
     except ImportError:
         pass
-modules = os.environ["TORCHYARD_SMOKE_MODULES"].split()
 # Nor is what torch loads a matter of an extension.
+modules = os.environ["TORCHYARD_SMOKE_MODULES"].split()
 if "torch" not in modules and importlib.util.find_spec("torch"):
     importlib.import_module("torch")
 before = loaded()
-for name in modules:
-    importlib.import_module(name)
+runpy.run_path(os.path.join(os.path.dirname(__file__), "../modules.py"))
 
 roots = [os.path.realpath(path) for path in (*sys.path, sys.prefix, sys.base_prefix) if path]
 allowed = []

@@ -1,0 +1,41 @@
+"""Import the modules of a package as its users do: its own first, extension modules after torch.
+
+A module beside the package's own, such as a folder of tests, may need what the package does not
+require: `lacking` has the names of both.
+"""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+
+names = os.environ["TORCHYARD_SMOKE_MODULES"].split()
+own = os.environ["TORCHYARD_SMOKE_OWN"].split()
+lacking = {}
+
+
+def is_compiled(name):
+    found = None if "." in name else importlib.util.find_spec(name)
+    return ((found and found.origin) or "").endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))
+
+
+def undeclared(error):
+    """Return the name of the package that is not here, or "" if another cause is to blame."""
+    name = (error.name or "").partition(".")[0]
+    there = {one.partition(".")[0] for one in names}
+    return "" if not name or name in there or importlib.util.find_spec(name) else name
+
+
+for name in sorted(names, key=lambda name: (is_compiled(name), name not in own)):
+    if is_compiled(name) and importlib.util.find_spec("torch"):
+        importlib.import_module("torch")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = undeclared(error)
+        if missing and name in own:
+            hint = f"`{name}` needs `{missing}`, which the package does not require"
+            raise ModuleNotFoundError(f"{error}: {hint}", name=error.name) from error
+        if not missing:
+            raise
+        lacking[name] = missing
