@@ -20,6 +20,8 @@ def test_a_machine_without_credentials_is_refused_at_once(monkeypatch: pytest.Mo
     monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it is tried again"))
     with pytest.raises(ElsewhereError) as refusal:
         Objects("s3://packages/test").head("channel.json")
+    told = "the store `s3://packages/test` could not look for channel.json: "
+    assert str(refusal.value) == f"{told}there are no credentials for it"
     assert refusal.value.diagnostics[0].hint == "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
 

@@ -20,6 +20,7 @@ def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
         return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
     hint = "is it reachable, and do the credentials allow that?"
     if METADATA in reason:
+        msg = f"the store `{url}` could not {what}: there are no credentials for it"
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     return ElsewhereError(msg, hint=hint, reason="network")
 
