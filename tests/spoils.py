@@ -499,6 +499,20 @@ def no_credentials_for_the_channel(yard: Yard) -> None:
     yard.change("", '[channel.stable]\nurl = "s3://bucket/stable"')
 
 
+OF_PROJECT = frozenset(
+    (
+        "a-policy-that-does-not-exist",
+        "a-smoke-channel-without-an-index",
+        "a-tag-without-its-commit",
+        "a-tree-of-another-version",
+        "an-empty-submodule",
+        "no-archive",
+        "no-smoke-channel",
+        "no-tests-of-the-project",
+    )
+)
+"""Those that no machine could build."""
+
 QUICK = frozenset(
     (
         "a-cmake-that-the-release-refuses",

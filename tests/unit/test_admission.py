@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.helpers import WORKS, Command
 from tests.sabotage import write
-from tests.spoils import HARMLESS, QUICK, SPOILS, Spoil, Yard, forget
+from tests.spoils import HARMLESS, OF_PROJECT, QUICK, SPOILS, Spoil, Yard, forget
 
 from torchyard.app.build import build_packages
 from torchyard.app.build_request import BuildRequest
@@ -141,3 +141,17 @@ def test_results_that_are_stored_need_no_machine(
     write(tmp_path / "code", {"main.txt": "changed"})
     assert torchyard("doctor", "-f", file).code == torchyard("build", "-f", file).code == 7
     forget()
+
+
+@pytest.mark.parametrize("name", [*sorted(OF_PROJECT), "no-bubblewrap", "no-mkl"])
+def test_ci_is_generated_only_for_what_a_machine_could_build(
+    name: str, torchyard: Command, yard: Yard
+) -> None:
+    """What this machine lacks does not matter. A project that no machine can build was written."""
+    yard.change("", '[ci]\ninstall = "pip install torchyard"\n')
+    SPOILS[name].spoil(yard)
+    made = torchyard("ci", "generate", "github", "-f", yard.file)
+    if name in OF_PROJECT:
+        assert made.code != 0
+        assert SPOILS[name].says in " ".join(made.err.split())
+    assert (yard.folder / ".github").exists() == (name not in OF_PROJECT), made.err

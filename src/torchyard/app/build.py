@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torchyard.app.build_request import BuildRequest
 from torchyard.app.locations import absolute, compile_cache_url, home_directory
+from torchyard.app.plan import refuse_proof
 from torchyard.app.watch import new_folder, watch
 from torchyard.config.credentials import take_credentials
 from torchyard.engines.builtin.local import LocalEngine
@@ -87,7 +88,7 @@ def prepare_build(request: BuildRequest) -> PreparedBuild:
     file, output = request.file, request.output
     config = plan.config
     _refuse_inside(config, file, output)
-    _refuse_proof(config, file)
+    refuse_proof(config, file)
     return PreparedBuild(
         plan=plan,
         store=request.open_store(config),
@@ -119,21 +120,3 @@ def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None
         if place.is_relative_to(source) and not is_ours:
             msg = f"`{output}` is inside the source directory, and would be part of the next build"
             raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
-
-
-def _refuse_proof(config: Config, file: str) -> None:
-    """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
-    from torchyard.checks.policy import is_shipped
-
-    check = config.check
-    if Stage.CHECK not in config.steps and (check.text or not is_shipped(check.policy)):
-        from torchyard.checks.policies import load_policy, parse_policy
-
-        parse_policy(check.policy, check.text) if check.text else load_policy(check.policy)
-    if Stage.SMOKE not in config.steps and config.smoke.folder:
-        from torchyard.checks.smoke.known_failures import load_known
-        from torchyard.checks.smoke.suite import read_suite
-
-        tests = Path(absolute(file)).parent / config.smoke.folder
-        read_suite(tests)
-        load_known(tests)

@@ -8,11 +8,12 @@ from torchyard.app.locations import absolute
 from torchyard.ci.drift import ComparedFile, FileState, compare_file
 from torchyard.ci.explain import PlacedJob, find_placed
 from torchyard.config.load import load_config
-from torchyard.errors import DriftError, HostError, PlanError, SelectionError, UsageError
+from torchyard.errors import DriftError, HostError, SelectionError, UsageError
 from torchyard.model.config import Config
 from torchyard.model.quantity import listed
 
 if TYPE_CHECKING:  # slow to import
+    from torchyard.ci.generate import Planner
     from torchyard.plan.graph import Plan
 
 
@@ -53,25 +54,30 @@ class CiWriter(NamedTuple):
         return cls(config, place.relative_to(top).as_posix(), top, names)
 
     def plan(self, subset: str | None) -> "Plan":
-        """Return the plan of a subset, without the identity of this machine's compilers.
-
-        One that would fail on every machine is refused.
-        """
+        """Return the plan of a subset, without the identity of this machine's compilers."""
         from torchyard.engines.builtin.local import check_steps
-        from torchyard.host.git import is_commit
         from torchyard.plan.build import make_plan
         from torchyard.plan.select import PlanSelection
 
-        source = self.config.source
-        if source.git is not None and not is_commit(source.commit or source.rev or ""):
-            msg = f"`{source.rev}` of {source.git} can be another commit tomorrow"
-            raise PlanError(msg, hint=f"write `commit` beside it: git ls-remote {source.git}")
         plan = make_plan(self.config, PlanSelection(subset))
         check_steps(plan, {job.number for job in plan.jobs})
         return plan
 
+    def possible_plan(self, subset: str | None) -> "Plan":
+        """Return the plan of a subset; refuse one whose source can be built on no machine."""
+        from torchyard.app.plan import refuse_proof
+        from torchyard.engines.admission import refuse_project
+
+        plan, file = self.plan(subset), str(self.top / self.file)
+        refuse_proof(self.config, file)
+        refuse_project(plan, range(len(plan)), file)
+        return plan
+
     def compare(
-        self, subset: str | None = None, say: Callable[[str], object] = str
+        self,
+        subset: str | None = None,
+        say: Callable[[str], object] = str,
+        planner: "Planner | None" = None,
     ) -> list[ComparedFile]:
         """Compare the files of all providers; only those for one subset, if it is given.
 
@@ -82,7 +88,7 @@ class CiWriter(NamedTuple):
         found = []
         for name in self.providers:
             texts = generate_files(
-                name, self.config, self.plan, file=self.file, only=subset, say=say
+                name, self.config, planner or self.plan, file=self.file, only=subset, say=say
             )
             found += [self._compare(name, path, text) for path, text in texts.items()]
             if subset is None:
@@ -109,7 +115,7 @@ class CiWriter(NamedTuple):
 
         Files that torchyard did not write, and edits, are only overwritten with `force`.
         """
-        files = self.compare(subset, say)
+        files = self.compare(subset, say, self.possible_plan)
         guarded = [file for file in files if file.state in GUARDED]
         if guarded and not force:
             first = guarded[0]

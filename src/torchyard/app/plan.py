@@ -1,11 +1,15 @@
 """Plan the packages of a file."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from torchyard.app.locations import absolute
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError
+from torchyard.model.config import Config
 from torchyard.model.lock import BuildLock
+from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import PlanSelection
 
@@ -50,3 +54,21 @@ def plan_revision(
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")
     return make_plan(config, PlanSelection(subset))
+
+
+def refuse_proof(config: Config, file: str) -> None:
+    """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
+    from torchyard.checks.policy import is_shipped
+
+    check = config.check
+    if Stage.CHECK not in config.steps and (check.text or not is_shipped(check.policy)):
+        from torchyard.checks.policies import load_policy, parse_policy
+
+        parse_policy(check.policy, check.text) if check.text else load_policy(check.policy)
+    if Stage.SMOKE not in config.steps and config.smoke.folder:
+        from torchyard.checks.smoke.known_failures import load_known
+        from torchyard.checks.smoke.suite import read_suite
+
+        tests = Path(absolute(file)).parent / config.smoke.folder
+        read_suite(tests)
+        load_known(tests)

@@ -19,7 +19,7 @@ from torchyard.doctor.check import (
 )
 from torchyard.doctor.registry import MACHINE_CHECKS
 from torchyard.doctor.table import machine_table
-from torchyard.errors import Diagnostic, HostError, TorchyardError
+from torchyard.errors import Diagnostic, HostError, PlanError, TorchyardError
 from torchyard.host.entry_points import require_module
 from torchyard.host.machine import platform_name
 from torchyard.model.config import own_release
@@ -72,7 +72,8 @@ class PendingJobs(NamedTuple):
     plan: Plan
     jobs: list[Job]
     conditions: Conditions
-    store: Store
+    store: Store | None = None
+    """None if they are run by other machines."""
 
     @property
     def base(self) -> Path:
@@ -131,13 +132,10 @@ def _finding(check: MachineCheck, one: Trouble) -> MachineFinding:
 def examine_jobs(pending: PendingJobs) -> Examination:
     """Inspect this machine for some jobs; with a root, the root as well."""
     demand = _demand(pending)
-    if not pending.jobs:
+    if pending.store and not pending.jobs:
         done = MachineSighting(check="store", what=f"all results are in {pending.store.url}")
         return Examination(title=demand.title, platform=platform_name(), findings=[], seen=[done])
-    checks = [
-        *all_machine_checks().values(),
-        *(_job_check(name, inspect, pending) for name, inspect in JOB_CHECKS.items()),
-    ]
+    checks = [*all_machine_checks().values(), *_job_checks(pending).values()]
     bench, toolchain = Bench(demand, plain_environment()), demand.toolchain
     if toolchain is None or toolchain.root is None:
         return examine(bench, checks)
@@ -152,6 +150,20 @@ def examine_jobs(pending: PendingJobs) -> Examination:
     outside.seen.extend(inside.seen)
     title = f"{demand.title}, in the root `{toolchain.root}`"
     return msgspec.structs.replace(outside, title=title)
+
+
+def refuse_project(plan: Plan, numbers: Iterable[int], file: str) -> None:
+    """Refuse jobs that no machine can do: for their tree, their source, or channels of the file.
+
+    Raises:
+        PlanError: The jobs would be refused on every machine.
+    """
+    conditions = Conditions(work=Path(file).parent, file=file)
+    pending = PendingJobs(plan, [plan.jobs[number] for number in sorted(numbers)], conditions)
+    checks = {**MACHINE_CHECKS, **_job_checks(pending)}
+    bench = Bench(_demand(pending), plain_environment())
+    if error := examine(bench, [checks[name] for name in OF_PROJECT]).error:
+        raise PlanError.of(error.diagnostics)
 
 
 def plain_environment() -> dict[str, str]:
@@ -191,7 +203,7 @@ def _demand(pending: PendingJobs) -> BuildDemand:
         left_out=source.leave_out,
         is_changed=bool(config.patches.texts or config.build.prepare),
         work=str(pending.conditions.work),
-        store=str(pending.store.objects.folder or ""),
+        store=str(pending.store.objects.folder or "") if pending.store else "",
     )
 
 
@@ -295,7 +307,8 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
         source = task.source
         if source is None or "steps" in task.settings:
             continue
-        if (source.git or task.words("series")) and shutil.which("git") is None:
+        uses_git = source.git or task.words("series")
+        if uses_git and pending.store and shutil.which("git") is None:
             yield Trouble("there is no `git`", _LATER, bench.install("git"))
         if source.git and not source.commit:
             what = f"`{source.rev}` of {source.git} can be another commit tomorrow"
@@ -343,6 +356,12 @@ JOB_CHECKS: dict[str, _JobInspect] = {
 """Checks of jobs; builds by hand have none."""
 
 
-def _job_check(name: str, inspect: _JobInspect, pending: PendingJobs) -> MachineCheck:
-    page = inspect.__doc__ or ""
-    return MachineCheck(name, page, lambda bench: inspect(pending, bench), outside=True)
+OF_PROJECT = ("tree-version", "submodules", "smoke-channels", "source")
+"""Checks of what a project brings: what they refuse can be built on no machine."""
+
+
+def _job_checks(pending: PendingJobs) -> dict[str, MachineCheck]:
+    return {
+        name: MachineCheck(name, inspect.__doc__ or "", partial(inspect, pending), outside=True)
+        for name, inspect in JOB_CHECKS.items()
+    }

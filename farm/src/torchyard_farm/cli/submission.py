@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.app.build_request import BuildRequest
+from torchyard.app.plan import refuse_proof
 from torchyard.app.run import job_conditions
+from torchyard.engines.admission import refuse_project
 from torchyard.engines.builtin.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
@@ -41,7 +43,10 @@ def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -
 
 def submit_draft(made: PlanDraft, file: str, folder: Path, farm: Farm) -> FarmPlan:
     """Submit a draft of a file to the master in a directory, unless it has no jobs."""
-    check_steps(made.plan, {planned.task for planned in made.farmed.jobs})
+    left = {planned.task for planned in made.farmed.jobs}
+    check_steps(made.plan, left)
+    refuse_proof(made.plan.config, file)
+    refuse_project(made.plan, left, file)
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
     if _brings_source(made, file):
