@@ -3,7 +3,7 @@
 import click
 
 from torchyard.cli.options import file_option, json_option, names_argument
-from torchyard.terminal.console import show, write
+from torchyard.cli.output import show_document
 
 
 @click.command("explain")
@@ -20,10 +20,6 @@ def command(*, job: str, providers: tuple[str, ...], file: str, as_json: bool) -
     from torchyard.app.ci import CiWriter
     from torchyard.reports.ci.document import ci_explain_document
     from torchyard.reports.ci.text import ci_explain_report
-    from torchyard.reports.document import encode
 
     document = ci_explain_document(CiWriter.of(file, providers).explain(job))
-    if as_json:
-        write(encode(document))
-    else:
-        show(ci_explain_report(document))
+    show_document(document, ci_explain_report, as_json=as_json)

@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option, json_option, subset_option
+from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
 from torchyard.host.files import write_text
-from torchyard.terminal.console import show, talk, write
+from torchyard.terminal.console import talk, write
 
 
 @click.command("impact")
@@ -38,7 +39,6 @@ def command(
     """
     from torchyard.app.ci_impact import find_impact, select_affected
     from torchyard.reports.ci.text import ci_impact_report
-    from torchyard.reports.document import encode
 
     if (provider is None) != (pipeline is None):
         msg = "--provider and --pipeline go together"
@@ -52,7 +52,4 @@ def command(
             write_text(output, text, replace=True)
         return
     document = find_impact(file, span, subset=subset)
-    if as_json:
-        write(encode(document))
-    else:
-        show(ci_impact_report(document))
+    show_document(document, ci_impact_report, as_json=as_json)

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option, json_option
-from torchyard.terminal.console import say, show, write
+from torchyard.cli.output import show_document
+from torchyard.terminal.console import say
 
 
 @click.command("deps")
@@ -48,16 +49,12 @@ def command(
     from torchyard.app.deps import compare_dependencies, refuse_version_drift
     from torchyard.reports.deps.page import deps_page
     from torchyard.reports.deps.text import deps_markdown, deps_report
-    from torchyard.reports.document import encode
 
     document = compare_dependencies(source, file=file, channel=channel, newest=newest, conda=conda)
     for path, text in ((html, deps_page), (markdown, deps_markdown)):
         if path:
             path.write_text(text(document), encoding="utf-8")
             say(f"wrote {path}")
-    if as_json:
-        write(encode(document))
-    else:
-        show(deps_report(document))
+    show_document(document, deps_report, as_json=as_json)
     if check:
         refuse_version_drift(document)

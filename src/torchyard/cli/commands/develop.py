@@ -9,7 +9,8 @@ from torchyard.cli.options import (
     set_option,
     store_option,
 )
-from torchyard.terminal.console import say, show, write
+from torchyard.cli.output import show_document
+from torchyard.terminal.console import say, show
 
 cell_option = click.option(
     "--cell", metavar="SELECTOR", help="The tree of this cell, if there are several."
@@ -84,17 +85,13 @@ def build_command(
     from torchyard.app.develop import build_development, find_development
     from torchyard.reports.develop.document import develop_document
     from torchyard.reports.develop.text import develop_report
-    from torchyard.reports.document import encode
 
     development = find_development(file, cell)
     built = build_development(development, say, targets, jobs or 0)
     document = develop_document(
         development.record.cell, str(development.tree), built.seconds, built.made
     )
-    if as_json:
-        write(encode(document))
-    else:
-        show(develop_report(document))
+    show_document(document, develop_report, as_json=as_json)
 
 
 @command.command("run", context_settings={"allow_interspersed_args": False})

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option, json_option, names_argument, store_option
-from torchyard.terminal.console import say, show, write
+from torchyard.cli.output import show_document
+from torchyard.terminal.console import say
 
 
 @click.command("history")
@@ -35,7 +36,6 @@ def command(
     `store gc` has removed the figures are still there.
     """
     from torchyard.app.history import follow_history
-    from torchyard.reports.document import encode
     from torchyard.reports.history.page import trends_page
     from torchyard.reports.history.text import history_report
 
@@ -43,7 +43,4 @@ def command(
     if html:
         html.write_text(trends_page(document), encoding="utf-8")
         say(f"wrote {html}")
-    if as_json:
-        write(encode(document))
-    else:
-        show(history_report(document))
+    show_document(document, history_report, as_json=as_json)

@@ -12,9 +12,10 @@ from torchyard.cli.options import (
     json_option,
     policy_option,
 )
+from torchyard.cli.output import show_document
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
-from torchyard.terminal.console import show, talk, write
+from torchyard.terminal.console import talk
 
 _MANY = 200
 """More projects, or packages of a conda channel, take minutes."""
@@ -71,7 +72,6 @@ def check_index(
     from torchyard.publish.index_check.check import audit
     from torchyard.publish.index_check.findings import IndexFindings
     from torchyard.publish.index_check.simple import Scope
-    from torchyard.reports.document import encode
     from torchyard.reports.index_check.document import index_check_document
     from torchyard.reports.index_check.text import index_check_report
 
@@ -89,10 +89,7 @@ def check_index(
     scope = Scope(projects=projects, external=external, deep=deep, agree=agree)
     audited = audit(directory_url(place), scope, subdirs, findings)
     document = index_check_document(audited, findings, deep=deep)
-    if as_json:
-        write(encode(document))
-    else:
-        show(index_check_report(document))
+    show_document(document, index_check_report, as_json=as_json)
     if document.findings["error"]:
         msg = f"errors were found in {audited.url}"
         raise AuditError(msg, hint=f"`torchyard explain rule {document.rules[0].rule}` says more")
@@ -109,14 +106,10 @@ def show_log(*, channel: str, file: str, as_json: bool) -> None:
     """
     from torchyard.reports.channel.document import log_document
     from torchyard.reports.channel.text import log_report
-    from torchyard.reports.document import encode
 
     place = read_channel(channel, file)
     document = log_document(place.url, place.head())
-    if as_json:
-        write(encode(document))
-    else:
-        show(log_report(document))
+    show_document(document, log_report, as_json=as_json)
 
 
 @command.command("mend")
@@ -134,7 +127,6 @@ def mend_pages(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool
     from torchyard.publish.channel.draft import ROOTS
     from torchyard.reports.channel.document import MendDocument
     from torchyard.reports.channel.text import mend_report
-    from torchyard.reports.document import encode
 
     place = open_channel(channel, file)
     known = place.head().parts
@@ -143,10 +135,7 @@ def mend_pages(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool
             msg = f"`{place.url}` has no part `{part}`"
             raise SelectionError(msg, hint=did_you_mean(part, known))
     document = MendDocument(channel=place.url, pages=place.mend(parts or [*known, ROOTS]))
-    if as_json:
-        write(encode(document))
-    else:
-        show(mend_report(document))
+    show_document(document, mend_report, as_json=as_json)
 
 
 @command.command("repair")
@@ -165,16 +154,12 @@ def restore_channel(*, channel: str, dry_run: bool, file: str, as_json: bool) ->
     from torchyard.publish.ops.repair_channel import repair_channel
     from torchyard.reports.channel.document import index_repair_document
     from torchyard.reports.channel.text import index_repair_report
-    from torchyard.reports.document import encode
 
     place = open_damaged_channel(channel, file)
     order = ChangeReason("index repair", current_moment())
     done = repair_channel(place, order, dry_run=dry_run)
     document = index_repair_document(place.url, done, dry_run=dry_run)
-    if as_json:
-        write(encode(document))
-    else:
-        show(index_repair_report(document))
+    show_document(document, index_repair_report, as_json=as_json)
 
 
 @command.command("status")

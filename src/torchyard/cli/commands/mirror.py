@@ -7,7 +7,7 @@ import click
 from torchyard.app.clock import current_moment
 from torchyard.app.locations import home_directory, open_channel
 from torchyard.cli.options import file_option, json_option
-from torchyard.terminal.console import show, write
+from torchyard.cli.output import show_document
 
 
 @click.command("mirror")
@@ -64,7 +64,6 @@ def command(
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.mirror.mirror import Mirror
     from torchyard.publish.mirror.select import MirrorRequest, check_python, check_variant
-    from torchyard.reports.document import encode
     from torchyard.reports.mirror.document import mirror_document
     from torchyard.reports.mirror.text import mirror_report
 
@@ -84,7 +83,4 @@ def command(
         head, files = mirror.take(files, ChangeReason(why, now))
         generation = head.generation
     document = mirror_document(redact_url(address), channel.url, generation, files)
-    if as_json:
-        write(encode(document))
-    else:
-        show(mirror_report(document))
+    show_document(document, mirror_report, as_json=as_json)

@@ -14,8 +14,9 @@ from torchyard.cli.options import (
     only_option,
     variant_option,
 )
+from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
-from torchyard.terminal.console import show, talk, write
+from torchyard.terminal.console import talk, write
 
 if TYPE_CHECKING:
     from torchyard.publish.select import Selection
@@ -82,10 +83,7 @@ def command(
         kept = archive_packages(place, selection, archive, order, file)
         add_channel_pin(kept, selection, name, reason, order)
     document = PinDocument(channel=place.url, pin=page)
-    if as_json:
-        write(encode(document))
-    else:
-        show(pin_report(document))
+    show_document(document, pin_report, as_json=as_json)
 
 
 def _selection(

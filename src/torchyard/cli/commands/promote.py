@@ -13,7 +13,7 @@ from torchyard.cli.options import (
     set_option,
     variant_option,
 )
-from torchyard.terminal.console import show, write
+from torchyard.cli.output import show_document
 
 if TYPE_CHECKING:
     from torchyard.publish.ops.promote import Local
@@ -67,7 +67,6 @@ def command(
     nothing else in them changes. What was promoted before stays as it is.
     """
     from torchyard.app.promote import promote_packages
-    from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
 
     document = promote_packages(
@@ -84,7 +83,4 @@ def command(
         file=file,
         changes=changes,
     )
-    if as_json:
-        write(encode(document))
-    else:
-        show(publish_report(document))
+    show_document(document, publish_report, as_json=as_json)

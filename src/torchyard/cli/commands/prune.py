@@ -8,9 +8,9 @@ from packaging.utils import canonicalize_name
 from torchyard.app.clock import current_moment
 from torchyard.app.locations import open_channel
 from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
 from torchyard.model.quantity import parse_duration
-from torchyard.terminal.console import show, write
 
 _LONG = 36_500
 """The longest period in days, about a century."""
@@ -62,7 +62,6 @@ def command(
     from torchyard.publish.ops.retention import Keep
     from torchyard.reports.channel.document import prune_document
     from torchyard.reports.channel.text import prune_report
-    from torchyard.reports.document import encode
 
     if projects and not (keep or keep_days):
         msg = "--project has no effect without --keep or --keep-days"
@@ -77,10 +76,7 @@ def command(
     place = open_channel(channel, file)
     done = prune(place, wanted, ChangeReason("prune", now), orphans=orphans, dry_run=dry_run)
     document = prune_document(place.url, done, dry_run=dry_run)
-    if as_json:
-        write(encode(document))
-    else:
-        show(prune_report(document))
+    show_document(document, prune_report, as_json=as_json)
 
 
 def _period(text: str) -> timedelta:

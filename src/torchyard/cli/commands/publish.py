@@ -12,7 +12,8 @@ from torchyard.cli.options import (
     set_option,
     store_option,
 )
-from torchyard.terminal.console import say, show, write
+from torchyard.cli.output import show_document
+from torchyard.terminal.console import say
 
 if TYPE_CHECKING:
     from torchyard.publish.staged import Grouping
@@ -70,7 +71,6 @@ def command(
     visible at once.
     """
     from torchyard.app.publish import publish_packages
-    from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
     from torchyard.terminal.progress import ProgressLine
 
@@ -90,7 +90,4 @@ def command(
         meter=ProgressLine,
         on_line=say,
     )
-    if as_json:
-        write(encode(document))
-    else:
-        show(publish_report(document))
+    show_document(document, publish_report, as_json=as_json)

@@ -5,8 +5,8 @@ import click
 from torchyard.app.clock import current_moment
 from torchyard.app.locations import open_channel
 from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
-from torchyard.terminal.console import show, write
 
 
 @click.command("rollback")
@@ -25,7 +25,6 @@ def command(*, channel: str, generation: int | None, last: bool, file: str, as_j
     from torchyard.publish.ops.rollback import rollback
     from torchyard.reports.channel.document import changed_document
     from torchyard.reports.channel.text import changed_report
-    from torchyard.reports.document import encode
 
     if last == (generation is not None):
         msg = "--last and --generation contradict each other" if last else "where to?"
@@ -35,7 +34,4 @@ def command(*, channel: str, generation: int | None, last: bool, file: str, as_j
     why = "rollback of the last change" if last else f"rollback to generation {generation}"
     done = rollback(place, generation, ChangeReason(why, current_moment()))
     document = changed_document(place.url, done.head, done.changes)
-    if as_json:
-        write(encode(document))
-    else:
-        show(changed_report(document))
+    show_document(document, changed_report, as_json=as_json)

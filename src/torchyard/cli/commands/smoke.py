@@ -11,10 +11,11 @@ from torchyard.cli.options import (
     refuse_given,
     variant_option,
 )
+from torchyard.cli.output import show_document
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import UsageError
 from torchyard.host.signals import exit_on_sigterm
-from torchyard.terminal.console import say, show, write
+from torchyard.terminal.console import say
 
 
 @click.command("smoke")
@@ -116,7 +117,6 @@ def command(
     )
     from torchyard.checks.smoke.package_under_test import read_package_under_test
     from torchyard.publish.select import parse_selection
-    from torchyard.reports.document import encode
     from torchyard.reports.smoke.text import smoke_report
 
     take_credentials()
@@ -143,8 +143,5 @@ def command(
         raise UsageError(msg, hint="name packages, or a channel by --from")
     exit_on_sigterm()
     document = smoke_here(found, request, on_line=say)
-    if as_json:
-        write(encode(document))
-    else:
-        show(smoke_report(document))
+    show_document(document, smoke_report, as_json=as_json)
     refuse_failures(document)

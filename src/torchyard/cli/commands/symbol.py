@@ -3,7 +3,7 @@
 import click
 
 from torchyard.cli.options import build_argument, file_option, json_option, store_option
-from torchyard.terminal.console import show, write
+from torchyard.cli.output import show_document
 
 
 @click.command("symbol")
@@ -19,11 +19,7 @@ def command(*, name: str, what: str, file: str, store_url: str | None, as_json: 
     parameters, or a glob. In a build directory, objects and static libraries are looked at, too.
     """
     from torchyard.app.symbol import locate_symbol
-    from torchyard.reports.document import encode
     from torchyard.reports.symbol.text import symbols_report
 
     document = locate_symbol(name, what, file=file, store=store_url)
-    if as_json:
-        write(encode(document))
-    else:
-        show(symbols_report(document))
+    show_document(document, symbols_report, as_json=as_json)

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option, json_option, names_argument, store_option
-from torchyard.terminal.console import say, show, write
+from torchyard.cli.output import show_document
+from torchyard.terminal.console import say
 
 
 @click.command("timings")
@@ -55,7 +56,6 @@ def command(
     built in. What the build would take with other numbers of compile slots is simulated.
     """
     from torchyard.app.timings import SLOTS, measure_build, refuse_slower
-    from torchyard.reports.document import encode
     from torchyard.reports.timings.page import timings_page
     from torchyard.reports.timings.text import timings_report
     from torchyard.reports.timings.trace import timings_trace
@@ -69,8 +69,5 @@ def command(
     if trace:
         trace.write_bytes(timings_trace(document))
         say(f"wrote {trace}")
-    if as_json:
-        write(encode(document))
-    else:
-        show(timings_report(document))
+    show_document(document, timings_report, as_json=as_json)
     refuse_slower(document)

@@ -7,6 +7,7 @@ import click
 
 from torchyard.app.locations import compile_cache_url, home_directory
 from torchyard.cli.options import check_name, json_option, refuse_options
+from torchyard.cli.output import show_document
 from torchyard.compute.registry import PLAIN, compute_platforms, look_up, platform_for
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
@@ -16,7 +17,7 @@ from torchyard.host.machine import platform_name
 from torchyard.model.toolchain import Toolchain
 from torchyard.plan.expand import expand
 from torchyard.run.sandbox import INSIDE
-from torchyard.terminal.console import show, write
+from torchyard.terminal.console import write
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -43,7 +44,6 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand:
         refuse_options(ctx)
         return
-    from torchyard.reports.document import encode
     from torchyard.reports.toolchain.document import toolchain_document
     from torchyard.reports.toolchain.text import toolchain_report
     from torchyard.toolchain.machine import look_around
@@ -52,10 +52,7 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     digests = _digests(file)
     parts = _parts(file, digests) if file else {}
     document = toolchain_document(look_around(load_tables(), compute_platforms(), digests), parts)
-    if as_json:
-        write(encode(document))
-    else:
-        show(toolchain_report(document))
+    show_document(document, toolchain_report, as_json=as_json)
 
 
 @command.command("env")

@@ -12,8 +12,8 @@ from torchyard.cli.options import (
     selectors_argument,
     variant_option,
 )
+from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
-from torchyard.terminal.console import show, write
 
 
 @click.command("yank")
@@ -48,7 +48,6 @@ def command(
     from torchyard.publish.select import parse_selection
     from torchyard.reports.channel.document import changed_document
     from torchyard.reports.channel.text import changed_report
-    from torchyard.reports.document import encode
 
     if undo == (reason is not None):
         msg = "--undo needs no reason" if undo else "a reason is missing"
@@ -63,7 +62,4 @@ def command(
     why = f"offer {selection} again" if undo else f"yank {selection}: {reason}"
     head, changed = yank(place, selection, reason, ChangeReason(why, current_moment()))
     document = changed_document(place.url, head, {"offered" if undo else "yanked": changed})
-    if as_json:
-        write(encode(document))
-    else:
-        show(changed_report(document))
+    show_document(document, changed_report, as_json=as_json)
