@@ -7,11 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
+import msgspec
 import pytest
-from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
+from tests.contents import ABOUT, LIBRARY, METADATA, WHEEL, contents, findings, wheel
 
+from torchyard.checks.compat.undefined import undefined_in
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.subject import Subject
 from torchyard.host.zstd import compress
-from torchyard.package.contents import Fault
+from torchyard.package.contents import Binary, Fault
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS, Faults, Limits
@@ -102,6 +106,24 @@ def test_an_elf_file_takes_little_memory(make: Callable[[], bytes]) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < MOST_MEMORY
+
+
+def test_libraries_that_all_load_each_other_take_little_time() -> None:
+    """A wheel of a megabyte took hours: what loads each was searched in cubic time."""
+    count = 1000
+    ring: dict[str, bytes | Binary | None] = {
+        f"tiny/lib{number}.so": msgspec.structs.replace(
+            LIBRARY,
+            soname=f"lib{number}.so",
+            needed=(f"lib{(number + 1) % count}.so",),
+            imports=b"_Z4gonev\0",
+        )
+        for number in range(count)
+    }
+    start = time.process_time()
+    found = undefined_in(Subject(wheel(ring), CheckPolicy()))
+    assert time.process_time() - start < MOST_SECONDS
+    assert len(found) == count
 
 
 def test_architectures_that_nobody_knows_are_a_fault() -> None:

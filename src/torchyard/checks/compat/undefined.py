@@ -8,6 +8,7 @@ libraries, those that it needs of others, Python, and glibc.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries, torch_row
@@ -28,6 +29,8 @@ _VERSIONED = ("ld-linux*.so.*", "libgcc_s.so.1", "libstdc++.so.6")
 """Libraries all of whose symbols have versions."""
 _ANYTHING, _PLAIN, _FAMILIES = "anything", "C functions", "functions of known families"
 """What a library that is not at hand may define."""
+_MOST = 500
+"""Libraries that are followed from one, which no real package has: a hostile one has 100,000."""
 _LETTERS = 10
 _NAME = re.compile(r"_Z(?:T[hv]n?\d+_(?:n?\d+_)?)?[A-Za-z]*(\d{1,4})")
 
@@ -109,18 +112,21 @@ class _Search:
         yield from [TORCH] * has_torch
 
     def _loaders(self, path: str) -> dict[str, None]:
-        """Return a file and all that load it."""
+        """Return a file and what loads it, the nearest first."""
         loaders = dict.fromkeys([path])
         for one in (waiting := [path]):
-            waiting += (user for user in self._users.get(one, ()) if user not in loaders)
-            loaders |= dict.fromkeys(waiting)
+            users = islice(self._users.get(one, ()), _MOST)
+            waiting += (new := dict.fromkeys(user for user in users if user not in loaders))
+            loaders |= new
+            if len(loaders) > _MOST:
+                break
         return loaders
 
     def _outside(self, paths: Collection[str]) -> Iterator[str]:
         """Yield the libraries that files need, directly or not, and the package has not."""
         seen: set[str] = set()
         files = [self._binaries[path] for path in paths]
-        for binary in files:
+        for binary in islice(files, _MOST):
             for library in dict.fromkeys(binary.needed):
                 if library not in seen and library in self._paths:
                     files.append(self._binaries[self._paths[library]])
