@@ -5,12 +5,14 @@ test builds it. Its compilers are scripts: they say what the real ones say of th
 in for them when `doctor` tries a small program. CUDA's parts are stand-ins as well.
 """
 
+import shutil
 import sys
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -456,6 +458,13 @@ def no_patch(yard: Yard) -> None:
 @spoils("needs 900 TB of disk")
 def a_disk_that_is_too_small(yard: Yard) -> None:
     yard.change("", '[requirements.core]\ndisk = "900 TB"')
+
+
+@spoils("any job needs 52.4 MB of disk")
+def a_disk_that_is_full(yard: Yard) -> None:
+    """Of the disk, only the number of its free bytes is made up."""
+    usage = SimpleNamespace(free=1 << 20)
+    yard.monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
 
 
 @spoils("")

@@ -45,6 +45,10 @@ _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, err
 """Errors of `link` that mean: copy instead (another disk, or no hard links there)."""
 
 
+FULL = 50 << 20
+"""A disk with fewer free bytes than this counts as full."""
+
+
 def is_full(error: OSError) -> bool:
     """Return whether a disk or quota is full; shutil's collected errors keep only the text."""
     return error.errno in _FULL or says_full(str(error))

@@ -13,6 +13,7 @@ import msgspec
 
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
+from torchyard.host.files import FULL
 from torchyard.model.failure import Diagnosis, Kind
 from torchyard.model.step import OWN
 from torchyard.run.diagnose import diagnose_stream
@@ -21,9 +22,6 @@ from torchyard.run.steps import StepContext, StepError
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """The exit codes of a killed program, and of a shell that ran one."""
-
-_FULL = 50 << 20
-"""A disk with fewer free bytes than this counts as full."""
 
 _SMOKE = "smoke"
 """The stage of known failures that a step of torchyard itself prints."""
@@ -74,7 +72,7 @@ def _kind(context: StepContext, error: StepError, diagnosis: Diagnosis) -> Kind:
     """Return the kind of a failure; the state of the machine counts more than the log."""
     if error.ended.code in _KILLED:
         return Kind.MEMORY  # only the OOM killer kills compilers
-    if shutil.disk_usage(context.place.folder).free < _FULL:
+    if shutil.disk_usage(context.place.folder).free < FULL:
         return Kind.DISK
     network = error.step.network or context.sandbox.kind != "bwrap"
     return diagnosis.kind if diagnosis.elsewhere(network=network) else Kind.BUILD

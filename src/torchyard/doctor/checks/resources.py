@@ -9,6 +9,7 @@ from pathlib import Path
 from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.table import machine_table
+from torchyard.host.files import FULL
 from torchyard.host.machine import processors
 from torchyard.host.memory import limiting_file, read_memory
 from torchyard.model.quantity import show_count, show_size
@@ -57,10 +58,10 @@ def _more(bench: Bench, needed: int) -> str:
 
 @machine_check("disk", outside=True)
 def disk(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Free disk where the build works: for each stage of a job what `[requirements]` say."""
+    """Free disk where the build works: what `[requirements]` say for each stage, or a little."""
     place = _existing(Path(bench.demand.work))
     free = shutil.disk_usage(place).free
-    needs = dict(bench.demand.disk)
+    needs = {**bench.demand.disk} or {"any job": FULL}
     if bench.by_hand and not (place / "build").is_dir():  # else a part of it is there already
         kind = "torch" if bench.demand.is_torch else "other"
         needs["the build"] = machine_table().trees[kind].disk_bytes
