@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import HostError
-from torchyard.host.git import HARMLESS, head_message, is_checkout, visible_paths
+from torchyard.host.git import HARMLESS, find_top, head_message, is_checkout, visible_paths
 from torchyard.host.snapshot import SUBMODULES, check_out
 
 SIGNED = """\
@@ -48,6 +48,17 @@ def ran(tmp_path: Path) -> Path:
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nfalse\n", encoding="utf-8")
     program.chmod(0o755)
     return tmp_path / "ran"
+
+
+def test_a_repository_that_git_does_not_trust_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose user is not the owner of the checkout; "no repository" was wrong."""
+    make_repository(tmp_path / "checkout")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(HostError, match="dubious ownership"):
+        find_top(str(tmp_path / "checkout"))
 
 
 def test_a_signature_is_not_verified_by_a_program_of_the_checkout(

@@ -82,7 +82,7 @@ def find_top(inside: str) -> Path:
     try:
         found = read_git(Path(inside).absolute(), "rev-parse", "--show-toplevel")
     except HostError as error:
-        msg = f"`{inside}` is in no git repository"
+        msg = f"git finds no repository with `{inside}`: {error}"
         raise HostError(msg) from error
     return Path(found.rstrip("\n"))
 
