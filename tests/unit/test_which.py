@@ -543,7 +543,7 @@ def test_torch_comes_from_the_index_of_its_compute(ask_ext: Command, tmp_path: P
     assert "--default-index 'https://example.org/whl/cu130/'" in told.commands["uv"]
     assert not any("comes from" in note for note in told.document.notes)
     done = ask_ext("--torch", "2.11.0+cu130")
-    command = "pip install --index-url https://example.org/whl/cu130/ 'torch==2.13.*'"
+    command = "pip install --index-url 'https://example.org/whl/cu130/' 'torch==2.13.*'"
     assert command in " ".join(done.err.split())
 
 

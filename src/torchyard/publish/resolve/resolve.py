@@ -154,7 +154,7 @@ def torch_command(answer: Resolution) -> str:
     chosen = next((one for one in answer.torches if own in one.computes), answer.torches[0])
     compute = own if own in chosen.computes else chosen.computes[0]
     wanted = f"=={chosen.torch}.*" if chosen.torch[:1].isdecimal() else chosen.torch
-    indexes = indexes_for(compute, answer.elsewhere) or ()
+    indexes = map(shell_quoted, indexes_for(compute, answer.elsewhere) or ())
     words = [f"--{'extra-' * bool(number)}index-url {url}" for number, url in enumerate(indexes)]
     return " ".join(["pip install", *words, shell_quoted(f"torch{wanted}")])
 
