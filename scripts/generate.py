@@ -115,7 +115,11 @@ def configuration() -> str:
     parts = [f"{NOTICE}# Configuration: `torchyard.toml`\n\n{introduction}"]
     definitions = file_schema(load_tables())["$defs"]
     titles = {"FileSpec": "The file", "MatrixSpec": "`[matrix]`", "ProjectSpec": "`[project]`"}
-    titles |= {"SourceSpec": "`[source]`", "CoupleSpec": "`[[matrix.couple]]`"}
+    titles |= {
+        "SourceSpec": "`[source]`",
+        "DownloadSpec": "`[[source.also]]`",
+        "CoupleSpec": "`[[matrix.couple]]`",
+    }
     titles |= {"RuleSpec": "`[[matrix.exclude]]` and `[[matrix.include]]`"}
     titles |= {"SubsetSpec": "`[subset.NAME]`", "OverrideSpec": "`[[override]]`"}
     titles |= {"StoreSpec": "`[store]`", "ChannelSpec": "`[channel.NAME]`"}

@@ -287,6 +287,12 @@ def test_the_stable_abi_is_kept_in_the_tags(tmp_path: Path) -> None:
     assert "-cp39-abi3-manylinux" in assemble(tmp_path).name
 
 
+def test_a_wheel_for_any_python_gets_the_tags_of_its_cell(tmp_path: Path) -> None:
+    """As sphericart-torch's, whose library does not use Python's functions."""
+    make_image(tmp_path, tag="py3-none-linux_x86_64")
+    assert "-cp311-cp311-manylinux" in assemble(tmp_path).name
+
+
 def test_a_wheel_for_several_releases_requires_the_oldest_or_newer_ones(tmp_path: Path) -> None:
     make_image(tmp_path, tag="cp39-abi3-linux_x86_64")
     wheel = assemble(tmp_path, text=f'{TOOLED}[build]\nabi = "both"\n')

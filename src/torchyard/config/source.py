@@ -3,13 +3,19 @@
 import re
 from collections.abc import Collection
 
+import msgspec
+
 from torchyard.config.matrix import Problems
-from torchyard.config.spec import SourceSpec
-from torchyard.model.config import Patches, Source
+from torchyard.config.spec import DownloadSpec, SourceSpec
+from torchyard.model.config import DeclaredDownload, Patches, Source
 from torchyard.model.recipe import Stage
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT_HINT = "40 hexadecimal digits, as `git rev-parse` prints them"
+_ARCHIVE_HINT = "write https://… without a user name or password, or a path"
+_SDIST_HINT = "a project and its version, such as torch-scatter==2.1.2"
+_ALSO = 'git = "https://…" with commit = "…", or archive = "https://…" with sha256 = "…"'
 _HINT = "64 hexadecimal digits, as `sha256sum` prints them"
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]+=[0-9][A-Za-z0-9.+:~-]*")
 _SDIST = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*==[\w.!+]+")
@@ -39,8 +45,7 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
         what = f"`{key}` belongs to `git`; any other source is taken as it is"
         problems.add(("source", key), what, at_key=True)
     if commit is not None and not _COMMIT.fullmatch(commit):
-        hint = "40 hexadecimal digits, as `git rev-parse` prints them"
-        problems.add(("source", "commit"), f"`{commit}` is not a commit", hint)
+        problems.add(("source", "commit"), f"`{commit}` is not a commit", _COMMIT_HINT)
     if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
         commit = spec.rev
     _check_archive(spec, problems)
@@ -57,7 +62,41 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
         sdist=spec.sdist,
         sha256=spec.sha256,
         submodules=spec.submodules,
+        also=tuple(_read_download(one, n, problems) for n, one in enumerate(spec.also)),
     )
+
+
+def _read_download(spec: DownloadSpec, number: int, problems: Problems) -> DeclaredDownload:
+    def refuse(key: str, what: str, hint: str) -> None:
+        problems.add(("source", "also", number, *([key] if key else [])), what, hint)
+
+    if sum(one is not None for one in (spec.git, spec.archive, spec.package)) != 1:
+        refuse("", "[[source.also]] needs one of `git`, `archive` and `package`", _ALSO)
+    if spec.commit is not None and not _COMMIT.fullmatch(spec.commit):
+        refuse("commit", f"`{spec.commit}` is not a commit", _COMMIT_HINT)
+    if spec.sha256 is not None and not _SHA256.fullmatch(spec.sha256):
+        refuse("sha256", f"`{spec.sha256}` is no sha256", _HINT)
+    if spec.archive is not None and not _ARCHIVE.fullmatch(spec.archive):
+        refuse("archive", f"`{spec.archive}` is no address of a file", _ARCHIVE_HINT)
+    if spec.package is not None and not _SDIST.fullmatch(spec.package):
+        refuse("package", f"`{spec.package}` is no release of a project", _SDIST_HINT)
+    if spec.to is not None and (spec.to.startswith("/") or {"", ".."} & {*spec.to.split("/")}):
+        refuse("to", f"`{spec.to}` is not in the source", "write a path in it: third_party/eigen")
+    return msgspec.convert(msgspec.to_builtins(spec), DeclaredDownload)
+
+
+def declare_download(url: str, revision: str = "", digest: str = "") -> str:
+    """Return the lines of a file for what a project downloads: a commit of git, or a file.
+
+    `revision` is what it asks git for, `digest` is as CMake has it: `SHA256=…`.
+    """
+    if not revision:
+        name, _, sha256 = digest.partition("=")
+        lines = [f'archive = "{url}"', f'sha256 = "{sha256}"' if name.lower() == "sha256" else ""]
+    else:
+        is_commit = _COMMIT.fullmatch(revision)
+        lines = [f'git = "{url}"', f'{"commit" if is_commit else "rev"} = "{revision}"']
+    return "\n".join(["[[source.also]]", *filter(None, lines)])
 
 
 def _check_left_out(spec: SourceSpec, problems: Problems) -> None:
@@ -75,11 +114,11 @@ def _check_left_out(spec: SourceSpec, problems: Problems) -> None:
 def _check_archive(spec: SourceSpec, problems: Problems) -> None:
     archive, sha256 = spec.archive, spec.sha256
     if archive is not None and not _ARCHIVE.fullmatch(archive):
-        hint = "write https://… without a user name or password, or a path"
-        problems.add(("source", "archive"), f"`{archive}` is no address of an archive", hint)
+        what = f"`{archive}` is no address of an archive"
+        problems.add(("source", "archive"), what, _ARCHIVE_HINT)
     if spec.sdist is not None and not _SDIST.fullmatch(spec.sdist):
-        hint = "a project and its version, such as torch-scatter==2.1.2"
-        problems.add(("source", "sdist"), f"`{spec.sdist}` is no release of a project", hint)
+        what = f"`{spec.sdist}` is no release of a project"
+        problems.add(("source", "sdist"), what, _SDIST_HINT)
     key = "archive" if spec.sdist is None else "sdist"
     given = archive or spec.sdist
     if given is not None and sha256 is None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Collection
+from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,23 +73,12 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
 
     The commits of submodules are kept in a file.
     """
-    if not is_commit(revision):
-        commit = resolve_commit(url, revision)
-        msg = f"`{revision}` of {url} can be another commit tomorrow"
-        hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
-        raise HostError(msg, hint=hint)
+    _require_commit(url, revision)
     make_empty(to)
-
-    def git(*words: str) -> str:
-        safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
-        return capture(["git", *safe, *words], cwd=to)
-
+    git = partial(_git, to)
     git("init", "--quiet")
     git("remote", "add", "--", "origin", url)
-    try:
-        git("fetch", "--quiet", "--depth=1", "origin", revision)
-    except HostError:  # not every server allows fetching single commits
-        git("fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/remotes/origin/*")
+    _fetch(to, "origin", revision)
     git("checkout", "--quiet", revision)
     if submodules:
         git("submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
@@ -101,36 +91,80 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     normalise(to)
 
 
+def keep_repository(url: str, revision: str, tag: str, to: Path) -> None:
+    """Make a bare repository that has one commit, also under a tag.
+
+    Its objects are not compressed, as other versions of git would make other files of them.
+    """
+    _require_commit(url, revision)
+    make_empty(to)
+    _git(to, "init", "--quiet", "--bare", "--template=")
+    _git(to, "config", "fetch.unpackLimit", "10000000")
+    _git(to, "config", "core.looseCompression", "0")
+    _fetch(to, url, revision)
+    for name in ("refs/heads/torchyard", *([f"refs/tags/{tag}"] if tag else [])):
+        _git(to, "update-ref", name, revision)
+    _git(to, "symbolic-ref", "HEAD", "refs/heads/torchyard")
+    (to / "FETCH_HEAD").unlink()
+
+
+def _require_commit(url: str, revision: str) -> None:
+    if not is_commit(revision):
+        commit = resolve_commit(url, revision)
+        msg = f"`{revision}` of {url} can be another commit tomorrow"
+        hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
+        raise HostError(msg, hint=hint)
+
+
+def _git(folder: Path, *words: str) -> str:
+    safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
+    return capture(["git", *safe, *words], cwd=folder)
+
+
+def _fetch(folder: Path, remote: str, commit: str) -> None:
+    try:
+        _git(folder, "fetch", "--quiet", "--depth=1", "--", remote, commit)
+    except HostError:  # not every server allows fetching single commits
+        every = "+refs/heads/*:refs/remotes/origin/*"
+        _git(folder, "fetch", "--quiet", "--tags", "--", remote, every)
+
+
 def unpack_archive(place: str, sha256: str, to: Path) -> None:
     """Unpack an archive, which is a file or an address; raise HostError if it is another one."""
-    if "://" not in place:
-        _unpack(Path(place), place, sha256, to)
-        return
-    from torchyard.host.http import HttpClient  # noqa: PLC0415 - most sources need no web
+    with (
+        TemporaryDirectory(dir=to.parent) as folder,
+        fetch_archive(place, sha256, Path(folder)).open("rb") as file,
+    ):
+        unpack_source(file, basename(place), to)
+    normalise(to)
 
-    with TemporaryDirectory(dir=to.parent) as folder:
-        fetched = Path(folder, "archive")
+
+def fetch_archive(place: str, sha256: str, folder: Path) -> Path:
+    """Return the path of a file; one at an address is written to a folder, under its name there.
+
+    Raise HostError if it is another one.
+    """
+    path = Path(place)
+    if "://" in place:
+        from torchyard.host.http import HttpClient  # noqa: PLC0415 - most sources need no web
+
+        path = folder / (basename(place) or "archive")
         try:
-            with fetched.open("wb") as file:
+            with path.open("wb") as file:
                 file.writelines(HttpClient().pieces(place))
         except FileNotFoundError as error:
             msg = f"there is no archive at {error}"
             raise HostError(msg, hint="look whether the address is right") from error
-        _unpack(fetched, place, sha256, to)
-
-
-def _unpack(archive: Path, place: str, sha256: str, to: Path) -> None:
-    if not archive.is_file():
+    if not path.is_file():
         msg = f"there is no archive `{place}`"
         raise HostError(msg, hint="[source] archive is relative to the file that names it")
-    with archive.open("rb") as file:
+    with path.open("rb") as file:
         found = file_digest(file, "sha256").hexdigest()
-        if found != sha256:
-            msg = f"the archive {place} has the sha256 {found}, and not {sha256}"
-            hint = "if it is the one that you want, and you trust it, write this sha256"
-            raise HostError(msg, hint=hint)
-        unpack_source(file, basename(place), to)
-    normalise(to)
+    if found != sha256:
+        msg = f"the archive {place} has the sha256 {found}, and not {sha256 or 'one that is named'}"
+        hint = "if it is the one that you want, and you trust it, write this sha256"
+        raise HostError(msg, hint=hint)
+    return path
 
 
 def make_empty(folder: Path) -> None:

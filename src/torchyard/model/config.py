@@ -38,13 +38,39 @@ def own_release(version: str) -> str:
     return ".".join(re.findall(r"\d+", version)[:2])
 
 
+class DeclaredDownload(Value, kw_only=True):
+    """What a project downloads while it is built: a commit, a file, or a file of an index.
+
+    The project asks for it by the address `instead_of`, or by its own. `to` is where it belongs in
+    the source, if it is not offered at that address.
+    """
+
+    git: str | None = None
+    rev: str | None = None
+    commit: str | None = None
+    archive: str | None = None
+    package: str | None = None
+    sha256: str | None = None
+    instead_of: str | None = None
+    to: str | None = None
+
+    @property
+    def asked(self) -> str:
+        return self.instead_of or self.git or self.archive or self.package or ""
+
+    @property
+    def identity(self) -> str:
+        """What it is and where it belongs, wherever it is fetched from."""
+        return " ".join(filter(None, (self.commit, self.rev, self.sha256, self.to)))
+
+
 class Source(Value, kw_only=True):
     """Where the source comes from: a commit, a directory's content, an archive, or a registry.
 
     `debian` is a source package, as `name=version`, and `sdist` a Python one, as `name==version`. A
     `rev` may be a tag or branch, whose commit is unknown until it is resolved. An `archive` is an
     address or a file. `leave_out` are paths in the directory that are no part of it, and without
-    `include_ignored` what git ignores is not, either.
+    `include_ignored` what git ignores is not, either. `also` is what the build would download.
     """
 
     git: str | None = None
@@ -59,6 +85,7 @@ class Source(Value, kw_only=True):
     sdist: str | None = None
     sha256: str | None = None
     submodules: bool = True
+    also: tuple[DeclaredDownload, ...] = ()
 
     @property
     def file(self) -> str | None:

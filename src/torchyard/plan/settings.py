@@ -71,6 +71,9 @@ class SettingsMaker:
             draft.set("git", source.git or "", self.config.origin("source.git"))
             draft.set("rev", source.rev or "", self.config.origin("source.rev"))
         draft.set("submodules", source.submodules, self.config.origin("source.submodules"))
+        if source.also:
+            also = {one.asked: one.identity for one in source.also}
+            draft.set("also", also, self.config.origin("source.also"))
         if patches := self.config.patches.texts:
             origin = self.config.origin("source.patches")
             draft.set_files("patches", patches, origin)

@@ -16,8 +16,9 @@ def snapshot(order: JobSpec) -> tuple[Step, ...]:
         raise StoreError(msg, hint="run it from its torchyard.toml")
     where, name = _origin(order, task.source)
     patches = ("--patches", "{order}") if task.words("series") else ()
-    run = (*_SELF, *where, *patches)
-    return (Step(run=run, name=name, network=task.source.file is None),)
+    also = ("--also", "{order}", "--base", "{base}") if task.source.also else ()
+    network = task.source.file is None or bool(also)
+    return (Step(run=(*_SELF, *where, *also, *patches), name=name, network=network),)
 
 
 def _origin(order: JobSpec, source: Source) -> tuple[tuple[str, ...], str]:

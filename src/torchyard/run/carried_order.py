@@ -97,6 +97,11 @@ def _source_objections(task: Task) -> Iterator[str]:
         yield f"{task.id} would check out another commit than {task.text('commit')}"
     if source.archive is not None and not task.text("sha256"):
         yield f"{task.id} would unpack any archive: it has no sha256"
+    if {one.asked: one.identity for one in source.also} != task.table("also"):
+        yield f"{task.id} would download something else than {' '.join(task.table('also'))}"
+    for one in source.also:
+        if one.git is not None and not _ADDRESS.fullmatch(one.git):
+            yield f"`{one.git}` is no address that a source is fetched from"
     if not set(task.words("series")) <= set(task.table("patches")):
         yield f"{task.id} would apply patches that are not in it"
 

@@ -18,6 +18,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import File, Result
 from torchyard.recipes import runs_only_ours
 from torchyard.run.conditions import Conditions
+from torchyard.run.downloads import keep_downloads
 from torchyard.run.job import run_job
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
@@ -83,6 +84,7 @@ def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None
             )
         else:
             unpack_archive(str(base / str(task.source.archive)), task.text("sha256"), out)
+        keep_downloads(task.source, base, out)
         apply_patches(task.table("patches"), task.words("series"), out)
         writer = Writer(scratch)
         result = Result(

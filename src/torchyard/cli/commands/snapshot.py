@@ -10,7 +10,7 @@ from torchyard.config.lock import build_lock_path
 from torchyard.errors import UsageError
 from torchyard.host.patches import apply_patches
 from torchyard.host.snapshot import check_out, copy_folder, unpack_archive
-from torchyard.model.job_spec import JobSpec
+from torchyard.model.job_spec import JobSpec, Task
 
 
 @click.command("snapshot", hidden=True)
@@ -25,6 +25,8 @@ from torchyard.model.job_spec import JobSpec
 @click.option("--sdist", help="Sdist of an index to unpack, as `name==version`.")
 @click.option("--debian", help="Source package of Debian, as `name=version`.")
 @click.option("--root", default="", help="Root whose apt gets it.")
+@click.option("--also", help="Order whose downloads are fetched, too.")
+@click.option("--base", default="", help="Directory that paths of downloads are relative to.")
 @click.option("--patches", help="Order whose patches are applied.")
 @click.option("--submodules/--no-submodules", default=True, help="Take submodules along.")
 def command(
@@ -40,6 +42,8 @@ def command(
     sdist: str | None,
     debian: str | None,
     root: str,
+    also: str | None,
+    base: str,
     patches: str | None,
     submodules: bool,
 ) -> None:
@@ -65,6 +69,14 @@ def command(
     else:
         msg = "a snapshot of what?"
         raise UsageError(msg, hint="give --path, --git, --archive, --sdist or --debian")
+    if also is not None:
+        from torchyard.run.downloads import keep_downloads
+
+        keep_downloads(_task(also).source, Path(base), Path(to))
     if patches is not None:
-        task = msgspec.json.decode(Path(patches).read_bytes(), type=JobSpec).task
+        task = _task(patches)
         apply_patches(task.table("patches"), task.words("series"), Path(to))
+
+
+def _task(order: str) -> Task:
+    return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec).task

@@ -241,10 +241,12 @@ def bind_command(core: str, build: str) -> None:
 @command.command("project-wheel")
 @click.option("--python", required=True)
 @click.option("--to", required=True)
+@click.option("--source", required=True)
 @click.option("--libraries")
-def project_wheel_command(python: str, to: str, libraries: str | None) -> None:
+def project_wheel_command(python: str, to: str, source: str, libraries: str | None) -> None:
     """Make a wheel of the project in the working directory, with its own backend."""
     from torchyard.host.process import replace_process
+    from torchyard.run.downloads import offer_downloads
     from torchyard.toolchain.python_project import (
         PYPROJECT,
         build_wheel_program,
@@ -252,7 +254,7 @@ def project_wheel_command(python: str, to: str, libraries: str | None) -> None:
     )
     from torchyard.toolchain.wheel_libraries import compiler_variables
 
-    env = dict(os.environ)
+    env = os.environ | offer_downloads(Path(source), Path.cwd())
     if libraries is not None:
         links = Path(to).with_name("libraries")
         found = compiler_variables(Path(python).parents[1], libraries, links)

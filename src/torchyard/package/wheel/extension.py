@@ -57,18 +57,22 @@ def _check_project(image: Path, name: str, version: str) -> None:
 
 
 def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
-    """Return the first two tags of the wheel: those of its cell, or of the stable ABI."""
+    """Return the first two tags of the wheel: those of its cell, or of the stable ABI.
+
+    A project that says it fits every Python gets those of its cell, too: that is what is tested.
+    """
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
     ]
-    own = wheel_tags(python)
+    own, is_compiled = wheel_tags(python), any(image.rglob("*.so"))
     for found in tags:
         if found[1:2] == [ABI3]:
             return WheelTags(found[0], ABI3)
-        if tuple(found[:2]) == own and not abi.fits_pythons:
+        is_own = tuple(found[:2]) == own or (found[1:2] == ["none"] and is_compiled)
+        if is_own and not abi.fits_pythons:
             return own
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
-    if not list(image.rglob("*.so")):
+    if not is_compiled:
         msg = "the project's backend compiled nothing: its wheel has no extension module"
         hint = "look further up in the log: many projects leave their C++ code out without an error"
         raise BuildError(msg, hint=hint)
