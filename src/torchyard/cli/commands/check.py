@@ -44,8 +44,7 @@ def command(
     if as_json:
         write(encode(document))
     else:
-        from torchyard.host.demangle import demangled
-        from torchyard.reports.check.text import check_report, shown_symbols
+        from torchyard.reports.check.text import check_report
 
-        show(check_report(document, demangled(shown_symbols(document))))
+        show(check_report(document))
     refuse_errors(document)

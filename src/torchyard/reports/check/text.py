@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from torchyard.checks.rule import Finding, Rule, Severity
-from torchyard.host.demangle import MANGLED
+from torchyard.host.demangle import MANGLED, demangled
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.abi import abi_words
 from torchyard.reports.check.document import CheckDocument, PackageDocument
@@ -27,12 +27,12 @@ def shown_symbols(document: CheckDocument) -> list[str]:
     return [symbol for finding in findings for symbol in MANGLED.findall(finding.what)]
 
 
-def check_report(document: CheckDocument, readable: Mapping[str, str] = {}) -> RenderableType:
+def check_report(document: CheckDocument) -> RenderableType:
     """Every package with its findings, the worst first, and a verdict over all.
 
-    Of several packages, those without findings have one line each, in front of the others. For
-    symbols, `readable` has what to show in their place.
+    Of several packages, those without findings have one line each, in front of the others.
     """
+    readable = demangled(shown_symbols(document))
     shown = [package for package in document.packages if package.findings]
     clean = [package.file for package in document.packages if not package.findings]
     if len(document.packages) == 1:
