@@ -285,6 +285,9 @@ def test_a_source_without_commits_gives_packages_without_one() -> None:
     )
     made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-order.json": order})
     assert found_by("label-version", made) == []
+    lower = unknown.replace(b"Unknown", b"unknown")  # as compressai's setup.py writes it
+    made = wheel({"tiny/version.py": lower, f"{ABOUT}/torchyard-order.json": order})
+    assert found_by("label-version", made) == []
     wrong = unknown.replace(b"Unknown", b"v1.2")
     made = wheel({"tiny/version.py": wrong, f"{ABOUT}/torchyard-order.json": order})
     assert len(found_by("label-version", made)) == 1

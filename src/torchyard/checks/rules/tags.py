@@ -31,8 +31,8 @@ _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 _SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
 """Canonical names of machines, by the names that other systems use."""
 
-_UNKNOWN = "Unknown"
-"""What PyTorch's build writes in place of a commit that it does not know."""
+_UNKNOWN = "unknown"
+"""What builds of PyTorch and of extensions write in place of a commit that they do not know."""
 
 _FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 
@@ -178,7 +178,7 @@ def label_version(subject: Subject) -> Iterator[Hit]:
             git = _GIT.search(text)
             if git and not _HASH.fullmatch(git["text"].strip()):
                 value = git["text"].strip().decode(errors="replace")
-                if value.strip("'\"") == _UNKNOWN and not _has_commit(subject):
+                if value.strip("'\"").lower() == _UNKNOWN and not _has_commit(subject):
                     continue
                 yield Hit(f"`git_version` is no commit: {value}", member)
         elif is_libtorch(contents) and member.count("/") == 1:
