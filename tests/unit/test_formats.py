@@ -55,7 +55,7 @@ OWN_PLACES = (
 
 OTHER_MEANINGS = {
     ("src/torchyard/checks/smoke/installation.py", "conda"): "the program that installs",
-    ("src/torchyard/cli/commands/init.py", "wheel"): "the kind of package that `init` suggests",
+    ("src/torchyard/app/init.py", "wheel"): "the kind of package that `init` suggests",
     ("src/torchyard/data/smoke/any/version.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",

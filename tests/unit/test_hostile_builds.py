@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import Command
 
 from torchyard.insight.build_record import BUILD_FILE, LOG, read_build
-from torchyard.toolchain.checkout import read_beginning
+from torchyard.toolchain.reading.source_text import read_beginning
 
 HEADER = "# ninja log v7\n"
 UNIT = "build a.o: cxx a.c\n"

@@ -1,13 +1,8 @@
 """The sdist of a project is found in an index."""
 
-import hashlib
-import tarfile
-import tomllib
-from io import BytesIO
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.package_indexes import configured_indexes
@@ -74,34 +69,6 @@ def test_the_page_of_a_server_can_not_name_a_file_of_this_machine(tmp_path: Path
     (tmp_path / "to").mkdir()
     with pytest.raises(HostError, match="does not have it"):
         download_sdist(sdist, tmp_path / "to")
-
-
-def test_init_reads_the_sdist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torchyard: Command
-) -> None:
-    setup = b"from torch.utils.cpp_extension import CUDAExtension"
-    archive = tmp_path / "index/my-ext/my_ext-1.1.tar.gz"
-    archive.parent.mkdir(parents=True)
-    with tarfile.open(archive, "w:gz") as packed:
-        member = tarfile.TarInfo("my_ext-1.1/setup.py")
-        member.size = len(setup)
-        packed.addfile(member, BytesIO(setup))
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    link = f'<a href="{archive.name}#sha256={digest}">{archive.name}</a>'
-    page = archive.parent / "index.html"
-    page.write_text(f"<!DOCTYPE html><html><body>{link}</body></html>", encoding="utf-8")
-    monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "index").as_uri())
-    file = tmp_path / "torchyard.toml"
-    assert torchyard("init", "-f", file, "--sdist", "my-ext", "--torch", "2.13").code == 0
-    text = file.read_text(encoding="utf-8")
-    assert "# It has code for CUDA: setup.py." in text
-    written = tomllib.loads(text)
-    assert written["source"] == {"sdist": "my-ext==1.1", "sha256": digest}
-    assert written["matrix"]["compute"] == ["cpu", "cu130"]
-    archive.write_bytes(b"another archive")
-    again = torchyard("init", "-f", file, "--force", "--sdist", "my-ext")
-    assert again.code == HostError.exit_code
-    assert digest in again.err
 
 
 @pytest.mark.parametrize("asked", ["", "../x", "a>=1", "a==1 --index-url=b", "a @ b"])

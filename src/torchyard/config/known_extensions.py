@@ -12,11 +12,16 @@ from torchyard.model.values import Value
 
 
 class Variables(Value, kw_only=True):
-    """The variables of a project's builds: of all, of those for GPUs, and of the others."""
+    """The variables of a project's builds: of all, of those for GPUs, and of the others.
+
+    `why` they are set, and the `source` that says so.
+    """
 
     always: dict[str, str] = field(default_factory=dict)
     gpu: dict[str, str] = field(default_factory=dict)
     cpu: dict[str, str] = field(default_factory=dict)
+    why: str = ""
+    source: str = ""
 
 
 class KnownExtensions(Value, kw_only=True):
@@ -32,16 +37,21 @@ def _load() -> KnownExtensions:
 
 
 def _problems(table: KnownExtensions) -> Iterator[str]:
-    for name in table.project:
+    for name, row in table.project.items():
         if name != canonicalize_name(name):
             yield f"has the project `{name}`, which is spelt `{canonicalize_name(name)}`"
+        if not (row.why and row.source):
+            yield f"does not say why `{name}` has variables, or where that is written"
+
+
+def known_extension(name: str) -> Variables:
+    """Return the row of a project; an empty one if it is not known."""
+    return _load().project.get(canonicalize_name(name), Variables())
 
 
 def known_variables(name: str, *, gpu: bool) -> dict[str, str]:
     """Return the variables of a project's build, for a GPU or not."""
-    table = _load()
-    own = table.project.get(canonicalize_name(name), Variables())
     found: dict[str, str] = {}
-    for one in (table.any, own):
+    for one in (_load().any, known_extension(name)):
         found |= one.always | (one.gpu if gpu else one.cpu)
     return found

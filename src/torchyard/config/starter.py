@@ -1,202 +1,98 @@
 """Writes a first `torchyard.toml`: small, commented and valid."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping
+from textwrap import wrap
 
 import msgspec
+from msgspec import field
 
 from torchyard.config.recipes import known_recipes
+from torchyard.host.files import read_data
 from torchyard.model.config import own_release
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
+from torchyard.toolchain.reading.project import ProjectReading
+from torchyard.toolchain.reading.source_text import Download
+
+_TEMPLATE = "templates/torchyard.toml"
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_WIDTH = 100
 
 
 class Answers(Value, kw_only=True):
-    """The choices for a new file. The source is a repository, a directory or an sdist.
+    """The choices for a new file.
 
-    `notes` say where some of them come from.
+    `source` has the keys of [source]. `notes` say why a choice was made, by its key.
     """
 
     recipe: str
     name: str
     version: str
-    git: str
-    rev: str
-    path: str
-    sdist: str = ""
-    sha256: str = ""
-    notes: tuple[str, ...] = ()
+    source: Mapping[str, str]
     platform: tuple[str, ...]
     compute: tuple[str, ...]
     python: tuple[str, ...]
     package: tuple[str, ...]
     torch: tuple[str, ...]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    reading: ProjectReading = ProjectReading()
 
 
 def starter(answers: Answers, tables: Tables) -> str:
     """Return the text of the file."""
-    recipe = known_recipes()[answers.recipe]
-    source = f"git = {_quoted(answers.git)}\nrev = {_quoted(answers.rev)}"
-    if answers.path:
-        source = f"path = {_quoted(answers.path)}"
-    if answers.sdist:
-        source = f"sdist = {_quoted(answers.sdist)}\nsha256 = {_quoted(answers.sha256)}"
-    release = f"release = {_quoted(answers.torch[0])}\n"
-    return _TEMPLATE.format(
-        recipe=answers.recipe,
-        title=answers.name,
-        notes="".join(f"# {_on_one_line(note)}\n" for note in answers.notes),
-        name=_quoted(answers.name),
-        version=_quoted(answers.version),
-        source=source,
-        dimensions=_dimensions(answers, tables),
-        compute=_list(answers.compute),
-        couple=_couple(answers, tables),
-        python=_list(answers.python),
-        package=_list(answers.package),
-        release=release if _needs_release(answers) else "",
-        pr_python=answers.python[-1],
-        compiling=recipe.compiling,
-        toolchain=_toolchain(answers, tables) if recipe.provisioned else "",
-        steps="" if recipe.provisioned else _STEPS,
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - few commands need it
+
+    recipe, own = known_recipes()[answers.recipe], own_release(answers.version)
+    variants = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
+    couple = False
+    if recipe.variant is Dimension.BLAS:
+        variants = tuple(tables.platforms[name].blas[0] for name in answers.platform)
+        couple = len(set(variants)) > 1
+    environment = Environment(
+        autoescape=False,  # noqa: S701 - the filters make TOML of what is put in
+        keep_trailing_newline=True,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(json=_json, line=on_one_line, comment=_comment, shown=show_download)
+    given = {key: getattr(answers, key) for key in answers.__struct_fields__}
+    switches = [one for one in answers.reading.switches if _NAME.fullmatch(one.text)]
+    return environment.from_string(read_data(_TEMPLATE)).render(
+        given
+        | {
+            "recipe": recipe,
+            "notes": dict.fromkeys(given) | dict.fromkeys(["blas", "env"]) | dict(answers.notes),
+            "release": "" if recipe.is_extension or own == answers.torch[0] else answers.torch[0],
+            "variant": recipe.variant,
+            "variants": variants if couple else tuple(dict.fromkeys(variants)),
+            "couple": couple,
+            "build": tables.builds[tables.preset_for(own) or next(iter(tables.builds))],
+            "switches": [one for one in switches if not one.is_cmake],
+        }
     )
 
 
-def _toolchain(answers: Answers, tables: Tables) -> str:
-    """Return the tables that the steps of a provisioned recipe need, as torch's releases do."""
-    if known_recipes()[answers.recipe].is_extension:
-        return _EXTENSION
-    release = tables.preset_for(own_release(answers.version)) or next(iter(tables.builds))
-    row = tables.builds[release]
-    requires = "".join(f"  {_quoted(pin)},\n" for pin in row.requires)
-    return _TOOLCHAIN.format(backend=_quoted(row.backend), requires=requires)
+def show_download(one: Download) -> str:
+    """Return a download as text: what, by what, from where, and which line does it."""
+    at = f" at {one.revision}" if one.revision else ""
+    return f"{one.text}, by {one.kind}{f': {one.url}' if one.url else ''}{at} ({one.where})"
 
 
-def _on_one_line(note: str) -> str:
-    """Return a note as one comment, whatever is in the names of files that it cites."""
-    return "".join(char if char.isprintable() else "?" for char in note)
+def on_one_line(text: str) -> str:
+    """Return a text that stays in its comment, whatever is in the names that it cites."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
-
-
-def _list(values: Sequence[str]) -> str:
-    return f"[{', '.join(map(_quoted, values))}]"
-
-
-def _needs_release(answers: Answers) -> bool:
-    """Return whether the torch release for library pins does not follow from the version."""
-    is_torch = not known_recipes()[answers.recipe].is_extension
-    return is_torch and own_release(answers.version) != answers.torch[0]
-
-
-def _dimensions(answers: Answers, tables: Tables) -> str:
-    """Return the dimensions that no couple lists."""
-    if _couple(answers, tables):
-        return ""
-    dimension = known_recipes()[answers.recipe].variant
-    values = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
-    if dimension is Dimension.BLAS:
-        values = tuple(dict.fromkeys(_blas(answers, tables)))
-    return f"platform = {_list(answers.platform)}\n{dimension} = {_list(values)}\n"
-
-
-def _couple(answers: Answers, tables: Tables) -> str:
-    """Return a couple of platforms and BLAS, or nothing if all platforms use the same BLAS."""
-    blas = _blas(answers, tables)
-    if known_recipes()[answers.recipe].variant is not Dimension.BLAS or len(set(blas)) == 1:
-        return ""
-    return (
-        "\n# Each platform has its BLAS; the lists are read side by side.\n"
-        f"[[matrix.couple]]\nplatform = {_list(answers.platform)}\nblas = {_list(blas)}\n"
+def _comment(note: str, prefix: str = "# ") -> str:
+    lines = wrap(
+        on_one_line(note), _WIDTH - len(prefix), break_long_words=False, break_on_hyphens=False
     )
+    return "\n".join(f"{prefix}{line}" for line in lines)
 
 
-def _blas(answers: Answers, tables: Tables) -> Sequence[str]:
-    """Return the usual BLAS of each platform."""
-    return [tables.platforms[name].blas[0] for name in answers.platform]
-
-
-_TOOLCHAIN = """
-# What compiles; `torchyard toolchain` shows what this machine has.
-[toolchain]
-compiler = "gcc"
-
-# How the project builds itself: "setup.py", or "scikit-build-core" as PyTorch since 2.14. Its build
-# requirements are pinned, with all that they need.
-[build]
-backend = {backend}
-requires = [
-{requires}]
-"""
-
-_EXTENSION = """
-# What compiles; `torchyard toolchain` shows what this machine has. The torch of each cell and the
-# project's build requirements are in torchyard.lock, which `torchyard lock` writes.
-[toolchain]
-compiler = "gcc"
-
-# What the project's build imports, but its pyproject.toml does not name.
-# [build]
-# requires = ["numpy"]
-"""
-
-_STEPS = """
-# This recipe plans, and has no commands of its own. These make the wheel of a project
-# with a pyproject.toml, by the Python of each cell; correct them for yours.
-[[steps.bindings]]
-name = "compile"
-run = '''
-version={python}
-python3.${version#cp3} -m venv env
-cp -r {source} source
-env/bin/pip wheel --no-deps --wheel-dir {out} ./source
-'''
-outputs = ["*.whl"]
-network = true                 # pip downloads the build requirements
-
-[[steps.package]]
-run = "cp {bindings}/*.whl {out}"
-"""
-
-_TEMPLATE = """\
-# Which binaries of {title} should exist. `torchyard plan` shows what this file means,
-# `torchyard explain CELL` why a package is or is not made.
-{notes}
-[project]
-name = {name}
-version = {version}
-recipe = "{recipe}"
-{release}
-[source]
-{source}
-
-# Everything that can be combined is built: the product of these lists.
-[matrix]
-{dimensions}compute = {compute}
-python = {python}
-package = {package}
-{couple}{toolchain}
-# Leave out what you do not want; the reason is shown in every plan.
-# [[matrix.exclude]]
-# python = "cp310"
-# compute = "cu*"
-# reason = "nobody uses CUDA with Python 3.10 any more"
-
-# A named part: `torchyard plan --subset pr`.
-[subset.pr]
-python = "{pr_python}"
-
-# Settings for some cells.
-# [[override]]
-# stage = "{compiling}"
-# compute = "cu*"
-# env = {{ USE_CUDNN = "1" }}
-
-# What the jobs want from a machine; plans estimate time and space from it.
-[requirements.{compiling}]
-memory = "16 GB"
-disk = "30 GB"
-time = "60 min"
-{steps}"""
+def _json(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text.replace('","', '", "') if isinstance(value, tuple) else text

@@ -2,13 +2,12 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.model.config import own_release
-from torchyard.toolchain.checkout import read_beginning
+from torchyard.toolchain.reading.source_text import read_beginning
 
 _LONGEST_VERSION = 100
 _MINIMUM = re.compile(
@@ -72,13 +71,3 @@ def _stated(folder: Path, key: str) -> str:
 def cache_entries(build: Path) -> dict[str, str]:
     """Return the entries of a build directory's CMakeCache.txt."""
     return dict(_ENTRY.findall(read_beginning(build / "CMakeCache.txt")))
-
-
-def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:
-    """Yield the submodules of a tree that have no files; paths that lead out of it are left out."""
-    for name in names:
-        folder = tree / name
-        if ".." in Path(name).parts or Path(name).is_absolute():
-            continue
-        if not folder.is_dir() or not any(one.name != ".git" for one in folder.iterdir()):
-            yield name

@@ -12,7 +12,7 @@ from torchyard.host.git import is_checkout, read_git
 from torchyard.host.snapshot import SUBMODULES
 from torchyard.insight.dependency_table import DependencyTable
 from torchyard.insight.version_readings import GITMODULES, ReadFrom, VersionReading
-from torchyard.toolchain.checkout import read_beginning
+from torchyard.toolchain.reading.source_text import read_beginning
 
 _VENDORED = "third_party"
 _STATUS = re.compile(

@@ -13,7 +13,7 @@ from torchyard.host.files import data_path, read_data
 from torchyard.insight.dependency_table import DependencyTable, TablePattern, TreePattern
 from torchyard.model.values import Reported
 from torchyard.model.version import version_numbers
-from torchyard.toolchain.checkout import read_beginning
+from torchyard.toolchain.reading.source_text import read_beginning
 
 GITMODULES = ".gitmodules"
 _OPERATOR = r"(?:===?|~=|!=|<=|>=|<|>)"

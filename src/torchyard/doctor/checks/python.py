@@ -8,7 +8,6 @@ from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.ranges import is_in_range, range_of
 from torchyard.errors import HostError, TorchyardError
-from torchyard.toolchain.checkout import read_beginning
 from torchyard.toolchain.interpreters import (
     best_of,
     find_interpreters,
@@ -16,6 +15,7 @@ from torchyard.toolchain.interpreters import (
     running_interpreter,
 )
 from torchyard.toolchain.python_project import PYPROJECT, read_build_system
+from torchyard.toolchain.reading.source_text import read_beginning
 
 _HEADERS = "nothing that has Python bindings can be compiled without Python.h"
 _PROGRAMS = ("cmake", "ninja")

@@ -8,11 +8,12 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.doctor.bench import Bench, is_on
 from torchyard.doctor.check import Seen, Trouble, machine_check
-from torchyard.doctor.tree import cache_entries, empty_folders, read_tree, stated_version
+from torchyard.doctor.tree import cache_entries, read_tree, stated_version
 from torchyard.errors import HostError
 from torchyard.host.git import HARMLESS, is_checkout
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
+from torchyard.toolchain.reading.source_text import empty_folders
 
 _BUILD = "build"
 _COMPILERS = ("CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER")

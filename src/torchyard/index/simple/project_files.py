@@ -41,7 +41,7 @@ def list_wheels(
     """
     found = [link for index in indexes for link in files_in_index(index, project)]
     found += [link for place in links for link in _linked(place)]
-    return [wheel for link in found if (wheel := _wheel(link, canonicalize_name(project)))]
+    return [wheel for link in found if (wheel := listed_wheel(link, canonicalize_name(project)))]
 
 
 def _linked(place: str) -> Iterator[FileLink]:
@@ -53,7 +53,8 @@ def _linked(place: str) -> Iterator[FileLink]:
         yield FileLink(file=path.name, url=path.absolute().as_uri())
 
 
-def _wheel(link: FileLink, project: str) -> ListedWheel | None:
+def listed_wheel(link: FileLink, project: str) -> ListedWheel | None:
+    """Return a file as a wheel of a project; None if it is none, or yanked."""
     try:
         name, version, _, tags = parse_wheel_filename(link.file)
     except (InvalidWheelFilename, InvalidVersion):

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from torchyard.errors import HostError, UsageError
 from torchyard.host.fetcher import Fetcher, directory_url
 from torchyard.host.http import redact_url
-from torchyard.index.simple.project_files import files_in_index
+from torchyard.index.simple.project_files import files_in_index, listed_wheel
 from torchyard.index.simple.read import FileLink
 
 SDIST = re.compile(r"([A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)(?:==([\w.!+]+))?")
@@ -28,6 +28,8 @@ class Sdist(NamedTuple):
     sha256: str
     origin: str
     """The address of the index."""
+    newest: str = ""
+    """A newer release that has wheels, and no sdist."""
 
 
 def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
@@ -38,11 +40,14 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
         raise UsageError(msg, hint="write it as torch-scatter==2.1.2")
     name, wanted = canonicalize_name(words[1]), words[2]
     found: dict[Version, tuple[FileLink, str]] = {}
+    wheels: set[Version] = set()
     for index in indexes:
         for link in files_in_index(index, name):
             version = _version(link.file, name)
             if version is not None and (link.yanked is None or wanted):
                 found.setdefault(version, (link, index))
+            elif version is None and (wheel := listed_wheel(link, name)):
+                wheels.add(wheel.version)
     if not found:
         msg = f"no index of this machine has an sdist of `{name}`"
         raise HostError(msg, hint="uv's settings name the indexes; or take its repository: --git")
@@ -56,7 +61,9 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
     if "sha256" not in link.hashes:
         msg = f"the index has no SHA-256 of `{link.file}`"
         raise HostError(msg, hint="use an index that has them, as PyPI does")
-    return Sdist(words[1], str(version), link.url, link.hashes["sha256"], index)
+    newer = [one for one in wheels if one > max(releases) and not one.is_prerelease]
+    newest = str(max(newer)) if newer and not wanted else ""
+    return Sdist(words[1], str(version), link.url, link.hashes["sha256"], index, newest)
 
 
 def download_sdist(sdist: Sdist, to: Path) -> Path:

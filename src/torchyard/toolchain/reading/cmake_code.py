@@ -1,0 +1,123 @@
+"""What CMake code says: options, variables of the environment, downloads, packages."""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from torchyard.model.values import Value
+from torchyard.toolchain.reading.source_text import (
+    Download,
+    DownloadKind,
+    SourceLine,
+    Switch,
+    line_at,
+    reading_table,
+)
+
+_COMMAND = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
+_ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|([()])|([^\s()#"]+)')
+_MOST_ARGUMENTS = 300
+_LONGEST = 1000
+_ENVIRONMENT = re.compile(r"^[^#\n]*?\bENV\{(\w+)\}", re.MULTILINE)
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class CMakeCommand(SourceLine, kw_only=True):
+    """A command, by its name in small letters."""
+
+    arguments: tuple[str, ...]
+
+    def after(self, *keys: str) -> str:
+        """Return the argument after the first of these keywords that is there."""
+        for key in keys:
+            if key in self.arguments[:-1]:
+                return self.arguments[self.arguments.index(key) + 1]
+        return ""
+
+
+class CMakeCode(Value, kw_only=True):
+    """What one file says; `torch` and `cuda` are where it finds Torch, and turns CUDA on."""
+
+    switches: tuple[Switch, ...]
+    downloads: tuple[Download, ...]
+    torch: SourceLine | None
+    cuda: SourceLine | None
+
+
+def read_cmake(file: str, text: str) -> CMakeCode:
+    """Return what the text of a file says."""
+    switches = [
+        Switch(match[1], file, line_at(text, match.start(1)))
+        for match in _ENVIRONMENT.finditer(text)
+    ]
+    torch = cuda = None
+    downloads = []
+    for command in _resolved(list(_commands(file, text))):
+        name, words = command.text, command.arguments
+        if name == "option" and words:
+            default = "".join(words[2:3]) or "OFF"
+            switches.append(Switch(words[0], file, command.line, default=default, is_cmake=True))
+        elif name == "find_package" and words[:1] == ("Torch",):
+            version = words[1] if words[1:] and words[1][:1].isdigit() else ""
+            torch = torch or SourceLine(version, file, command.line)
+        elif name in {"project", "enable_language"} and "CUDA" in words:
+            cuda = cuda or SourceLine(name, file, command.line)
+        elif download := _download(command):
+            downloads.append(download)
+    return CMakeCode(switches=tuple(switches), downloads=tuple(downloads), torch=torch, cuda=cuda)
+
+
+def _commands(file: str, text: str) -> Iterator[CMakeCommand]:
+    """Yield the commands at the beginning of lines, in one pass."""
+    line, last, end = 1, 0, 0
+    while match := _COMMAND.search(text, end):
+        line, last = line + text.count("\n", last, match.start(1)), match.start(1)
+        words: list[str] = []
+        depth, end = 0, match.end()
+        for found in islice(_ARGUMENT.finditer(text, end), _MOST_ARGUMENTS):
+            depth, end = depth + {"(": 1, ")": -1}.get(found[2], 0), found.end()
+            if depth < 0:
+                break
+            if found[1] is not None or found[3]:
+                words.append(found[3] or found[1])
+        yield CMakeCommand(match[1].lower(), file, line, arguments=tuple(words))
+
+
+def _resolved(commands: list[CMakeCommand]) -> Iterator[CMakeCommand]:
+    """Yield commands with the values of variables that are set once, or always to the same."""
+    sets: dict[str, set[str]] = {}
+    for command in commands:
+        if command.text == "set" and command.arguments:
+            sets.setdefault(command.arguments[0], set()).add("".join(command.arguments[1:2]))
+    values = {name: min(texts) for name, texts in sets.items() if len(texts) == 1}
+
+    def resolve(text: str) -> str:
+        for _ in range(3):
+            text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)[:_LONGEST]
+        return text
+
+    for command in commands:
+        words = tuple(map(resolve, command.arguments))
+        yield CMakeCommand(command.text, command.file, command.line, arguments=words)
+
+
+def _download(command: CMakeCommand) -> Download | None:
+    """Return what a command downloads: an archive by `URL`, a repository, or a file."""
+    words, kind = command.arguments, reading_table().cmake_downloads.get(command.text)
+    if command.text == "file" and words[:1] == ("DOWNLOAD",):
+        kind, url = DownloadKind.CMAKE_FILE, "".join(words[1:2])
+    else:
+        url = command.after("URL", "GIT_REPOSITORY")
+    if owner := command.after("GITHUB_REPOSITORY"):
+        url = f"https://github.com/{owner}"
+    if kind is None or not url:
+        return None
+    return Download(
+        url.rpartition("/")[2] if words[0] == "DOWNLOAD" else command.after("NAME") or words[0],
+        command.file,
+        command.line,
+        kind=kind,
+        url=url,
+        revision="" if command.after("URL") else command.after("GIT_TAG", "VERSION"),
+        digest=command.after("URL_HASH", "EXPECTED_HASH"),
+    )

@@ -1,0 +1,220 @@
+"""What Python code says: variables of the environment, downloads, imports, modules to compile."""
+
+import ast
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from itertools import chain
+
+from msgspec import field
+
+from torchyard.model.values import Value
+from torchyard.toolchain.reading.source_text import (
+    Download,
+    DownloadKind,
+    SourceLine,
+    Switch,
+    reading_table,
+)
+
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_LONGEST = 200
+_ADDRESS = re.compile(r"(?:https?|git|ssh)://[^\s'\"]+")
+_ASKING = (".os.getenv", ".getenv", ".environ.get")
+_COMPUTED = "*"
+
+
+class PythonCode(Value, kw_only=True):
+    """What one file says.
+
+    `imports` are modules that are not Python's own, `needed` those of them that are imported
+    without an `if` or `try` around it. `names` are all that it uses, by their first line.
+    `keywords` are those of setup(), with their texts; `hook` those that a build backend requires.
+    """
+
+    file: str
+    switches: tuple[Switch, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    imports: tuple[SourceLine, ...] = ()
+    needed: tuple[SourceLine, ...] = ()
+    names: dict[str, int] = field(default_factory=dict)
+    keywords: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
+    hook: tuple[SourceLine, ...] = ()
+    compiles: SourceLine | None = None
+    """What makes modules of compiled code."""
+
+
+def read_python(file: str, text: str) -> PythonCode:
+    """Return what the text of a file says; nothing if it is no Python."""
+    try:
+        return _Reader(file, _parse(text)).read()
+    except _UNREADABLE:
+        return PythonCode(file=file)
+
+
+def first_imports(file: str, text: str) -> list[SourceLine]:
+    """Return the modules that a file imports when it is imported, whatever happens."""
+    try:
+        return list(_imports(file, _parse(text).body))
+    except _UNREADABLE:
+        return []
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, file: str, tree: ast.Module) -> None:
+        self.file = file
+        self.nodes = list(ast.walk(tree))
+        self.functions = [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
+        self.bodies = [*tree.body, *chain.from_iterable(one.body for one in self.functions)]
+        self.assigned = {
+            node.targets[0].id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+
+    def read(self) -> PythonCode:
+        names: dict[str, int] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                names.setdefault(node.id if isinstance(node, ast.Name) else node.attr, node.lineno)
+        hooks = [one for one in self.functions if one.name == "get_requires_for_build_wheel"]
+        return PythonCode(
+            file=self.file,
+            switches=tuple(self._switches()),
+            downloads=tuple(self._downloads()),
+            imports=tuple(_imports(self.file, self.nodes)),
+            needed=tuple(_imports(self.file, self.bodies)),
+            names=names,
+            keywords=dict(self._keywords()),
+            hook=tuple(chain.from_iterable(map(self._texts, hooks))),
+            compiles=next(self._modules(), None),
+        )
+
+    def _text(self, node: ast.AST | None, unknown: str = "") -> str:
+        """Return a text as far as it is known; `unknown` stands for what is computed."""
+        if isinstance(node, ast.Name) and isinstance(self.assigned.get(node.id), ast.Constant):
+            node = self.assigned[node.id]
+        match node:
+            case ast.Constant(value=value) if value is not None:
+                return str(value)
+            case ast.JoinedStr(values=parts):
+                return "".join(self._text(part, unknown) for part in parts)
+            case ast.FormattedValue(value=value):
+                return self._text(value, unknown)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._text(left, unknown) + self._text(right, unknown)
+            case _:
+                return unknown
+
+    def _texts(self, node: ast.AST) -> Iterator[SourceLine]:
+        """Yield the texts in lists within a node, or behind its name."""
+        if isinstance(node, ast.Name):
+            node = self.assigned.get(node.id, node)
+        for part in ast.walk(node):
+            for one in part.elts if isinstance(part, ast.List | ast.Tuple) else ():
+                if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                    yield SourceLine(one.value, self.file, one.lineno)
+
+    def _keywords(self) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and _dotted(node.func).endswith("setup"):
+                for one in node.keywords:
+                    text = self._text(one.value, _COMPUTED)
+                    line = SourceLine(text, self.file, one.value.lineno)
+                    yield (
+                        one.arg or "",
+                        tuple(self._texts(one.value) if _COMPUTED in text else [line]),
+                    )
+
+    def _switches(self) -> Iterator[Switch]:
+        expected: dict[ast.AST, str] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+                expected |= dict.fromkeys(ast.walk(node.left), self._text(node.comparators[0]))
+        askers = {one.name for one in self.functions if _asks_for_its_parameter(one)}
+        for node in self.nodes:
+            if isinstance(node, ast.expr) and (asked := _asked(node, askers)):
+                name, default = self._text(asked[0], _COMPUTED), self._text(asked[1])
+                if name.strip(_COMPUTED):
+                    expects = expected.get(node, "")
+                    yield Switch(name, self.file, node.lineno, default=default, expects=expects)
+
+    def _downloads(self) -> Iterator[Download]:
+        table = reading_table()
+        functions = tuple(f".{name}" for name in table.python_downloads)
+        programs = re.compile(rf"(?<![\w-])(?:{'|'.join(table.programs)})\b")
+        for node in self.nodes:
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            called, first = _dotted(node.func), node.args[0]
+            parts = [one for one in ast.walk(first) if isinstance(one, ast.Constant)]
+            words = " ".join(str(one.value) for one in parts)
+            if f".{called}".endswith(functions):
+                kind, text = DownloadKind.PYTHON, called
+                url = self._text(first) or ast.unparse(first)
+            elif called.rpartition(".")[2] in table.starts and programs.search(words):
+                kind, text = DownloadKind.PROGRAM, words
+                url = "".join(_ADDRESS.findall(words)[:1])
+            else:
+                continue
+            yield Download(text[:_LONGEST], self.file, node.lineno, kind=kind, url=url[:_LONGEST])
+
+    def _modules(self) -> Iterator[SourceLine]:
+        """Yield where the code makes modules to compile, by a keyword or the key of a table."""
+        for node in self.nodes:
+            if isinstance(node, ast.keyword | ast.Constant):
+                name = node.arg if isinstance(node, ast.keyword) else node.value
+                if isinstance(name, str) and name in reading_table().modules:
+                    yield SourceLine(name, self.file, node.lineno)
+
+
+def _parse(text: str) -> ast.Module:
+    with warnings.catch_warnings(action="ignore"):
+        return ast.parse(text)
+
+
+def _imports(file: str, nodes: list[ast.AST] | list[ast.stmt]) -> Iterator[SourceLine]:
+    """Yield the modules that nodes import, but for relative ones and those of Python itself."""
+    for node in nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for name in names:
+            if name.partition(".")[0] not in sys.stdlib_module_names:
+                yield SourceLine(name, file, getattr(node, "lineno", 0))
+
+
+def _asks_for_its_parameter(function: ast.FunctionDef) -> bool:
+    """Return whether a function asks the environment for its first parameter."""
+    first = function.args.args[0].arg if function.args.args else ""
+    keys = (asked[0] for node in ast.walk(function) if (asked := _asked(node, set())))
+    return any(isinstance(key, ast.Name) and key.id == first for key in keys)
+
+
+def _asked(node: ast.AST, askers: set[str]) -> tuple[ast.expr, ast.expr | None] | None:
+    """Return the name and the default of a variable that an expression asks the environment for."""
+    match node:
+        case ast.Call(func=function, args=[key, *rest]):
+            called = _dotted(function)
+            if called in askers or f".{called}".endswith(_ASKING):
+                return key, rest[0] if rest else None
+        case (
+            ast.Subscript(value=value, slice=key, ctx=ast.Load())
+            | ast.Compare(left=key, ops=[ast.In() | ast.NotIn()], comparators=[value])
+        ) if _dotted(value).endswith("environ"):
+            return key, None
+        case _:
+            pass
+    return None
+
+
+def _dotted(node: ast.AST) -> str:
+    """Return a dotted name; of other expressions, the attributes at their end."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}".lstrip(".")
+    return node.id if isinstance(node, ast.Name) else ""
