@@ -117,7 +117,7 @@ def configuration() -> str:
     titles = {"FileSpec": "The file", "MatrixSpec": "`[matrix]`", "ProjectSpec": "`[project]`"}
     titles |= {
         "SourceSpec": "`[source]`",
-        "DownloadSpec": "`[[source.also]]`",
+        "DeclaredDownload": "`[[source.also]]`",
         "CoupleSpec": "`[[matrix.couple]]`",
     }
     titles |= {"RuleSpec": "`[[matrix.exclude]]` and `[[matrix.include]]`"}

@@ -249,12 +249,11 @@ def test_the_source_of_an_extension_is_patched_and_has_its_downloads(
 @pytest.mark.parametrize(
     ("lines", "what"),
     [
-        ("", "[[source.also]] needs one of `git`, `archive` and `package`"),
+        ("", "[[source.also]] needs one of `git` and `archive`"),
         ('git = "x"\narchive = "y"', "[[source.also]] needs one of"),
         ('git = "x"\ncommit = "v1"', "`v1` is not a commit"),
-        ('archive = "ftp://x/y"', "`ftp://x/y` is no address of a file"),
+        ('archive = "ftp://x/y"', "`ftp://x/y` is no address of an archive"),
         ('archive = "y"\nsha256 = "123"', "`123` is no sha256"),
-        ('package = "pybind11"\n', "`pybind11` is no release of a project"),
         ('git = "x"\nto = "../y"', "`../y` is not in the source"),
     ],
 )

@@ -9,6 +9,7 @@ from tests.helpers import Command
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError
+from torchyard.model.quantity import show_size
 from torchyard.toolchain.environment_lock import (
     LockTarget,
     lock_target,
@@ -46,6 +47,9 @@ def add_wheel(
         wheel.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nTag: {tag}\n")
         wheel.writestr(f"{name}-{version}.dist-info/RECORD", "")
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+OTHERS = ("cuda_toolkit-13.0.2", "setuptools-80.9.0")
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +101,12 @@ def test_a_lock_says_what_torch_is_for_and_refuses_another_cuda(
     file.write_text(FILE, encoding="utf-8")
     done = torchyard("lock", "-f", file)
     assert done.code == 0, done.err
-    assert "cpu-torch2.13/cp312: torch 2.13.0, which is for cu130, 3 wheels" in done.err
-    assert "cu130-torch2.13/cp312: torch 2.13.0, 3 wheels" in done.err
+    names = (f"torch-2.13.0-cp312-cp312-{LINUX}", *(f"{one}-py3-none-any" for one in OTHERS))
+    size = show_size(sum((tmp_path / f"{name}.whl").stat().st_size for name in names))
+    assert f"cu130-torch2.13/cp312: torch 2.13.0, 3 wheels of {size}\n" in done.err
+    smaller = "an index with 2.13.0+cpu, named by UV_INDEX, has a smaller one"
+    said = f"torch 2.13.0, which is for cu130, 3 wheels of {size}; {smaller}"
+    assert f"cpu-torch2.13/cp312: {said}\n" in done.err
     file.write_text(FILE.replace("cu130", "cu126"), encoding="utf-8")
     refused = torchyard("lock", "-f", file)
     assert "torch 2.13.0 of the index was built for cu130, and not cu126" in refused.err

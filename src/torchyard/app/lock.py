@@ -28,6 +28,7 @@ from torchyard.model.config import Config
 from torchyard.model.event import Listener
 from torchyard.model.identifier import scope_of, scope_path
 from torchyard.model.lock import BuildLock
+from torchyard.model.quantity import show_size
 from torchyard.model.recipe import DEPTH, Dimension, Stage
 from torchyard.model.tables import TORCH_PREFIX, TORCH_RELEASE, Release
 from torchyard.plan.graph import Plan
@@ -38,6 +39,7 @@ from torchyard.toolchain.environment_lock import (
     lock_target,
     resolve_with_torch,
 )
+from torchyard.toolchain.index_wheels import download_size
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
 
 
@@ -189,5 +191,9 @@ def _environment(config: Config, requires: Sequence[str], path: str) -> LockedEn
 
 def _summary(path: str, made: LockedEnvironment) -> str:
     compute, brought = scope_of(Stage.BINDINGS, path)[1], compute_of_wheels(made.versions)
-    note = f", which is for {brought}" if brought not in ("", compute) else ""
-    return f"{path}: torch {made.versions[TORCH]}{note}, {len(made.files)} wheels"
+    torch, size = made.versions[TORCH], show_size(download_size(made.wheels))
+    note = hint = ""
+    if brought not in ("", compute):
+        note = f", which is for {brought}"
+        hint = f"; an index with {torch}+{compute}, named by UV_INDEX, has a smaller one"
+    return f"{path}: torch {torch}{note}, {len(made.files)} wheels of {size}{hint}"

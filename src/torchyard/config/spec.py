@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from torchyard.config.cell_spec import CellSpec, Globs
 from torchyard.config.ci_spec import CiSpec
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
+from torchyard.model.config import DeclaredDownload
 from torchyard.model.values import Value
 
 _RECIPES = "; ".join(f"`{one.name}` {one.title}" for one in known_recipes().values())
@@ -50,43 +51,6 @@ class ProjectSpec(Value, kw_only=True):
             "`torch-scatter`: its wheels require this as well."
         ),
     ] = field(default_factory=list)
-
-
-class DownloadSpec(Value, kw_only=True):
-    """What the project downloads while it is built: `git`, `archive` or `package`, one of them."""
-
-    git: Annotated[
-        str | None, Meta(description="Repository to fetch; or its path relative to this file.")
-    ] = None
-    rev: Annotated[
-        str | None, Meta(description="Tag or branch by which the project asks for the commit.")
-    ] = None
-    commit: Annotated[str | None, Meta(description="The 40 digits of the commit.")] = None
-    archive: Annotated[
-        str | None,
-        Meta(description="Address of a file of any kind, or its path relative to this file."),
-    ] = None
-    package: Annotated[
-        str | None,
-        Meta(
-            description="Release in an index, such as `pybind11==2.13.6`: the wheel or sdist that "
-            "has this `sha256`. pip finds it."
-        ),
-    ] = None
-    sha256: Annotated[str | None, Meta(description="Digest of the file, which identifies it.")] = (
-        None
-    )
-    instead_of: Annotated[
-        str | None,
-        Meta(description="Address that the project asks for, if it is another one."),
-    ] = None
-    to: Annotated[
-        str | None,
-        Meta(
-            description="Directory of the source to put it in, unpacked, such as that of a "
-            "submodule that an sdist lacks; default: it is offered at the address."
-        ),
-    ] = None
 
 
 class SourceSpec(Value, kw_only=True):
@@ -145,7 +109,7 @@ class SourceSpec(Value, kw_only=True):
     ] = field(default_factory=list)
     submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
     also: Annotated[
-        list[DownloadSpec],
+        list[DeclaredDownload],
         Meta(
             description="What the project downloads while it is built: fetched with the source, "
             "and offered to the build, which has no network."

@@ -1,7 +1,9 @@
 """The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from torchyard.model.ci import CiSettings
 from torchyard.model.lock import BuildLock
@@ -39,24 +41,33 @@ def own_release(version: str) -> str:
 
 
 class DeclaredDownload(Value, kw_only=True):
-    """What a project downloads while it is built: a commit, a file, or a file of an index.
+    """What the project downloads while it is built: `git` with `commit`, or `archive`."""
 
-    The project asks for it by the address `instead_of`, or by its own. `to` is where it belongs in
-    the source, if it is not offered at that address.
-    """
-
-    git: str | None = None
-    rev: str | None = None
-    commit: str | None = None
-    archive: str | None = None
-    package: str | None = None
-    sha256: str | None = None
-    instead_of: str | None = None
-    to: str | None = None
+    git: Annotated[
+        str | None, Meta(description="Repository, or its path relative to this file.")
+    ] = None
+    rev: Annotated[str | None, Meta(description="Tag by which the project asks for it.")] = None
+    commit: Annotated[str | None, Meta(description="The 40 digits of the commit.")] = None
+    archive: Annotated[
+        str | None,
+        Meta(description="Address of a file of any kind, or its path relative to this file."),
+    ] = None
+    sha256: Annotated[str | None, Meta(description="Digest of the file.")] = None
+    instead_of: Annotated[
+        str | None, Meta(description="Address that the project asks for, if it is another one.")
+    ] = None
+    to: Annotated[
+        str | None,
+        Meta(
+            description="Directory of the source to put it in, unpacked, such as that of a "
+            "submodule that an sdist lacks; default: it is offered at the address."
+        ),
+    ] = None
 
     @property
     def asked(self) -> str:
-        return self.instead_of or self.git or self.archive or self.package or ""
+        """The address that the project asks for."""
+        return self.instead_of or self.git or self.archive or ""
 
     @property
     def identity(self) -> str:

@@ -10,10 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from torchyard.errors import HostError
-from torchyard.host.package_indexes import configured_indexes
 from torchyard.host.snapshot import (
     check_out,
     fetch_archive,
@@ -22,8 +20,6 @@ from torchyard.host.snapshot import (
     normalise,
     unpack_archive,
 )
-from torchyard.index.simple.project_files import files_in_index
-from torchyard.index.simple.sdist import Sdist, download_sdist
 from torchyard.model.config import DeclaredDownload, Source
 
 FOLDER = ".torchyard-downloads"
@@ -63,24 +59,12 @@ def _keep(download: DeclaredDownload, base: Path, to: Path) -> None:
     make_empty(to)
     with TemporaryDirectory(dir=to.parent) as folder:
         sha256 = download.sha256 or ""
-        place = download.archive or str(_from_index(download, Path(folder)))
+        place = download.archive or ""
         place = place if "://" in place else str(base / place)
         if download.to:
             unpack_archive(place, sha256, to)
         else:
             shutil.copy(fetch_archive(place, sha256, Path(folder)), to)
-
-
-def _from_index(download: DeclaredDownload, folder: Path) -> Path:
-    """DeclaredDownload the file of a release that has the digest."""
-    name, _, version = (download.package or "").partition("==")
-    sha256 = download.sha256 or ""
-    for index in configured_indexes():
-        for link in files_in_index(index, canonicalize_name(name)):
-            if link.hashes.get("sha256") == sha256:
-                return download_sdist(Sdist(name, version, link.url, sha256, index), folder)
-    msg = f"no index of this machine has a file of {download.package} with the sha256 `{sha256}`"
-    raise HostError(msg, hint="uv's settings name the indexes; they list the sha256 of each file")
 
 
 def offer_downloads(source: Path, build: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from torchyard.errors import ConfigError, HostError
 from torchyard.model.tables import Tables
-from torchyard.toolchain.index_wheels import NO_SOLUTION, resolve_wheels
+from torchyard.toolchain.index_wheels import NO_SOLUTION, IndexWheel, resolve_wheels
 
 TORCH = "torch"
 _MANYLINUX = re.compile(r"(manylinux_\d+_\d+)_(\w+)")
@@ -47,6 +47,7 @@ def _manylinux(tag: str) -> re.Match[str]:
 class LockedEnvironment(NamedTuple):
     """The wheels of an environment: their digests by file name, and versions by package name."""
 
+    wheels: tuple[IndexWheel, ...]
     files: Mapping[str, str]
     versions: Mapping[str, str]
 
@@ -59,6 +60,7 @@ def resolve_environment(requirements: Sequence[str], target: LockTarget) -> Lock
             msg = f"the index has no SHA-256 of `{wheel.file}`"
             raise HostError(msg, hint="use an index that has them, as PyPI does")
     return LockedEnvironment(
+        tuple(wheels),
         {wheel.file: wheel.sha256 for wheel in wheels},
         {wheel.name: wheel.version for wheel in wheels},
     )

@@ -4,7 +4,10 @@ Only metadata is read: nothing is installed, and no code of a package runs.
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
@@ -13,6 +16,7 @@ import msgspec
 from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import ConfigError, HostError
+from torchyard.host.fetcher import Fetcher
 from torchyard.model.requirement import is_plain_requirement
 from torchyard.model.values import Value
 from torchyard.toolchain.pypi import call_uv
@@ -30,11 +34,13 @@ class IndexWheel(Value, kw_only=True):
     version: str
     url: str
     sha256: str = ""
+    size: int | None = None
 
 
 class _Row(Value, kw_only=True, forbid_unknown_fields=False):
     url: str = ""
     path: str = ""
+    size: int | None = None
     hashes: dict[str, str] = {}
 
 
@@ -124,4 +130,18 @@ def _wheel(row: _Row, package: _Package, folder: str) -> IndexWheel:
         version=package.version,
         url=url,
         sha256=row.hashes.get("sha256", ""),
+        size=row.size,
     )
+
+
+def download_size(wheels: Iterable[IndexWheel]) -> int:
+    """Return the bytes of wheels; a server is asked for those that its index does not have."""
+    with ThreadPoolExecutor() as pool:
+        return sum(pool.map(_size, wheels))
+
+
+@cache
+def _size(wheel: IndexWheel) -> int:
+    with suppress(HostError):
+        return wheel.size or Fetcher(wheel.url).head(wheel.url).size or 0
+    return 0
