@@ -113,7 +113,7 @@ def test_after_a_failure_nothing_more_is_begun(tmp_path: Path) -> None:
     told = [str(event.get("outcome", event["event"])) for event in events(failed.stdout)]
     assert set(told[told.index("failed") :]) == {"failed", "skipped", "finished"}
     assert "1 job failed" in failed.stderr
-    assert "torchyard shell bindings:demo-1.0" in failed.stderr
+    assert "look around: torchyard shell" in failed.stderr
 
 
 def test_who_keeps_going_does_all_that_can_be_done(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The logs of jobs: of one that failed, and of many that did not."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,26 @@ def test_a_job_that_failed(torchyard: Command, tmp_path: Path) -> None:
     done = torchyard("diagnose", CORE, "-f", file)
     assert "CMake is too old" in done.out
     assert "You are running version 3.5.1" in done.out
+    assert torchyard("diagnose", "-f", file).out == done.out
+    (tmp_path / "code/new.txt").write_text("another source, so another job", encoding="utf-8")
+    assert torchyard("diagnose", CORE, "-f", file).out == done.out
+    again = torchyard("diagnose", "-f", file, "--work", tmp_path / "none")
+    assert "runs or has failed" in again.err
+
+
+def test_the_cause_of_a_failure_comes_first(torchyard: Command, tmp_path: Path) -> None:
+    line = "echo; echo 'int f() { return x; }' > a.cpp; g++ -c a.cpp; mkdir -p"
+    file = make_project(tmp_path, WORKS.replace("mkdir -p", line))
+    failed = torchyard("build", CORE, "-f", file)
+    assert failed.code == 9
+    told = failed.err[failed.err.index("\nerror: ") + 1 :].splitlines()
+    assert told[0].startswith("error: The compiler rejects the code: ")
+    assert " --> a.cpp:1:18" in told
+    assert "1 | int f() { return x; }" in told
+    assert f"error: {CORE}: `compile` failed with exit code 1" in told
+    look = [*TORCHYARD, "shell", "-f", str(file), "--", "cat", "a.cpp"]
+    shown = subprocess.run(look, check=True, capture_output=True, text=True)
+    assert shown.stdout == "int f() { return x; }\n"
 
 
 @pytest.mark.slow

@@ -371,7 +371,7 @@ def test_a_library_that_was_not_found_without_a_word(project: Project) -> None:
     assert "- BLAS should say openblas, and is `Eigen`" in failed.err
     assert "- USE_OPENMP should be on for cpu, and is `OFF`" in failed.err
     assert 'do without it by env = { USE_… = "0" }' in failed.err
-    assert f"hint: look around: torchyard shell {CPU}" in failed.err
+    assert "look around: torchyard shell" in failed.err
 
 
 def test_a_backend_that_does_not_run_cmake(project: Project) -> None:

@@ -59,7 +59,7 @@ def test_text(torchyard: Command, log: Path) -> None:
     assert shown.out.splitlines()[:5] == [
         f"{log}: 9 lines",
         "",
-        "The compiler rejects the code  (likely)",
+        "The compiler rejects the code: 'x' was not declared in this scope  (likely)",
         "  5 FAILED: [code=1] a.o",
         f"> 7 {ERROR}",
     ]
@@ -244,7 +244,7 @@ def test_contexts_are_checked() -> None:
     rows["rocm-thrust-missing"] = msgspec.structs.replace(
         rows["rocm-thrust-missing"], context="(unclosed"
     )
-    with pytest.raises(Exception, match="has a context or evidence that is none"):
+    with pytest.raises(Exception, match="has a context, evidence or find that is none"):
         check_failures(rows)
 
 

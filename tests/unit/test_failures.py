@@ -24,7 +24,8 @@ def test_round_trip() -> None:
 
 
 def test_names_are_unique_and_plain() -> None:
-    names = re.findall(r"^\[(.+)\]$", read_data("failures.toml"), re.MULTILINE)
+    tables = re.findall(r"^\[(.+)\]$", read_data("failures.toml"), re.MULTILINE)
+    names = [name for name in tables if not name.endswith(".extension")]
     assert names == list(FAILURES)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
 

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from torchyard.app.left_job import find_left_job
 from torchyard.app.locations import open_store, work_directory
-from torchyard.app.run import find_job_spec
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data
 from torchyard.errors import UsageError
@@ -28,8 +28,9 @@ _PASSED = 3
 
 
 class DiagnosedLog(NamedTuple):
-    """What a log says, and how many logs of builds that passed it was compared with."""
+    """What a log says, whose it is, and with how many of builds that passed it was compared."""
 
+    name: str
     diagnosis: LogDiagnosis
     passed: int
 
@@ -64,21 +65,27 @@ def diagnose_file(
         with _open(green) as stream:
             said |= templates_of(pieces_of(stream), failures)
     with _open(log) as stream:
-        return DiagnosedLog(diagnose_pieces(pieces_of(stream), failures, passed=said), len(greens))
+        found = diagnose_pieces(pieces_of(stream), failures, passed=said)
+    return DiagnosedLog(log, found, len(greens))
 
 
-def diagnose_job(job: str, location: LogLocation, failures: Mapping[str, Failure]) -> DiagnosedLog:
+def diagnose_job(
+    job: str | None, location: LogLocation, failures: Mapping[str, Failure]
+) -> DiagnosedLog:
     """Return what the last log of a job says, without what its logs in the store say, too.
+
+    None is the last job that runs or failed.
 
     Raises:
         UsageError: The job has no log.
     """
-    order, config = find_job_spec(job, None, location.file, ())
+    order, config = find_left_job(job, location.file, location.work)
     store = open_store(location.store, location.file, config)
     greens = list(islice(_passed_logs(order, store), _PASSED))
     said = {line for log in greens for line in templates_of(log, failures)}
     with _job_log(order, location, store) as pieces:
-        return DiagnosedLog(diagnose_pieces(pieces, failures, passed=said), len(greens))
+        found = diagnose_pieces(pieces, failures, passed=said)
+    return DiagnosedLog(order.task.id, found, len(greens))
 
 
 @contextmanager

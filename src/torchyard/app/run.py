@@ -32,9 +32,11 @@ def execute_job(
     try:
         outcome = run_job(order, store, conditions, on_event)
     except TorchyardError as error:
-        known = "; ".join(found.what for found in error.diagnostics[1:])
+        others = [found.what.partition("\n") for found in error.diagnostics]
+        known = "; ".join(what for what, _, _ in others if what not in str(error))
+        lines = "".join(f"\n{more}" for what, _, more in others if more and what not in str(error))
         failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
-        on_event(failed(why=str(error), known=known))
+        on_event(failed(why=f"{error}{lines}", known=known))
         raise
     on_event(ended_well(outcome.result, built=outcome.built))
 

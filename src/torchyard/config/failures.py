@@ -40,11 +40,11 @@ def _problems(failure: Failure) -> Iterator[str]:
     whole = " ".join(failure.example.split())
     if not any(pattern.search(text) for text in (whole, *failure.example.splitlines())):
         yield "has an example that its pattern does not match"
-    for text in (failure.context, *failure.evidence):
+    for text in (failure.context, failure.find, *failure.evidence):
         try:
             re.compile(text)
         except re.error as error:
-            yield f"has a context or evidence that is none: {error}"
+            yield f"has a context, evidence or find that is none: {error}"
     if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
         yield "has a pattern with a branch that no literal is part of"
     if not (failure.cause and failure.fix) and failure.severity not in _UNEXPLAINED:

@@ -46,6 +46,13 @@ class Certainty(StrEnum):
     GUESS = "guess"
 
 
+class ExtensionRemedy(Value, kw_only=True):
+    """What helps an extension that torchyard builds; `add` are lines for its torchyard.toml."""
+
+    fix: str
+    add: str = ""
+
+
 class Failure(Value, kw_only=True):
     """A known failure: how to recognise it, its cause and its remedy.
 
@@ -53,6 +60,7 @@ class Failure(Value, kw_only=True):
     group of that name in `pattern` matched. `certain` is false if the line has several possible
     causes, of which the named one is the most frequent. `evidence` are patterns for all else that
     the title says: without one of them in the line or before it, the diagnosis is only likely.
+    `find` is a pattern for the line of the project that causes it, if the log names none.
     """
 
     title: str
@@ -66,8 +74,26 @@ class Failure(Value, kw_only=True):
     evidence: tuple[str, ...] = ()
     cause: str
     fix: str
+    extension: ExtensionRemedy | None = None
+    find: str = ""
     refs: tuple[str, ...] = ()
     example: str
+
+
+class SourceLocation(Value, kw_only=True):
+    """A line of a file; the column is 0 if it is not known."""
+
+    file: str
+    line: int
+    column: int = 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the file belongs to the system or to a package, not to what is built."""
+        return _FOREIGN.search(self.file) is not None
+
+
+_FOREIGN = re.compile(r"^<|^/(?:usr|opt|lib)/|/(?:site|dist)-packages/|/lib/python\d|/share/cmake")
 
 
 class LogLine(Value, kw_only=True):
@@ -93,7 +119,8 @@ class Diagnosis(Value, kw_only=True):
 
     `line` is the one that tells most. `wrapper` and `tail` are admissions that no error was
     recognised: the lines are those above the first sign of a failure, or the last ones of the log.
-    `unit` is what was being compiled, and `times` how often the log has the same failure.
+    `unit` is what was being compiled, and `times` how often the log has the same failure. `where`
+    is the line of code that the log names; `find` a pattern for it, if it names none.
     """
 
     found: Found
@@ -106,6 +133,9 @@ class Diagnosis(Value, kw_only=True):
     title: str | None = None
     cause: str | None = None
     fix: str | None = None
+    extension: ExtensionRemedy | None = None
+    where: SourceLocation | None = None
+    find: str = ""
     refs: tuple[str, ...] = ()
     unit: str | None = None
     times: int = 1

@@ -193,11 +193,11 @@ class _Reader:
 
     def _causes(self, total: int) -> list[Diagnosis]:
         """Return the diagnoses, the best first."""
-        blocks = [
-            *([self._ninja] if self._ninja else []),
-            *sorted(self._fatal.values(), key=_rank),
-            *reversed(self._doubtful.values()),
-        ]
+        blocks = sorted(self._fatal.values(), key=_rank)
+        if self._ninja:  # what it ran may have printed its error before ninja says so
+            is_known = best(self._ninja.matches.values()) is not None
+            blocks.insert(0 if is_known else _first_general(blocks), self._ninja)
+        blocks += reversed(self._doubtful.values())
         if blocks:
             return [_diagnosis(block, total, self._times) for block in blocks]
         found = Found.WRAPPER if self._wrapper else Found.TAIL
@@ -316,7 +316,7 @@ class _Reader:
         """Remember what a block says is left out."""
         for match in block.matches.values():
             if match.severity == LineSeverity.SILENT:
-                self._lost.setdefault(match.fill(match.failure.title), block.only(match))
+                self._lost.setdefault(match.title, block.only(match))
 
 
 def _rank(block: LogBlock) -> tuple[int, int]:
@@ -325,6 +325,11 @@ def _rank(block: LogBlock) -> tuple[int, int]:
     if not match or SPECIFIC > match.failure.priority >= _GENERAL:
         return (_GENERAL - SPECIFIC, block.first)
     return (-match.failure.priority, block.first)
+
+
+def _first_general(blocks: list[LogBlock]) -> int:
+    """Return the index of the first of ranked blocks that names no cause of its own."""
+    return next((i for i, block in enumerate(blocks) if _rank(block)[0] > -SPECIFIC), len(blocks))
 
 
 def _diagnosis(block: LogBlock, total: int, times: Mapping[str, int]) -> Diagnosis:
@@ -337,6 +342,7 @@ def _diagnosis(block: LogBlock, total: int, times: Mapping[str, int]) -> Diagnos
             lines=lines,
             total=total,
             certainty=Certainty.GUESS,
+            where=block.where,
             unit=block.unit,
         )
     failure = match.failure
@@ -350,9 +356,12 @@ def _diagnosis(block: LogBlock, total: int, times: Mapping[str, int]) -> Diagnos
         certainty=Certainty.CERTAIN if is_certain else Certainty.LIKELY,
         name=match.name,
         kind=failure.kind,
-        title=match.fill(failure.title),
+        title=match.title,
         cause=match.fill(failure.cause),
         fix=match.fill(failure.fix),
+        extension=match.fill_remedy(),
+        where=block.where,
+        find=match.fill(failure.find, re.escape),
         refs=failure.refs,
         unit=block.unit,
         times=max(1, times[match.name]),

@@ -1,5 +1,6 @@
 """Turn the failure of a step into an error with its cause."""
 
+import re
 import shlex
 import shutil
 import signal
@@ -12,11 +13,20 @@ from pathlib import Path
 import msgspec
 
 from torchyard.config.failures import load_failures
-from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
+from torchyard.errors import (
+    BuildError,
+    Diagnostic,
+    ElsewhereError,
+    Span,
+    TorchyardError,
+    all_errors,
+)
 from torchyard.host.files import FULL
-from torchyard.model.failure import Diagnosis, Kind
+from torchyard.model.failure import Diagnosis, Found, Kind, LogLine
 from torchyard.model.step import OWN
+from torchyard.run.blamed_line import blamed_line
 from torchyard.run.diagnose import diagnose_stream
+from torchyard.run.failure_patterns import QUOTED_SOURCE
 from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import StepContext, StepError
 
@@ -25,6 +35,15 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 _SMOKE = "smoke"
 """The stage of known failures that a step of torchyard itself prints."""
+
+_EXTENSION = "extension"
+"""The recipe of projects whose file can be mended by `add` of a known failure."""
+
+_SHOWN, _WIDE = 4, 150
+"""How many lines of a log are shown, and how much of each: two lines of a terminal."""
+
+_UNFILLED = re.compile(r"<\w+>")
+"""A name in a text for which nothing was matched."""
 
 _LINES, _WIDTH = 1000, 2000
 """How much of what a step of torchyard itself printed is shown."""
@@ -97,8 +116,12 @@ def _flags(context: StepContext) -> str:
 
 
 def _look_around(context: StepContext) -> str:
-    job = context.place.order.task.id
-    return f"look around: torchyard shell {job}{_flags(context)}  (log: {context.place.log})"
+    """Return the commands that show more, of this job if it is not the last one of a file."""
+    flags, log = _flags(context), context.place.log
+    if "--order" in flags:
+        return f"look around: torchyard shell {context.place.order.task.id}{flags}  (log: {log})"
+    more = f"more of the log: torchyard diagnose{flags}"
+    return f"{more}; look around: torchyard shell{flags}  (log: {log})"
 
 
 def _killed(diagnosis: Diagnosis) -> Diagnosis:
@@ -116,15 +139,59 @@ def _remedy(diagnosis: Diagnosis) -> list[Diagnostic]:
 def _error(
     context: StepContext, error: StepError, diagnosis: Diagnosis, kind: Kind
 ) -> TorchyardError:
+    """Return the error for what a step ran: its cause, what to do, and which step failed."""
+    last = diagnosis.line.text.strip() if diagnosis.line else ""
+    if not diagnosis.title:  # a message of its own, which may be in its code
+        diagnosis = msgspec.structs.replace(diagnosis, find=re.escape(last))
+    span = blamed_line(diagnosis, context.place.job, context.places()["work"])
+    what, at = diagnosis.title or last, diagnosis.where
+    if span is None and (at or diagnosis.unit):
+        what += f" ({at.file}:{at.line})" if at else f" ({diagnosis.unit})"
+    what = _shortened(what, context) + _excerpt(context, error, diagnosis, span)
+    cause = Diagnostic(what, span, _what_helps(context, diagnosis, kind, span))
+    told = _class_of(kind)(str(error), hint=_look_around(context), reason=kind.value)
+    if diagnosis.title or last:
+        told.diagnostics = (cause, *told.diagnostics)
+    return told
+
+
+def _excerpt(
+    context: StepContext, error: StepError, diagnosis: Diagnosis, span: Span | None
+) -> str:
+    """Return the few lines of the log around the one that tells most."""
+    telling = diagnosis.line.number if diagnosis.line else 0
+    once = {line.text: line for line in diagnosis.lines}.values()
+    lines = [line for line in once if not (span and _is_code(line, diagnosis))]
+    nearest = sorted(lines, key=lambda line: abs(line.number - telling))[:_SHOWN]
     before = lines_before(context.place.log, error.mark)
-    lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in diagnosis.lines)
-    more = _remedy(diagnosis)
-    if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
-        what = "the sandbox gives this step no network"
-        more = [Diagnostic(what, hint="write network = true in the step if it has to have one")]
-    return _class_of(kind)(
-        f"{error}{lines}",
-        hint=_look_around(context),
-        more=more,
-        reason=kind.value,
+    return "".join(
+        f"\n{before + line.number:>6} | {_shortened(line.text, context)[:_WIDE]}"
+        for line in sorted(nearest, key=lambda line: line.number)
     )
+
+
+def _is_code(line: LogLine, diagnosis: Diagnosis) -> bool:
+    """Return whether a line of a log quotes code, or names a frame."""
+    is_frame = diagnosis.found is Found.PYTHON and line.text.startswith("  ")
+    return is_frame or QUOTED_SOURCE.match(line.text) is not None
+
+
+def _shortened(text: str, context: StepContext) -> str:
+    """Return a line of a log without the directory that a job works in."""
+    work = context.places()["work"]
+    return text.replace(f"{work}/build/", "").replace(f"{work}/", "")
+
+
+def _what_helps(
+    context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
+) -> str | None:
+    """Return what to do: for an extension, with the lines to add to its file."""
+    remedy = diagnosis.extension
+    if remedy is None or context.place.order.task.recipe != _EXTENSION:
+        if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
+            return "the sandbox gives this step no network: write network = true if it needs one"
+        return f"{diagnosis.cause} {diagnosis.fix}" if diagnosis.title else None
+    lines = remedy.add.strip().replace("<file>", span.file if span else "<file>")
+    if not lines or _UNFILLED.search(lines):
+        return remedy.fix
+    return f"{remedy.fix} In {Path(context.file).name}:\n    " + lines.replace("\n", "\n    ")

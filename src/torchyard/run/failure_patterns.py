@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from torchyard.model.failure import Failure, LineSeverity, pattern_literals
+from torchyard.model.failure import ExtensionRemedy, Failure, LineSeverity, pattern_literals
 
 SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
 
-_QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
-_MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: ")
+QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
+_MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: (?!\S+ is defined in header)")
 _MILD_STARTS = ("##[warning]", "##[notice]", "##[debug]", "+ ", "++ ", "::warning", "::notice")
 """CI's warnings, and commands that a shell prints before it runs them."""
 _LONG_VALUE = 120
@@ -40,20 +40,26 @@ class Match(NamedTuple):
     def specific(self) -> bool:
         return self.failure.priority >= SPECIFIC
 
-    def fill(self, text: str) -> str:
+    def fill(self, text: str, quote: Callable[[str], str] = str) -> str:
         """Replace `<name>` in a text by what was matched."""
         for name, value in self.values.items():
-            text = text.replace(f"<{name}>", value)
+            text = text.replace(f"<{name}>", quote(value))
         return text
+
+    @property
+    def title(self) -> str:
+        """The title of the failure; `: <name>` at its end is left out if nothing was matched."""
+        return self.fill(self.failure.title).partition(": <")[0]
+
+    def fill_remedy(self) -> ExtensionRemedy | None:
+        """Return what helps an extension, with what was matched."""
+        found = self.failure.extension
+        return found and ExtensionRemedy(fix=self.fill(found.fix), add=self.fill(found.add))
 
     def fits(self, before: Callable[[], str]) -> bool:
         """Return whether the text before the line is one that the failure occurs in."""
-        if not self.failure.context:
-            return True
-        pattern = self.failure.context
-        for name, value in self.values.items():
-            pattern = pattern.replace(f"<{name}>", re.escape(value))
-        return re.search(pattern, before()) is not None
+        pattern = self.fill(self.failure.context, re.escape)
+        return not pattern or re.search(pattern, before()) is not None
 
     def with_evidence(self, before: Callable[[], str]) -> "Match":
         """Look for the evidence in the line and in the text before it."""
@@ -108,7 +114,7 @@ class FailurePatterns:
 
     def matches(self, line: str) -> list[Match]:
         """Return the failures that a line matches; none if it only looks like an error."""
-        if (line[:1] == " " and _QUOTED_SOURCE.match(line)) or line.startswith(_MILD_STARTS):
+        if (line[:1] == " " and QUOTED_SOURCE.match(line)) or line.startswith(_MILD_STARTS):
             return []
         mild = "warning" in line or "note" in line or "remark" in line
         if mild and (milder := _MILDER.search(line)):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
-from torchyard.model.failure import Found, LineSeverity, LogLine
+from torchyard.model.failure import Found, LineSeverity, LogLine, SourceLocation
 from torchyard.run.failure_patterns import Match, best
 
 WIDTH = 300
@@ -29,6 +29,39 @@ _TEXT = 40
 
 
 _UNIT = re.compile(r" -c ([^\s-]\S*)")  # PyTorch's extensions have `-c -c FILE`
+
+
+_LOCATION = re.compile(
+    r"""
+      File [ ] "(?P<python>[^"]{1,300})", [ ] line [ ] (?P<row>\d+)
+    | (?P<file> [^\s:'"()]{1,300} \.
+        (?: [ch](?: c | h | pp | xx )? | cuh? | hip | py[xi]? | txt | cmake | toml | cfg | rs ) )
+      [:(] (?P<line>\d+) (?: [:,] (?P<column>\d+) )? (?= [:\s)] | $ )
+    """,
+    re.VERBOSE,
+)
+_STRING = "<string>"
+_SETUP_PY = "setup.py"
+_RUNS_SETUP_PY = "setuptools/build_meta.py"
+"""A traceback has `<string>` for the setup.py that this runs."""
+
+
+def location_in(line: str) -> SourceLocation | None:
+    """Return the place in a source file that a line names, as compilers, CMake or Python do."""
+    found = _LOCATION.search(line)
+    if found is None:
+        return None
+    return SourceLocation(
+        file=found["python"] or found["file"],
+        line=int(found["row"] or found["line"]),
+        column=int(found["column"] or 0),
+    )
+
+
+def _nearest(lines: Iterable[str]) -> SourceLocation | None:
+    """Return the first place that belongs to what is built, or else the first one."""
+    found = [place for line in lines if (place := location_in(line))]
+    return next((place for place in found if not place.is_foreign), found[0] if found else None)
 
 
 class LineMatcher(Protocol):
@@ -65,6 +98,7 @@ class LogBlock:
         self.lines: dict[int, LogLine] = {}
         self.matches: dict[str, Match] = {}
         self.places: dict[str, LogLine] = {}
+        self.locations: dict[str, SourceLocation | None] = {}
         self.last = 0
         self.unit: str | None = None
         self.chosen: Match | None = None
@@ -88,6 +122,7 @@ class LogBlock:
             self.lines |= other.lines
             self.keep(other.matches.values())
             self.places = other.places | self.places
+            self.locations = other.locations | self.locations
 
     def take(self, number: int, line: str) -> bool:
         """Add a line; return False if it is no longer part of this block."""
@@ -115,6 +150,12 @@ class LogBlock:
         """The line that says most."""
         match = self.chosen or best(self.matches.values())
         return self.places.get(match.name) if match else None
+
+    @property
+    def where(self) -> SourceLocation | None:
+        """The place in the source that the failure names."""
+        match = self.chosen or best(self.matches.values())
+        return self.locations.get(match.name) if match else None
 
     def repeats(self, other: "LogBlock") -> bool:
         """Return whether another block says the same: something was tried again."""
@@ -150,6 +191,11 @@ class LogBlock:
                 self.add(*lead)
             self.add(number, line, telling[0].start)
             self.keep(telling, (number, line))
+            above = [text for _, text in self._recent if text.lstrip().startswith(_LEADS)]
+            place = _nearest((line, *reversed(above)))
+            if ": note: " in line:  # which belongs to the error above
+                place = next(iter(self.locations.values()), place)
+            self.locations = {match.name: place for match in telling} | self.locations
             self.last = number
             self._quotes = _QUOTES
         elif self._quotes and line[:1] == " ":
@@ -261,6 +307,11 @@ class CMakeBlock(LogBlock):
             self._text.append(line)
         return True
 
+    @property
+    def where(self) -> SourceLocation | None:
+        """The first place in the call stack that belongs to the project."""
+        return _nearest(self._text)
+
     def close(self) -> None:
         self.look_at_whole(self._text)
 
@@ -276,6 +327,13 @@ class PythonBlock(LogBlock):
         self._inside = True
         self._message: list[str] = []
         self._text: list[str] = []
+        self._frames: list[SourceLocation] = []
+
+    @property
+    def where(self) -> SourceLocation | None:
+        """The innermost frame that belongs to the project, or else what its message names."""
+        own = next((frame for frame in reversed(self._frames) if not frame.is_foreign), None)
+        return own or super().where
 
     @property
     def severity(self) -> LineSeverity:
@@ -300,7 +358,12 @@ class PythonBlock(LogBlock):
 
     def _frame(self, number: int, line: str) -> None:
         """Remember the innermost frame, without carets."""
-        if line.lstrip().startswith('File "'):
+        if line.lstrip().startswith('File "') and (frame := location_in(line)):
+            is_setup = any(frame.file.endswith(_RUNS_SETUP_PY) for frame in self._frames)
+            if is_setup and frame.file == _STRING:
+                frame = SourceLocation(file=_SETUP_PY, line=frame.line)
+                line = line.replace(_STRING, _SETUP_PY)
+            self._frames.append(frame)
             self._recent.clear()
         if line.strip("^~ "):
             self._recent.append((number, line))

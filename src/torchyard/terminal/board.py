@@ -156,7 +156,8 @@ class BoardView(NamedTuple):
             for note in board.notes:
                 yield Text(f"note: {note.replace(label, '')}", style="yellow")
         for ended in board.failed[-_NOTES:]:
-            why = ended.why.partition("\n")[0].replace(label, "")
+            why = f"{ended.job}: {ended.known}" if ended.known else ended.why.partition("\n")[0]
+            why = why.replace(label, "")
             yield Text(f"failed: {why}", style="red")
 
     def _headline(self, began: Began) -> Text:

@@ -59,8 +59,8 @@ def _ended(event: Ended) -> str:
     facts = []
     if event.outcome == "built":
         facts = [show_duration(event.seconds), show_size(event.size)]
-    if event.why:
-        facts.append(event.why.partition("\n")[0].removeprefix(f"{event.job}: "))
+    if why := event.known or event.why:
+        facts.append(why.partition("\n")[0].removeprefix(f"{event.job}: "))
     return f"{event.outcome:8} {event.job}" + (f": {', '.join(facts)}" if facts else "")
 
 

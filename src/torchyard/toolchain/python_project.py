@@ -69,6 +69,10 @@ def build_wheel_program(system: BuildSystem, to: str) -> str:
         "if 'setuptools' in sys.modules and os.environ.get('MAX_JOBS') != '1':",
         "    compile_in_parallel(os.environ.get('MAKEFLAGS', ''))",
         f"os.makedirs({to!r}, exist_ok=True)",
-        f"print('made', backend.build_wheel({to!r}))",
+        "try:",
+        f"    print('made', backend.build_wheel({to!r}))",
+        "except SystemExit as error:  # with an exit code that may be one of torchyard's own",
+        "    sys.exit(1 if error.code and isinstance(error.code, int) else error.code)",
     ]
-    return "\n".join(lines)
+    program = "\n".join(lines)
+    return f"exec(compile({program!r}, '<torchyard>', 'exec'))"  # setup.py is `<string>`

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("diagnose")
-@names_argument("source", metavar="LOG|JOB|-")
+@names_argument("source", required=False, metavar="[LOG|JOB|-]")
 @click.option(
     "--passed",
     "passed",
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     *,
-    source: str,
+    source: str | None,
     passed: tuple[str, ...],
     files: tuple[str, ...],
     learn: bool,
@@ -55,7 +55,8 @@ def command(
 
     LOG is the log of any build: of PyTorch or an extension, by CMake, ninja, nvcc, hipcc, pip,
     conda or CI; of any size, also compressed by gzip. `-` reads standard input. For a JOB, the last
-    log is read, and what logs of the same job in the store say, too, is left out.
+    log is read, and what logs of the same job in the store say, too, is left out. Without LOG or
+    JOB, it is that of the last job that runs or failed.
     """
     from torchyard.app.diagnose import (
         STDIN,
@@ -68,18 +69,20 @@ def command(
     from torchyard.reports.document import encode
 
     failures = known_failures(files)
-    if source == STDIN or Path(source).is_file():
+    if source is not None and (source == STDIN or Path(source).is_file()):
         found = diagnose_file(source, failures, passed)
     else:
         try:
             found = diagnose_job(source, LogLocation(file, store_url, work), failures)
         except (HostError, SelectionError) as error:
+            if source is None:
+                raise
             msg = f"there is no log `{source}`, and no such job: {error}"
             raise UsageError(msg, hint=error.diagnostics[0].hint) from error
     if learn:
         _draft(found)
         return
-    document = diagnose_document(source, found.diagnosis, passed=found.passed)
+    document = diagnose_document(found.name, found.diagnosis, passed=found.passed)
     if as_json:
         write(encode(document))
     else:

@@ -4,6 +4,7 @@ import shlex
 
 import click
 
+from torchyard.app.left_job import find_left_job
 from torchyard.app.locations import copies_limit, open_store
 from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import (
@@ -26,9 +27,12 @@ from torchyard.run.steps import StepContext
 from torchyard.terminal.console import say
 from torchyard.terminal.events import printer
 
+_NO_COMMAND = frozenset(":/*")
+"""What the name of a job or a cell has, and the name of a command has not."""
+
 
 @click.command("shell", context_settings={"ignore_unknown_options": True})
-@names_argument("job")
+@names_argument("job", required=False)
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.option(
     "--order", "order_file", metavar="FILE", help="Take the job from a file that an engine wrote."
@@ -40,7 +44,7 @@ from torchyard.terminal.events import printer
 @sandbox_option
 def command(
     *,
-    job: str,
+    job: str | None,
     words: tuple[str, ...],
     order_file: str | None,
     file: str,
@@ -52,17 +56,23 @@ def command(
     """Enter the work directory of a job, with its inputs, its environment and its sandbox.
 
     After a failure everything is as the failed step left it; of a job that is finished, the result
-    is restored, with the build directory of a core. COMMAND is run instead of a shell.
+    is restored, with the build directory of a core. COMMAND is run instead of a shell. Without a
+    JOB, it is the last one that failed.
     """
-    order, config = find_job_spec(None if order_file else job, order_file, file, changes)
-    if order_file and order.task.id != job:
-        msg = f"`{order_file}` is the order of {order.task.id}"
-        raise UsageError(msg, hint="name that job")
+    if job and _NO_COMMAND.isdisjoint(job):
+        words, job = (job, *words), None
+    if order_file is None:
+        order, config = find_left_job(job, file, work, changes)
+    else:
+        order, config = find_job_spec(None, order_file, file, changes)
+        if order.task.id != job:
+            msg = f"`{order_file}` is the order of {order.task.id}"
+            raise UsageError(msg, hint="name that job")
     conditions = job_conditions(order, file, work, sandbox)._replace(copies=copies_limit(config))
     context = open_job(order, open_store(store_url, file, config), conditions, printer(say))
     step = Step(run=words or ("bash", "--norc"), network=True).filled(context.places())
     env = context.environment() | _introduce(context)
-    env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
+    env |= {"TERM": "xterm-256color", "PS1": f"{order.task.id}$ "}
     argv = enclose(context.sandbox, step, context.place, None)
     if context.sandbox.kind == "none":
         replace_process(argv, cwd=context.place.build, env=env)

@@ -1,0 +1,5 @@
+#include "twice.h"
+
+long twice(long number) {
+  return number + number;
+}

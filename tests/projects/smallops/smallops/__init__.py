@@ -1,0 +1,3 @@
+from smallops._C import twice
+
+__all__ = ["twice"]

@@ -1,0 +1,3 @@
+__version__ = "2.13.9+cpu"
+cuda = None
+hip = None
