@@ -13,12 +13,10 @@ import zipfile
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
 import pytest
 from tests.helpers import EXTENSION, Command, config_of, plan_of
 
 from torchyard.config.load import load_config
-from torchyard.config.source import declare_download
 from torchyard.errors import ConfigError, HostError
 from torchyard.model.config import DeclaredDownload, Source
 from torchyard.model.recipe import Stage
@@ -217,6 +215,7 @@ def test_what_is_missing_is_said_with_its_value(tmp_path: Path, commit: str) -> 
     git(tmp_path / "part", "tag", "v1")
     for one, value in (
         (DeclaredDownload(git="part", rev="v1"), commit),
+        (DeclaredDownload(git="part"), commit),
         (DeclaredDownload(archive=file.name), digest(file)),
     ):
         with pytest.raises(HostError) as refused:
@@ -272,13 +271,3 @@ def test_only_what_is_fetched_is_part_of_the_fingerprint() -> None:
     assert first != source_of(f'git = "{AWAY}/x"\ncommit = "{"2" * 40}"\n')
     mirror = f'git = "https://mirror.invalid/x"\ninstead_of = "{AWAY}/x"\ncommit = "{"1" * 40}"\n'
     assert first == source_of(mirror)
-
-
-def test_a_project_s_download_is_declared_by_these_lines() -> None:
-    named = declare_download(f"{AWAY}/x", "v1")
-    assert named == f'[[source.also]]\ngit = "{AWAY}/x"\nrev = "v1"'
-    assert declare_download(f"{AWAY}/x", "1" * 40).endswith(f'\ncommit = "{"1" * 40}"')
-    file = declare_download(f"{AWAY}/x.zip", digest=f"SHA256={'a' * 64}")
-    assert file == f'[[source.also]]\narchive = "{AWAY}/x.zip"\nsha256 = "{"a" * 64}"'
-    for lines in (named, file, declare_download(f"{AWAY}/x.zip", digest="MD5=1")):
-        assert msgspec.to_builtins(config_of(f"{BASIC}{lines}\n").source.also)

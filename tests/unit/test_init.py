@@ -8,13 +8,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import pytest
 from tests.helpers import Command, Output
 from tests.unit.test_reading import CMAKE, PYPROJECT, SETUP, USES
 
 from torchyard.config.load import load_config
+from torchyard.config.starter import declare_download
 from torchyard.errors import HostError, UsageError
+from torchyard.model.config import DeclaredDownload
+from torchyard.toolchain.reading.source_text import Download, DownloadKind
 
+AWAY = "https://example.invalid/part"
+FETCHED = DownloadKind.FETCH_CONTENT
 CELL = ("--torch", "2.13", "--python", "cp311", "--platform", "linux-x86_64")
 CPU = "from torch.utils.cpp_extension import CppExtension\nsetup(ext_modules=[CppExtension()])\n"
 
@@ -123,6 +129,7 @@ def test_downloads_switches_and_requirements_are_lines_of_the_file(
     text = (tmp_path / "torchyard.toml").read_text("utf-8")
     git = "https://github.com/metatensor/gpu-lite.git"
     assert f"#   gpulite, by FetchContent: {git} at ceb0934e22\n#   (CMakeLists.txt:4)\n" in text
+    assert f'# [[source.also]]\n# git = "{git}"\n# rev = "ceb0934e22"\n' in text
     assert written(tmp_path, "build")["requires"] == ["packaging"]
     assert '"packaging",  # setup.py:1\n' in text
     said = " ".join(done.err.split())
@@ -133,6 +140,32 @@ def test_downloads_switches_and_requirements_are_lines_of_the_file(
     file.write_text(text.replace(commented, commented.replace("# ", "", 3).replace("# W", "W")))
     (override,) = load_config(str(file)).overrides
     assert override.env == {"WITH_X": "0"}
+
+
+def download(kind: DownloadKind, url: str, **given: str) -> Download:
+    return Download("part", "CMakeLists.txt", 1, kind=kind, url=url, **given)
+
+
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        (download(FETCHED, AWAY, revision="v1"), f'git = "{AWAY}"\nrev = "v1"'),
+        (download(FETCHED, AWAY, revision="1" * 40), f'git = "{AWAY}"\ncommit = "{"1" * 40}"'),
+        (
+            download(FETCHED, AWAY, digest=f"SHA256={'a' * 64}"),
+            f'archive = "{AWAY}"\nsha256 = "{"a" * 64}"',
+        ),
+        (download(FETCHED, AWAY, digest="MD5=1"), f'archive = "{AWAY}"'),
+        (download(DownloadKind.SUBMODULE, AWAY), f'git = "{AWAY}"\nto = "part"'),
+        (download(FETCHED, f"{AWAY}/${{VERSION}}.zip"), ""),
+        (download(DownloadKind.CARGO, ""), ""),
+    ],
+)
+def test_a_download_is_declared_by_lines_of_the_file(found: Download, lines: str) -> None:
+    declared = declare_download(found)
+    assert declared == (f"[[source.also]]\n{lines}" if lines else "")
+    also = tomllib.loads(declared).get("source", {}).get("also", [])
+    assert len(msgspec.convert(also, list[DeclaredDownload])) == bool(lines)
 
 
 def test_what_the_machine_and_the_index_add_is_said_before(init: Init) -> None:

@@ -82,20 +82,6 @@ def _check_downloads(spec: SourceSpec, problems: Problems) -> None:
             problems.add((*path, "to"), what, "write a path in it: third_party/eigen")
 
 
-def declare_download(url: str, revision: str = "", digest: str = "") -> str:
-    """Return the lines of a file for what a project downloads: a commit of git, or a file.
-
-    `revision` is what it asks git for, `digest` is as CMake has it: `SHA256=…`.
-    """
-    if not revision:
-        name, _, sha256 = digest.partition("=")
-        lines = [f'archive = "{url}"', f'sha256 = "{sha256}"' if name.lower() == "sha256" else ""]
-    else:
-        is_commit = _COMMIT.fullmatch(revision)
-        lines = [f'git = "{url}"', f'{"commit" if is_commit else "rev"} = "{revision}"']
-    return "\n".join(["[[source.also]]", *filter(None, lines)])
-
-
 def _check_left_out(spec: SourceSpec, problems: Problems) -> None:
     for key in ("leave_out", "include_ignored"):
         if getattr(spec, key) and spec.path is None:

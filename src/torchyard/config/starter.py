@@ -9,16 +9,19 @@ from msgspec import field
 
 from torchyard.config.recipes import known_recipes
 from torchyard.host.files import read_data
+from torchyard.host.git import is_commit
 from torchyard.model.config import own_release
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
 from torchyard.toolchain.reading.project import ProjectReading
-from torchyard.toolchain.reading.source_text import Download
+from torchyard.toolchain.reading.source_text import Download, DownloadKind
 
 _TEMPLATE = "templates/torchyard.toml"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WIDTH = 100
+_COMPUTED = re.compile(r"[${}*]")
+"""In an address that a build composes of variables."""
 
 
 class Answers(Value, kw_only=True):
@@ -57,7 +60,8 @@ def starter(answers: Answers, tables: Tables) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(json=_json, line=on_one_line, comment=_comment, shown=show_download)
+    environment.filters.update(json=_json, line=on_one_line, comment=_comment)
+    environment.filters.update(shown=show_download, declared=declare_download)
     given = {key: getattr(answers, key) for key in answers.__struct_fields__}
     switches = [one for one in answers.reading.switches if _NAME.fullmatch(one.text)]
     return environment.from_string(read_data(_TEMPLATE)).render(
@@ -79,6 +83,21 @@ def show_download(one: Download) -> str:
     """Return a download as text: what, by what, from where, and which line does it."""
     at = f" at {one.revision}" if one.revision else ""
     return f"{one.text}, by {one.kind}{f': {one.url}' if one.url else ''}{at} ({one.where})"
+
+
+def declare_download(one: Download) -> str:
+    """Return the lines of a file that declare a download; empty if its address is computed."""
+    if not one.url or _COMPUTED.search(one.url):
+        return ""
+    is_part, (digest, _, value) = one.kind is DownloadKind.SUBMODULE, one.digest.partition("=")
+    given = {
+        "git" if is_part or one.revision else "archive": one.url,
+        "commit" if is_commit(one.revision) else "rev": one.revision,
+        "sha256": value if digest.lower() == "sha256" else "",
+        "to": one.text if is_part else "",
+    }
+    lines = (f"{key} = {_json(value)}" for key, value in given.items() if value)
+    return "\n".join(["[[source.also]]", *lines])
 
 
 def on_one_line(text: str) -> str:

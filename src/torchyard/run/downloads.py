@@ -50,7 +50,7 @@ def _keep(download: DeclaredDownload, base: Path, to: Path) -> None:
     if download.git is not None:
         is_path = (base / download.git).is_dir()
         url = str((base / download.git).resolve()) if is_path else download.git
-        revision = download.commit or download.rev or ""
+        revision = download.commit or download.rev or "HEAD"
         if download.to:
             check_out(url, revision, to, submodules=True)
         else:
