@@ -18,7 +18,7 @@ from tests.helpers import EXTENSION, Command, config_of, plan_of
 
 from torchyard.config.load import load_config
 from torchyard.errors import ConfigError, HostError
-from torchyard.model.config import DeclaredDownload, Source
+from torchyard.model.config import DeclaredDownload
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import EVERYTHING
@@ -127,7 +127,7 @@ def build(tmp_path: Path, downloads: tuple[DeclaredDownload, ...], commit: str) 
     source.mkdir()
     (source / "CMakeLists.txt").write_text(PROJECT.replace("COMMIT", commit), encoding="utf-8")
     (source / "get.py").write_text(URLLIB, encoding="utf-8")
-    keep_downloads(Source(also=downloads), tmp_path, source)
+    keep_downloads(downloads, tmp_path, source)
     shutil.rmtree(tmp_path / "part")
     copy = tmp_path / "build"
     shutil.copytree(source, copy, ignore=lambda *_: [FOLDER])
@@ -168,7 +168,7 @@ def test_pip_finds_packages(tmp_path: Path) -> None:
         zipped.writestr(f"{info}/RECORD", "")
     (tmp_path / "out").mkdir()
     one = DeclaredDownload(archive=wheel.name, sha256=digest(wheel))
-    keep_downloads(Source(also=(one,)), tmp_path, tmp_path / "out")
+    keep_downloads((one,), tmp_path, tmp_path / "out")
     env = offer_downloads(tmp_path / "out", tmp_path / "out")
     argv = [sys.executable, "-m", "pip", "download", "-q", "--dest", "got", "demo-part"]
     subprocess.run(argv, cwd=tmp_path, env={"HOME": str(tmp_path), **env}, check=True)
@@ -182,7 +182,7 @@ def test_a_submodule_that_an_sdist_lacks_is_put_into_the_source(
     here = DeclaredDownload(git="part", commit=commit, to="third_party/part")
     file = packed(tmp_path)
     there = DeclaredDownload(archive=file.name, sha256=digest(file), to="third_party/packed")
-    keep_downloads(Source(also=(here, there)), tmp_path, tmp_path / "out")
+    keep_downloads((here, there), tmp_path, tmp_path / "out")
     made = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("out/**/*.*")}
     assert made == {"third_party/part/part.txt", "third_party/packed/packed.txt"}
     assert not offer_downloads(tmp_path / "out", tmp_path / "out")
@@ -194,7 +194,7 @@ def test_what_is_kept_has_the_same_bytes_each_time(
     pictures = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        keep_downloads(Source(also=downloads), tmp_path, tmp_path / name)
+        keep_downloads(downloads, tmp_path, tmp_path / name)
         files = (path for path in (tmp_path / name).rglob("*") if path.is_file())
         pictures.append({str(path.relative_to(tmp_path / name)): digest(path) for path in files})
     assert pictures[0] == pictures[1]
@@ -205,7 +205,7 @@ def test_a_source_can_not_lead_a_download_elsewhere(tmp_path: Path, commit: str)
     (tmp_path / "out/third_party").symlink_to(tmp_path)
     inside = DeclaredDownload(git="part", commit=commit, to="third_party/new")
     with pytest.raises(HostError, match=r"`third_party/new` of the source leads elsewhere"):
-        keep_downloads(Source(also=(inside,)), tmp_path, tmp_path / "out")
+        keep_downloads((inside,), tmp_path, tmp_path / "out")
     assert not (tmp_path / "new").exists()
 
 
@@ -219,7 +219,7 @@ def test_what_is_missing_is_said_with_its_value(tmp_path: Path, commit: str) -> 
         (DeclaredDownload(archive=file.name), digest(file)),
     ):
         with pytest.raises(HostError) as refused:
-            keep_downloads(Source(also=(one,)), tmp_path, tmp_path / "out")
+            keep_downloads((one,), tmp_path, tmp_path / "out")
         assert value in f"{refused.value} {refused.value.diagnostics[0].hint}"
 
 

@@ -6,6 +6,7 @@ files are replaced by those of the files, in the build's own copy of the source.
 """
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +21,7 @@ from torchyard.host.snapshot import (
     normalise,
     unpack_archive,
 )
-from torchyard.model.config import DeclaredDownload, Source
+from torchyard.model.config import DeclaredDownload
 
 FOLDER = ".torchyard-downloads"
 """The directory of a source with what was fetched, in a directory for each number in its list."""
@@ -30,10 +31,10 @@ _LONGEST = 1 << 20
 """Larger files of a project are not looked through for addresses."""
 
 
-def keep_downloads(source: Source | None, base: Path, tree: Path) -> None:
+def keep_downloads(downloads: Iterable[DeclaredDownload], base: Path, tree: Path) -> None:
     """Fetch everything that a build would download into the tree of its source."""
     asked: list[str] = []
-    for one in source.also if source else ():
+    for one in downloads:
         to = tree / (one.to or f"{FOLDER}/{len(asked)}")
         if to.is_symlink() or not to.parent.resolve().is_relative_to(tree.resolve()):
             msg = f"`{to.relative_to(tree)}` of the source leads elsewhere"

@@ -9,17 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from uuid import uuid4
 
-from torchyard.config.load import source_exclusions
 from torchyard.errors import StoreError
-from torchyard.host.patches import apply_patches
-from torchyard.host.snapshot import copy_folder, unpack_archive
 from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import File, Result
 from torchyard.recipes import runs_only_ours
 from torchyard.run.conditions import Conditions
-from torchyard.run.downloads import keep_downloads
 from torchyard.run.job import run_job
+from torchyard.run.source import take_snapshot
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
@@ -66,26 +63,15 @@ def rebuild(
 
 def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None:
     """Put the source, which is beside the configuration, into the scratch store."""
-    task, base = order.task, Path(conditions.file).parent
-    if scratch.has(task.fingerprint) or not runs_only_ours(task) or task.source is None:
+    task = order.task
+    if scratch.has(task.fingerprint) or not runs_only_ours(task):
         return
     conditions.work.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=conditions.work) as folder:
         log = Path(folder, "log.gz")
         log.write_bytes(gzip.compress(b"copied\n", mtime=0))
         out = Path(folder, "out")
-        if task.source.path is not None:
-            copy_folder(
-                base / task.source.path,
-                task.text("digest"),
-                out,
-                source_exclusions(task.source, conditions.file),
-                include_ignored=task.source.include_ignored,
-            )
-        else:
-            unpack_archive(str(base / str(task.source.archive)), task.text("sha256"), out)
-        keep_downloads(task.source, base, out)
-        apply_patches(task.table("patches"), task.words("series"), out)
+        take_snapshot(task, conditions.file, out)
         writer = Writer(scratch)
         result = Result(
             fingerprint=task.fingerprint,
