@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import Command
-from tests.unit.test_indexed_release import LINUX, add_torch, add_wheel
+from tests.torch_index import LINUX, add_torch, add_wheel
 
 from torchyard.app.indexed_release import is_installable
 

@@ -1,14 +1,13 @@
 """A torch release that no table has is described by its wheels, locked, and planned."""
 
-import json
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.helpers import Command
+from tests.torch_index import FILE, LINUX, add_torch, fingerprints, project, use_only
 
 from torchyard.app.indexed_release import find_indexed_release
 from torchyard.compute.registry import platform_for
@@ -18,7 +17,6 @@ from torchyard.errors import HostError
 from torchyard.index.simple.project_files import list_wheels
 from torchyard.model.tables import Release
 
-LINUX = "manylinux_2_28_x86_64"
 PLATFORMS = {"linux-x86_64": LINUX}
 CUDA = (
     'cuda-toolkit[cublas,cudart]==19.8.1; platform_system == "Linux"',
@@ -26,56 +24,12 @@ CUDA = (
     'triton~=3.9.0; platform_system == "Linux" and python_version < "3.16"',
     'opt-einsum>=3.3; extra == "opt-einsum"',
 )
-CODES = b"sm_75 sm_90a sm_120 compute_120"
-LIBRARY = b"\x7fELF" + bytes(range(256)) * 3000 + b"\0sm_\0" + CODES + b"\0" + b"more" * 99
-FILE = """\
-[project]
-name = "myext"
-version = "1.0"
-recipe = "extension"
-[source]
-path = "code"
-[toolchain]
-[matrix]
-platform = ["linux-x86_64"]
-compute = ["cpu"]
-torch = ["torch2.13"]
-python = ["cp312"]
-package = ["wheel"]
-"""
-
-
-def add_torch(
-    folder: Path, version: str, *requires: str, pythons: tuple[str, ...] = ("cp312",)
-) -> None:
-    for python in pythons:
-        tag = f"{python.rstrip('t')}-{python}-{LINUX}"
-        add_wheel(folder, "torch", version, *requires, tag=tag, library=LIBRARY)
-
-
-def add_wheel(
-    folder: Path, name: str, version: str, *requires: str, tag: str, library: bytes = b""
-) -> None:
-    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
-    path = folder / f"{name}-{version}-{tag}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
-        wheel.writestr("torch/lib/libtorch_python.so", library)
-        wheel.writestr(f"{name}-{version}.dist-info/METADATA", "\n".join(lines))
-        wheel.writestr(f"{name}-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nTag: {tag}\n")
-        wheel.writestr(f"{name}-{version}.dist-info/RECORD", "")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of wheels, which is all that uv looks into."""
-    (tmp_path / "empty").mkdir()
-    monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "empty").as_uri())
-    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
-    for name in ("UV_INDEX", "PIP_EXTRA_INDEX_URL"):
-        monkeypatch.delenv(name, raising=False)
-    add_wheel(tmp_path, "setuptools", "80.9.0", tag="py3-none-any")
-    add_torch(tmp_path, "2.13.0")
+    use_only(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -135,14 +89,6 @@ def test_codes_are_read_as_the_architectures_that_they_are_of(
     assert cuda.archs_of(cuda.device_codes(written)) == tuple(written)
 
 
-def project(folder: Path) -> Path:
-    (folder / "project/code").mkdir(parents=True)
-    (folder / "project/code/setup.py").touch()
-    file = folder / "project/torchyard.toml"
-    file.write_text(FILE, encoding="utf-8")
-    return file
-
-
 def test_a_new_torch_is_locked_and_planned(torchyard: Command, folder: Path) -> None:
     file = project(folder)
     text = FILE.replace('"torch2.13"', '"torch9.8"').replace('"cp312"', '"cp311", "cp312"')
@@ -170,11 +116,6 @@ def commit(folder: Path) -> None:
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org"]
     for words in ("init --quiet", "add torchyard.toml torchyard.lock", "commit --quiet -m first"):
         subprocess.run([*git, *words.split()], cwd=folder, check=True)
-
-
-def fingerprints(torchyard: Command, file: Path) -> dict[str, str]:
-    plan = json.loads(torchyard("plan", "--json", "-f", file).out)
-    return {job["id"]: job["fingerprint"] for job in plan["jobs"]}
 
 
 def test_a_lock_gets_only_what_is_new(torchyard: Command, folder: Path) -> None:

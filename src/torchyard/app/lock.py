@@ -1,7 +1,7 @@
 """Lock the build environments of an extension."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +13,7 @@ from torchyard.app.build_request import BuildRequest
 from torchyard.app.indexed_release import find_indexed_release, matrix_wheels
 from torchyard.compute.registry import compute_of_wheels
 from torchyard.config.decode import decode
+from torchyard.config.document import Document
 from torchyard.config.load import load_config, read_document
 from torchyard.config.lock import (
     build_lock_path,
@@ -22,8 +23,10 @@ from torchyard.config.lock import (
 )
 from torchyard.config.matrix import named_values
 from torchyard.config.tables import load_tables
-from torchyard.errors import ConfigError, HostError
+from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.files import write_text
+from torchyard.host.package_indexes import configured_indexes
+from torchyard.index.simple.sdist import find_sdist
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
 from torchyard.model.identifier import scope_of, scope_path
@@ -79,6 +82,52 @@ def lock_environments(
     )
     _write(lock, file)
     return lock
+
+
+@contextmanager
+def updated_file(
+    file: str, *, torch: Sequence[str] = (), python: Sequence[str] = (), version: str | None = None
+) -> Iterator[None]:
+    """Change a file, for good if what follows succeeds; its other lines and comments stay.
+
+    Args:
+        file: The configuration.
+        torch: Releases to compile an extension against, too, such as 2.15.
+        python: Pythons to build for, too, such as cp313.
+        version: The version of the project to build from now on; empty for the newest sdist.
+    """
+    old = new = read_document(file)
+    for name in torch:
+        new = new.with_item(("matrix", "torch"), f"{TORCH_PREFIX}{name}")
+    for name in python:
+        new = new.with_item(("matrix", "python"), name)
+    if version is not None:
+        new = _at_version(new, load_config(file), version)
+    try:
+        if new is not old:
+            write_text(file, new.text, replace=True)
+        yield
+    except BaseException:
+        if new is not old:
+            write_text(file, old.text, replace=True)
+        raise
+
+
+def _at_version(document: Document, config: Config, version: str) -> Document:
+    """Return a document with another version of the project, and of its source."""
+    source, old = config.source, config.project.version
+    if source.sdist:
+        name = source.sdist.partition("==")[0]
+        found = find_sdist(f"{name}=={version}" if version else name, configured_indexes())
+        version = found.version
+        document = document.with_string(("source", "sdist"), f"{name}=={version}")
+        document = document.with_string(("source", "sha256"), found.sha256)
+    elif version and source.rev and old in source.rev and not source.commit:
+        document = document.with_string(("source", "rev"), source.rev.replace(old, version))
+    elif not version or source.path is None:
+        msg = "[source] does not say where the source of that version is"
+        raise UsageError(msg, hint="change [source] and `version` of [project] by hand")
+    return document.with_string(("project", "version"), version)
 
 
 def project_requirements(

@@ -1,5 +1,6 @@
 """A `torchyard.toml` as read: its values, their positions, and the changes by `--set`."""
 
+import json
 import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -86,6 +87,23 @@ class Document:
         column = start - self._starts[line - 1]
         text = self._lines[line - 1].rstrip("\r")
         return Span(self.name, line, column + 1, min(end - start, len(text) - column), text)
+
+    def with_string(self, path: Path, value: str) -> "Document":
+        """Return the document with another string at a path; all else in its text stays."""
+        start, end = self._places[path].value
+        return Document(self.name, self.text[:start] + json.dumps(value) + self.text[end:])
+
+    def with_item(self, path: Path, value: str) -> "Document":
+        """Return the document with a string added to the list at a path, unless it is there."""
+        items = [one for one in self._given if one[:-1] == path]
+        if not items:
+            msg = f"`{value}` can't be added: `{dotted(path)}` is no list with values"
+            raise ConfigError(msg, hint="add it by hand where the file has the others")
+        places = [self._places[one].value for one in items]
+        if value in (_toml_value(self.text[start:end]) for start, end in places):
+            return self
+        end = places[-1][1]
+        return Document(self.name, f"{self.text[:end]}, {json.dumps(value)}{self.text[end:]}")
 
     def origin(self, path: Path) -> Origin:
         """Return where a value came from."""

@@ -8,19 +8,36 @@ from torchyard.cli.options import file_option
 @click.command("lock")
 @file_option
 @click.option("--upgrade", is_flag=True, help="Find newer wheels for cells that are locked, too.")
-def command(*, file: str, upgrade: bool) -> None:
+@click.option("--torch", multiple=True, metavar="RELEASE", help="Add it to the file first: 2.15.")
+@click.option("--python", multiple=True, metavar="PYTHON", help="Add it to the file first: cp313.")
+@click.option(
+    "--version",
+    is_flag=False,
+    flag_value="",
+    help="Write this version of the project first; without a value, that of the newest sdist.",
+)
+def command(
+    *,
+    file: str,
+    upgrade: bool,
+    torch: tuple[str, ...],
+    python: tuple[str, ...],
+    version: str | None,
+) -> None:
     """Find the wheels that each cell of an extension is built with, and write torchyard.lock.
 
     These are the torch of the cell, the build requirements in the project's pyproject.toml and in
     `requires` of [build], and all that they need: the newest versions that uv finds in the indexes
     of its settings. Builds use exactly these files.
 
-    Run it again after a change of the matrix: it finds the wheels of new cells, and keeps the
-    others. Torch releases that torchyard does not know yet are described by their wheels.
+    Run it again after a change of the matrix, or let it make the change: it finds the wheels of new
+    cells, and keeps the others, so `torchyard build` makes only what is new. Torch releases that
+    torchyard does not know yet are described by their wheels.
     """
-    from torchyard.app.lock import lock_environments
+    from torchyard.app.lock import lock_environments, updated_file
     from torchyard.config.lock import build_lock_path
     from torchyard.terminal.console import say, talk
 
-    lock = lock_environments(file, upgrade=upgrade, say=say)
+    with updated_file(file, torch=torch, python=python, version=version):
+        lock = lock_environments(file, upgrade=upgrade, say=say)
     talk(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels")
