@@ -90,11 +90,13 @@ def test_packages_are_tried(proven: Project, tmp_path: Path, kind: str) -> None:
     document = msgspec.json.decode(result.read("smoke"), type=SmokeDocument)
     (package,) = document.packages
     assert package.file.endswith(KINDS[kind])
-    installers = {".whl": ["pip", "uv"], ".conda": ["conda"], ".zip": ["unzip"]}[KINDS[kind]]
+    installer = {".whl": "uv", ".conda": "conda", ".zip": "unzip"}[KINDS[kind]]
+    again = [("pip", "clean")] if installer == "uv" else []  # it makes the same files
     assert [(one.installer, one.environment) for one in package.runs] == [
-        (installer, environment) for installer in installers for environment in ("clean", "hostile")
+        *((installer, environment) for environment in ("clean", "hostile")),
+        *again,
     ]
-    for one in package.runs:
+    for one in package.runs[:2]:
         outcomes = {test.test: test.outcome for test in one.tests}
         assert outcomes.pop("smoke/gpu.py") == "not run"
         if PYTHON in kind:

@@ -90,10 +90,9 @@ def test_a_wheel_that_works_passes_by_both_installers(tmp_path: Path) -> None:
     assert set(tried.outcomes.values()) == {"passed"}
     (package,) = tried.report["packages"]
     assert [(run["installer"], run["environment"]) for run in package["runs"]] == [
-        ("pip", "clean"),
-        ("pip", "hostile"),
         ("uv", "clean"),
         ("uv", "hostile"),
+        ("pip", "clean"),
     ]
     names = [test["test"] for test in package["runs"][0]["tests"]]
     assert names == [
@@ -103,8 +102,20 @@ def test_a_wheel_that_works_passes_by_both_installers(tmp_path: Path) -> None:
         "any/libraries.py",
         "any/version.py",
     ]
+    installed, *_, imported = package["runs"][-1]["tests"]
+    assert "uv installed the same files, so only their import is tried" in installed["why"]
+    assert imported["test"] == "any/import.py"
     schema = json.loads((ROOT / "src/torchyard/data/schemas/smoke.json").read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(tried.report)
+
+
+def test_what_installers_write_otherwise_is_tried_with_each(tmp_path: Path) -> None:
+    """Programs begin with the path of their interpreter."""
+    program = {"demo_thing-1.0.data/scripts/demo": "#!python\nprint(1)\n"}
+    tried = Tried(make_wheel(tmp_path, program), env=OFFLINE)
+    assert tried.code == 0, tried.err
+    (package,) = tried.report["packages"]
+    assert [len(run["tests"]) for run in package["runs"]] == [5, 3, 5, 3]
 
 
 def test_a_report_for_people(tmp_path: Path) -> None:
@@ -306,7 +317,7 @@ def test_after_a_failed_import_the_run_ends(tmp_path: Path) -> None:
     (clean,) = (run["tests"] for run in tried.report["packages"][0]["runs"])
     assert [test["outcome"] for test in clean[3:]] == ["not run"] * 3
     *_, counted, why, last = tried.err.splitlines()[:-2]
-    assert counted == "[1/16 tests] pip, clean: any/import.py"
+    assert counted == "[1/8 tests] uv, clean: any/import.py"
     assert why.startswith("  failed: ModuleNotFoundError: No module named 'none_such'")
     assert last == "  nothing else is tried: importing it failed"
 

@@ -15,9 +15,15 @@ from tests.helpers import Command
 
 from torchyard.checks.smoke import confined as smoke_confined
 from torchyard.checks.smoke.confined import refuse_direct_references, run_pip, run_uv
-from torchyard.checks.smoke.hostile import link_distribution
-from torchyard.checks.smoke.install import install_wheel
-from torchyard.checks.smoke.installation import Installer
+from torchyard.checks.smoke.install import install_wheel, make_uv_venv
+from torchyard.checks.smoke.installation import (
+    Installation,
+    Installer,
+    installed_dist_infos,
+    link_distribution,
+    same_files,
+    share_requirements,
+)
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.wheelhouse import WheelSources, gather
 from torchyard.errors import CheckError, HostError, SmokeError
@@ -211,9 +217,9 @@ def test_what_is_required_further_on_is_not_built(
             run_pip, sys.executable, "download", "-q", str(wheel), cwd=place
         )
     else:
-        install = partial(
-            install_wheel, package, running_interpreter(), installer, (), place / "env"
-        )
+        python = running_interpreter()
+        make_uv_venv(python.path, place / "env")
+        install = partial(install_wheel, package, python, installer, (), place / "env")
     with pytest.raises(HostError, match=r"is no wheel|URL dependenc") as caught:
         install()
     assert "bwrap" not in str(caught.value)
@@ -225,7 +231,9 @@ def test_a_wheel_is_installed_in_the_sandbox(trap: Trap, tmp_path: Path) -> None
     wheel = make_wheel(trap.folder, "fine", "Requires-Dist: needed")
     package = PackageUnderTest(path=str(wheel), format="wheel", name="fine", version="1.0")
     (tmp_path / "place").mkdir()
-    done = install_wheel(package, running_interpreter(), Installer.UV, (), tmp_path / "place/env")
+    python, env = running_interpreter(), tmp_path / "place/env"
+    make_uv_venv(python.path, env)
+    done = install_wheel(package, python, Installer.UV, (), env)
     assert done.modules == ("fine",)
     assert (Path(done.sites[0]) / "needed/__init__.py").exists()
     assert {path.name for path in (tmp_path / "place").iterdir()} == {"env"}
@@ -293,3 +301,59 @@ echo mine > {inside}/file
     assert "HOME" not in said or not Path.home().is_relative_to("/home")
     assert (inside / "file").read_text(encoding="utf-8") == "mine\n"
     assert (outside / "file").read_text(encoding="utf-8") == "secret"
+
+
+def installed(folder: Path, *distributions: str) -> Installation:
+    """Write an environment in which each distribution has a module and a program."""
+    site = folder / "lib/python3.11/site-packages"
+    (folder / "bin").mkdir(parents=True)
+    for name in distributions:
+        files = (f"{name}/__init__.py", f"{name}-1.dist-info/INSTALLER", f"../../../bin/{name}")
+        for file in files:
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            (site / file).write_text(name, encoding="utf-8")
+        own = f"{name}-1.dist-info/RECORD"
+        rows = [*files, own, "../../../bin/..", "../../../bin/none", "../../../../secret"]
+        (site / own).write_text("".join(f"{row},,\n" for row in rows), encoding="utf-8")
+    return Installation(
+        installer=Installer.UV,
+        prefix=str(folder),
+        sites=(str(site),),
+        distribution=distributions[0],
+        modules=(distributions[0],),
+    )
+
+
+def test_requirements_are_unpacked_once(tmp_path: Path) -> None:
+    """Those of the next environment are links to those of the first."""
+    (tmp_path / "secret").touch()
+    made = installed(tmp_path / "first", "thing", "torch", "pip")
+    other = installed(tmp_path / "a/second", "pip")
+    share_requirements(made, Path(other.prefix))
+    names = {str(path.relative_to(other.prefix)) for path in Path(other.prefix).rglob("*")}
+    assert {"bin/torch", "bin/pip"} == {name for name in names if name.startswith("bin/")}
+    assert not (tmp_path / "a/secret").exists()
+    (first,), (second,) = map(Path, made.sites), map(Path, other.sites)
+    for name, is_shared in (("torch/__init__.py", True), ("pip/__init__.py", False)):
+        assert (first / name).samefile(second / name) == is_shared
+    assert sorted(installed_dist_infos(second)) == ["pip", "torch"]
+
+
+def test_files_are_the_same_if_all_their_bytes_are(tmp_path: Path) -> None:
+    one, other = (installed(tmp_path / name, "thing") for name in ("one", "other"))
+    assert not same_files(one, other)  # programs name the Python of their environment
+    for made in (one, other):
+        record = Path(made.sites[0], "thing-1.dist-info/RECORD")
+        lines = record.read_text("utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if "../" not in line), encoding="utf-8")
+    Path(other.sites[0], "thing-1.dist-info/INSTALLER").write_text("pip", encoding="utf-8")
+    assert same_files(one, other)
+    module = Path(other.sites[0], "thing/__init__.py")
+    module.write_text("thinG", encoding="utf-8")
+    assert not same_files(one, other)
+    module.write_text("thing", encoding="utf-8")
+    with Path(other.sites[0], "thing-1.dist-info/RECORD").open(
+        "a", encoding="utf-8"
+    ) as record_file:
+        record_file.write("thing/more.py,,\n")
+    assert not same_files(one, other)

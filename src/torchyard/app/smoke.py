@@ -88,7 +88,7 @@ def smoke_request(
             else (Environment(environment),)
         ),
         installers=(
-            (Installer.PIP, Installer.UV) if installer == "both" else (Installer(installer),)
+            (Installer.UV, Installer.PIP) if installer == "both" else (Installer(installer),)
         ),
         channels=tuple(channels),
         indexes=tuple(indexes),

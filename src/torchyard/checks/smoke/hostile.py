@@ -18,6 +18,7 @@ from torchyard.checks.smoke.installation import (
     Installation,
     Installer,
     installed_dist_infos,
+    link_distribution,
     recorded,
 )
 from torchyard.checks.smoke.overlay import make_overlay
@@ -153,24 +154,6 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
         msgspec.structs.replace(around, installation=made, env=env),
         "compiled distributions are in lib64, pure ones in lib",
     )
-
-
-def link_distribution(site: Path, target: Path, files: list[str]) -> None:
-    """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
-    folders = set()
-    for name in files:
-        if name.startswith("/") or {"..", "__pycache__"} & set(name.split("/")):
-            continue
-        place = target / name
-        if place.parent not in folders:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            folders.add(place.parent)
-        if not place.exists() and (site / name).exists():  # two may have the same __init__.py
-            link_or_copy(str(site / name), str(place))
-    for there in folders:
-        compiled = site / there.relative_to(target) / "__pycache__"
-        if there != target and compiled.is_dir() and not (there / "__pycache__").exists():
-            shutil.copytree(compiled, there / "__pycache__", copy_function=link_or_copy)
 
 
 def _mislead(

@@ -9,8 +9,6 @@ from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
 from torchyard.checks.smoke.confined import (
     channel_folders,
-    make_venv,
-    refuse_direct_references,
     run_pip,
     run_uv,
     uv_install,
@@ -79,28 +77,24 @@ def install_wheel(
     others: Sequence[str],
     folder: Path,
 ) -> Installation:
-    """Make an environment with `venv` and pip, or with uv, and install the wheel into it.
+    """Install the wheel into an environment that was made for it.
 
     A published wheel is installed from its index, and packages missing there from the `others`.
     """
-    if not package.index:
-        refuse_direct_references(Path(package.path))
     wanted = _wanted(package, installer, others)
     channels = list(channel_folders((package.index, *others)))
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
-        make_venv(interpreter.path, folder)
         pip = ("install", "--quiet", "--no-input", "--no-compile")
         run_pip(python, *pip, *wanted, cwd=folder.parent, sees=channels)
     else:
-        make_uv_venv(interpreter, folder)
         uv_install(python, *wanted, cwd=folder.parent, sees=channels)
     return installation_in(folder, package, interpreter, installer)
 
 
-def make_uv_venv(interpreter: Interpreter, folder: Path) -> None:
+def make_uv_venv(python: str, folder: Path) -> None:
     """Make an environment without pip."""
-    words = ("venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder))
+    words = ("venv", "--quiet", "--no-project", "--python", python, str(folder))
     run_uv(*words, cwd=folder.parent)
 
 

@@ -2,16 +2,21 @@
 
 import csv
 import re
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from enum import StrEnum
+from filecmp import cmp
 from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.table import load_rule_table
+from torchyard.host.files import link_or_copy
 from torchyard.model.values import Value
 
 _SUFFIX = re.compile(r"\.(py|so|(cpython-[\w-]+|abi3t?)\.so)")
+_PROGRAM = re.compile(r"\.\./\.\./\.\./bin/\w[^/]*")
 _LIBRARY = re.compile(r"lib[^/]*\.so(\.[\d.]+)?")
 
 
@@ -116,3 +121,46 @@ def libraries_in(files: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the shared libraries among files."""
     names = (PurePosixPath(name).name for name in files)
     return tuple(sorted({name for name in names if _LIBRARY.fullmatch(name)}))
+
+
+def link_distribution(site: Path, target: Path, files: Iterable[str]) -> None:
+    """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
+    folders = set()
+    for name in files:
+        if name.startswith("/") or {"..", "__pycache__"} & set(name.split("/")):
+            continue
+        folder = name.rpartition("/")[0]
+        if folder not in folders:
+            (target / folder).mkdir(parents=True, exist_ok=True)
+            folders.add(folder)
+        with suppress(FileExistsError, FileNotFoundError):  # two may have the same __init__.py
+            link_or_copy(f"{site}/{name}", f"{target}/{name}")
+    for folder in folders - {""}:
+        compiled, place = site / folder / "__pycache__", target / folder / "__pycache__"
+        if compiled.is_dir() and not place.exists():
+            shutil.copytree(compiled, place, copy_function=link_or_copy)
+
+
+def share_requirements(made: Installation, folder: Path) -> None:
+    """Link what was installed with a package into another environment, programs included."""
+    (site,), target = map(Path, made.sites), site_of(folder)
+    for name, info in installed_dist_infos(site).items():
+        if name != made.distribution and name not in installed_dist_infos(target):
+            files = recorded(info)
+            link_distribution(site, target, files)
+            for program in filter(_PROGRAM.fullmatch, files):
+                with suppress(FileExistsError, FileNotFoundError):
+                    link_or_copy(f"{site}/{program}", f"{target}/{program}")
+
+
+def same_files(one: Installation, other: Installation) -> bool:
+    """Return whether two installers put the same files of a package into site-packages.
+
+    Programs differ, as they begin with the path of their interpreter.
+    """
+    sites = [Path(made.sites[0]) for made in (one, other)]
+    infos = [installed_dist_infos(site)[one.distribution] for site in sites]
+    first, second = ({n for n in recorded(i) if not n.startswith(f"{i.name}/")} for i in infos)
+    if first != second or any(name.startswith(("/", "../")) for name in first):
+        return False
+    return all(cmp(sites[0] / name, sites[1] / name, shallow=False) for name in first)

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.checks.smoke.conda import install_conda
+from torchyard.checks.smoke.confined import make_venv, refuse_direct_references
 from torchyard.checks.smoke.install import (
     install_wheel,
     interpreter_of,
+    make_uv_venv,
     refuse_other_subdirs,
     unzip,
 )
-from torchyard.checks.smoke.installation import Installation, Installer
+from torchyard.checks.smoke.installation import Installation, Installer, share_requirements
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.request import Request
 from torchyard.package.conda.format import CondaFormat
@@ -42,9 +44,22 @@ def _wheel(
     installer: Installer,
     _beside: Sequence[PackageUnderTest],
 ) -> Install:
-    wanted = Path(request.python) if request.python else None
-    python = interpreter_of(package, wanted)
-    return partial(install_wheel, package, python, installer, request.indexes)
+    """Return what installs a wheel; a file gets the requirements of the environment made before.
+
+    These are linked, so torch is unpacked once. A published wheel is installed as its users do it.
+    """
+    python = interpreter_of(package, Path(request.python) if request.python else None)
+
+    def install(folder: Path) -> Installation:
+        if not package.index:
+            refuse_direct_references(Path(package.path))
+        make = make_venv if installer == Installer.PIP else make_uv_venv
+        make(python.path, folder)
+        if request.made and not package.index:
+            share_requirements(request.made, folder)
+        return install_wheel(package, python, installer, request.indexes, folder)
+
+    return install
 
 
 def _conda(

@@ -50,7 +50,7 @@ def _install(package: PackageUnderTest, torch: str, python: str, folder: Path) -
         raise UnfitError(msg)
     refuse_direct_references(Path(package.path))
     interpreter = interpreter_of(package, Path(paths[0]))
-    make_uv_venv(interpreter, folder)
+    make_uv_venv(interpreter.path, folder)
     pin = f"torch=={torch}"
     overrides = folder / "overrides.txt"
     overrides.write_text(f"{pin}\n", encoding="utf-8")

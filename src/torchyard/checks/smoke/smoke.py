@@ -10,7 +10,7 @@ import msgspec
 from torchyard.checks.smoke.attempt import attempt, not_run
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, uses_other_wheels
 from torchyard.checks.smoke.install import UnfitError, unmet_requirements
-from torchyard.checks.smoke.installation import Installation
+from torchyard.checks.smoke.installation import Installation, same_files
 from torchyard.checks.smoke.installers import INSTALLERS
 from torchyard.checks.smoke.known_failures import judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
@@ -41,7 +41,7 @@ def smoke(
     runs: list[Run] = []
     ways = INSTALLERS[package.format]
     installers = ways.installers(request)
-    counter = _Counter(len(installers), tell)
+    counter = _Counter(tell)
     first, *_ = request.environments
     for installer in installers:
         place = folder / installer
@@ -65,6 +65,12 @@ def smoke(
             runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
             continue
         done = _built_in("install", began)
+        if request.made and same_files(request.made, installation):
+            other = request.made.installer
+            why = f"{other} installed the same files, so only their import is tried again"
+            done = msgspec.structs.replace(done, why=why)
+            request = msgspec.structs.replace(request, only=IMPORT, environments=(first,))
+        request = msgspec.structs.replace(request, made=installation)
         runs += _Trier(package, request, installation, place, counter).runs(done)
         if counter.stopped:
             tell(f"  nothing else is tried: {counter.stopped}")
@@ -107,18 +113,17 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> S
 class _Counter:
     """Announces each test with its number; `stopped` is why no more are run, or empty.
 
-    The number of all tests is known once the package was installed for the first time.
+    The number of tests is known once an installer is done.
     """
 
-    def __init__(self, installers: int, tell: Tell) -> None:
+    def __init__(self, tell: Tell) -> None:
         self.tell = tell
         self.stopped = ""
-        self._installers = installers
         self._done = self._total = 0
 
     def expect(self, tests: int, environments: int) -> None:
-        """Count on as many tests in each environment of each installer."""
-        self._total = max(self._total, tests * environments * self._installers)
+        """Count on as many tests in each environment that is left."""
+        self._total = self._done + tests * environments
 
     def announce(self, what: str, tests: int = 0) -> None:
         """Tell what begins, in the form in which ninja counts its commands."""
@@ -154,11 +159,11 @@ class _Trier:
             done.append(_judged(met, self._package, self._request.environments[0], self._request))
         environments = self._request.environments
         apart = uses_other_wheels(self._package, self._installation)
-        if apart and Environment.HOSTILE in environments:
+        if not self._request.only and apart and Environment.HOSTILE in environments:
             environments += (Environment.SPLIT,)
-        for environment in environments:
+        for number, environment in enumerate(environments):
             around = self._around(environment)
-            done += self._attempts(around, len(environments))
+            done += self._attempts(around, len(environments) - number)
             yield Run(
                 installer=self._installation.installer,
                 environment=environment,
@@ -186,7 +191,9 @@ class _Trier:
         if around.installation.is_extension and not self._request.tests:
             suites += built_in("with_torch")
         tests = [self._timed(one) for one in (*suites, *self._request.tests)]
+        only = self._request.only
         tests = [one for one in tests if self._request.level.includes(one.level)]
+        tests = [one for one in tests if only in ("", one.name)]
         numpies, counter = [around], self._counter
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):
             numpies = with_numpy(around, self._folder / "numpy")

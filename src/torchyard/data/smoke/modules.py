@@ -19,23 +19,18 @@ def is_compiled(name):
     return ((found and found.origin) or "").endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))
 
 
-def undeclared(error):
-    """Return the name of the package that is not here, or "" if another cause is to blame."""
-    name = (error.name or "").partition(".")[0]
-    there = {one.partition(".")[0] for one in names}
-    return "" if not name or name in there or importlib.util.find_spec(name) else name
-
-
 for name in sorted(names, key=lambda name: (is_compiled(name), name not in own)):
     if is_compiled(name) and importlib.util.find_spec("torch"):
         importlib.import_module("torch")
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        missing = undeclared(error)
-        if missing and name in own:
+        missing = (error.name or "").partition(".")[0]
+        if not missing or missing in {one.partition(".")[0] for one in names}:
+            raise  # it lacks a file of its own
+        if importlib.util.find_spec(missing):
+            raise  # it is for another version of what is installed
+        if name in own:
             hint = f"`{name}` needs `{missing}`, which the package does not require"
             raise ModuleNotFoundError(f"{error}: {hint}", name=error.name) from error
-        if not missing:
-            raise
         lacking[name] = missing
