@@ -112,7 +112,7 @@ class SourceSpec(Value, kw_only=True):
         list[DeclaredDownload],
         Meta(
             description="What the project downloads while it is built: fetched with the source, "
-            "and offered to the build, which has no network."
+            "and offered to the build of an extension, which has no network."
         ),
     ] = field(default_factory=list)
 
