@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -107,22 +106,6 @@ def test_closed_streams_are_passed_over(tmp_path: Path) -> None:
 def test_pipes_and_terminals_have_their_own_width(tmp_path: Path) -> None:
     piped = run("explain", "publish:torch-2.14.0/nightly", "-f", str(EXAMPLE), cwd=tmp_path)
     assert b"package:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel\n" in piped.stdout
-
-
-@pytest.mark.skipif(not shutil.which("script"), reason="needs util-linux's script for a terminal")
-def test_init_asks_again_at_a_terminal(tmp_path: Path) -> None:
-    answers = "foo\nextension\nscatter\n1.0\n\n\n\n\ncp9\n\n\n2.13\n"
-    done = subprocess.run(
-        ["script", "-qec", f"{TORCHYARD} init", "/dev/null"],
-        input=answers.encode() + b"\n",
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-        timeout=600,
-    )
-    assert b"there is no `foo`" in done.stdout
-    assert b"there is no `cp9`" in done.stdout
-    assert 'torch = ["torch2.13"]' in (tmp_path / "torchyard.toml").read_text(encoding="utf-8")
 
 
 def test_quick_commands_leave_slow_libraries_alone() -> None:

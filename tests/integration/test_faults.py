@@ -275,8 +275,9 @@ def test_a_source_that_was_taken_by_half_is_taken_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["store", "work", "home"])
 def test_a_build_on_a_full_disk_ends(tmp_path: Path, small: Path, what: str) -> None:
+    resize(small, "60m")  # a build is refused on a disk with less than 50 MB
     config = small if what == "home" else tmp_path / "project"
-    file = big_project(config, 6)
+    file = big_project(config, 64)
     place = ("--store", tmp_path / "store") if what == "home" else (f"--{what}", small / what)
     code, out, err = build(file, "core:*", *place)
     assert code == 75, err
@@ -291,7 +292,7 @@ def test_a_build_on_a_full_disk_ends(tmp_path: Path, small: Path, what: str) -> 
     assert code == 0, err
     assert verify(store).is_clean
     assert len(list(store.fingerprints())) == 2
-    assert (core_of(store, tmp_path / "got") == BYTES[6]) is True
+    assert (core_of(store, tmp_path / "got") == bytes(64_000_000)) is True
 
 
 # -------------------------------------------------------------------------- failing stores

@@ -10,8 +10,8 @@ from torchyard.host.process import capture
 
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+")
 _NO_PROGRAMS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false")
-HARMLESS = tuple(word for setting in _NO_PROGRAMS for word in ("-c", setting))
-"""Options that override settings by which a tree names programs for git to run."""
+HARMLESS = {"GIT_CONFIG_PARAMETERS": " ".join(f"'{setting}'" for setting in _NO_PROGRAMS)}
+"""What `git -c` sets, to override settings by which a tree names programs for git to run."""
 
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 """What hooks find in their environment: the repository of the hook, not of the tree."""
@@ -23,8 +23,8 @@ def read_git(tree: Path, *words: str) -> str:
     That includes the programs by which a partial clone would fetch objects.
     """
     env = {n: text for n, text in os.environ.items() if n not in _HOOK_VARIABLES}
-    env["GIT_ALLOW_PROTOCOL"] = "none"
-    return capture(["git", *HARMLESS, *words], cwd=tree, env=env)
+    env |= {"GIT_ALLOW_PROTOCOL": "none", **HARMLESS}
+    return capture(["git", *words], cwd=tree, env=env)
 
 
 def is_checkout(folder: str | Path) -> bool:
@@ -63,7 +63,7 @@ def file_at(revision: str, path: str) -> str:
         folder = Path.cwd()
     try:
         words = ("show", "--end-of-options", f"{revision}:{name}")
-        return capture(["git", *HARMLESS, *words], cwd=folder)
+        return capture(["git", *words], cwd=folder, env={**os.environ, **HARMLESS})
     except HostError as error:
         msg = f"`{revision}` is no file, and git can't show {name} at that revision: {error}"
         hint = "name a file that exists, or a revision of the repository that holds the file"
@@ -96,9 +96,9 @@ def export_tree(revision: str, top: Path, place: Path) -> None:
         msg = f"the repository has no commit `{revision}`"
         raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
     place.mkdir(parents=True)
-    own_index = {**os.environ, "GIT_INDEX_FILE": str(place.with_name(f"{place.name}.index"))}
-    words = ["git", *HARMLESS, "--work-tree", str(place)]
-    capture([*words, "checkout", "--quiet", "--force", commit, "--", "."], cwd=top, env=own_index)
+    own_index = {"GIT_INDEX_FILE": str(place.with_name(f"{place.name}.index"))}
+    words = ["git", "--work-tree", str(place), "checkout", "--quiet", "--force", commit, "--", "."]
+    capture(words, cwd=top, env={**os.environ, **HARMLESS, **own_index})
 
 
 def is_commit(revision: str) -> bool:

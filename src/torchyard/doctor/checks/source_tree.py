@@ -82,7 +82,7 @@ def _moved(bench: Bench, tree: Path) -> list[str]:
     git = bench.which("git")
     if git is None:
         return []
-    done = bench.run(git, *HARMLESS, "-C", tree, "submodule", "status")
+    done = bench.run(git, "-C", tree, "submodule", "status", env={**bench.env, **HARMLESS})
     if done.code:
         return []
     return [line[1:].split()[1] for line in done.lines if line.startswith("+")]
