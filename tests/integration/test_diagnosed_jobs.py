@@ -1,5 +1,7 @@
 """The logs of jobs: of one that failed, and of many that did not."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,6 +47,45 @@ def test_the_cause_of_a_failure_comes_first(torchyard: Command, tmp_path: Path) 
     look = [*TORCHYARD, "shell", "-f", str(file), "--", "cat", "a.cpp"]
     shown = subprocess.run(look, check=True, capture_output=True, text=True)
     assert shown.stdout == "int f() { return x; }\n"
+
+
+NINJA = r"""
+printf 'rule t\n command = touch $out\nrule f\n command = false\n' > build.ninja
+printf 'build %s/a.o: t {source}/a.txt\nbuild b.o: f %s/a.o\n' $PWD $PWD >> build.ninja
+test -e {source}/good.txt || ninja
+mkdir -p"""
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_a_job_that_failed_is_looked_at(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, and as the last one; a file of its build directory by its path there."""
+    monkeypatch.chdir(tmp_path)
+    text = WORKS.replace('run = "mkdir -p', "run = '''" + NINJA).replace(
+        'core.bin"\noutputs', "core.bin'''\noutputs"
+    )
+    file, good = make_project(tmp_path, text), tmp_path / "code/good.txt"
+    good.touch()
+    assert torchyard("build", CORE).code == 0
+    file.write_text(text.replace('"1.0"', '"1.1"'))
+    assert torchyard("build", "core:*").code == 0
+    file.write_text(text)
+    good.unlink()
+    assert torchyard("build", CORE).code == 9
+    changed = f"{CORE} will be made again because good.txt changed\n"
+    assert torchyard("why").out == torchyard("why", CORE).out == changed
+    (made,) = tmp_path.glob(".torchyard/work/core-*/job/build/a.o")
+    told = torchyard("why", made.relative_to(tmp_path)).out
+    assert told == "/mnt/torchyard/build/a.o was made because it had not been made before\n"
+    touched = tmp_path / made.parents[1] / "inputs/source/a.txt"
+    os.utime(touched, (2**31, 2**31))
+    assert "a.o will be made again because /mnt/" in torchyard("why", made).out
+    for command in ("timings", "graph"):
+        shown = torchyard(command)
+        assert shown.code == 0
+        assert shown.out == torchyard(command, CORE).out == torchyard(command, made.parent).out
+    assert torchyard("symbol", "f").code == 5
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchyard.app.locations import open_store
+from torchyard.app.left_job import left_job
+from torchyard.app.locations import open_store, work_directory
 from torchyard.errors import HostError, SelectionError
 
 if TYPE_CHECKING:
@@ -24,6 +25,20 @@ class BuildFiles(NamedTuple):
     folder: Path
     size: Callable[[str], int]
     fetch: Callable[[Iterable[str]], object]
+
+
+def named_build(what: str | None, file: str) -> str:
+    """Return what is named; for a job that runs or failed, and by default the last one, where."""
+    if what is not None and Path(what).exists():
+        return what
+    from torchyard.insight.build_record import LOG
+    from torchyard.run.workdir import WorkDir
+
+    if left := left_job(what, file):
+        logs = WorkDir(Path(work_directory(file)), left).build.rglob(LOG)
+        for log in sorted(logs, key=lambda log: log.stat().st_mtime, reverse=True):
+            return str(log.parent)
+    return what or (left.task.id if left else "core:*")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from torchyard.app.build_files import BuildFiles, open_build, open_package
+from torchyard.app.build_files import BuildFiles, named_build, open_build, open_package
 from torchyard.errors import SelectionError, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def graph_links(
-    what: str,
+    what: str | None = None,
     *,
     focus: str = "",
     why: tuple[str, str] | None = None,
@@ -29,13 +29,14 @@ def graph_links(
     """Read which targets and libraries are linked with which.
 
     Args:
-        what: A build directory, a package, or a job whose result is in the store.
+        what: A build directory, a package, or a job; by default, the last one that runs or failed.
         focus: A target or library to show with its neighbours only.
         why: Two of them, the first of which needs the second: the chain between them.
         against: A package of the build to compare it with.
         file: The configuration that names the store.
         store: The store, if it is not the file's.
     """
+    what = named_build(what, file)
     contents = open_package(what, file, store)
     if contents is not None:
         if against:

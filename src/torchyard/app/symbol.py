@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from torchyard.app.build_files import open_build, open_package
+from torchyard.app.build_files import named_build, open_build, open_package
 from torchyard.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def locate_symbol(
-    name: str, what: str, *, file: str = "torchyard.toml", store: str | None = None
+    name: str, what: str | None = None, *, file: str = "torchyard.toml", store: str | None = None
 ) -> "SymbolsDocument":
     """Find the files that define a symbol, and those that need it.
 
     Args:
         name: The symbol: mangled, demangled with or without parameters and scopes, or a glob.
-        what: A build directory, a package, or a job whose result is in the store. Objects are
-            looked at only in a build directory.
+        what: A build directory, a package, or a job; by default, the last one that runs or
+            failed. Objects are looked at only in a build directory.
         file: The configuration that names the store.
         store: The store, if it is not the file's.
     """
@@ -31,7 +31,7 @@ def locate_symbol(
     )
     from torchyard.reports.symbol.document import symbols_document
 
-    mention = mention_of(name)
+    mention, what = mention_of(name), named_build(what, file)
     contents = open_package(what, file, store)
     if contents is not None:
         count = sum(one.binary is not None for one in contents.files.values())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torchyard.app.build_files import open_build
+from torchyard.app.build_files import named_build, open_build
 from torchyard.errors import CheckError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ SLOTS = (1, 2, 4, 16, 64)
 
 
 def measure_build(
-    what: str,
+    what: str | None,
     *,
     against: str = "",
     ratio: float = 1.5,
@@ -26,7 +26,7 @@ def measure_build(
     """Read when the commands of a finished build ran.
 
     Args:
-        what: A build directory, or a job whose result is in the store.
+        what: A build directory, or a job; by default, the last one that runs or failed.
         against: An earlier build to compare with, named in the same way.
         ratio: How many times as long something has to take to be called slower.
         slots: The numbers of compile slots that the build is simulated with.
@@ -36,6 +36,7 @@ def measure_build(
     from torchyard.insight.regression import find_slower
     from torchyard.reports.timings.document import timings_document
 
+    what = named_build(what, file)
     record = _record(what, file, store)
     slower = find_slower(record, _record(against, file, store), ratio) if against else ()
     return timings_document(what, record, slots, slower)

@@ -51,7 +51,7 @@ skip_option = click.option(
     shell_complete=complete_names,
     help="Leave these out.",
 )
-build_argument = names_argument("what", metavar="[JOB|DIRECTORY|PACKAGE]", default="core:*")
+build_argument = names_argument("what", required=False, metavar="[JOB|DIRECTORY|PACKAGE]")
 
 store_option = click.option(
     "--store",

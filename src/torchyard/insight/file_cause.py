@@ -3,9 +3,10 @@
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from torchyard.errors import BuildError, SelectionError
 from torchyard.host.process import capture
@@ -22,11 +23,20 @@ _SECONDS = 120.0
 _OTHER_LOG = re.compile(r"warning: (?:build|deps) log version")
 
 
-class FileCauses:
-    """Explains the files of a build directory."""
+class JobView(NamedTuple):
+    """How a sandbox shows the directory of a job, and the command that runs another one in it."""
 
-    def __init__(self, folder: Path) -> None:
+    job: Path
+    seen_as: str
+    enclose: Callable[[list[str]], list[str]]
+
+
+class FileCauses:
+    """Explains the files of a build directory; `view` is that of the job that it belongs to."""
+
+    def __init__(self, folder: Path, view: JobView | None = None) -> None:
         self.folder = folder
+        self._view = view
         self._makers: dict[str, Edge] = {
             output: edge for edge in read_edges(folder) for output in edge.outputs
         }
@@ -39,6 +49,8 @@ class FileCauses:
         name = str(path)
         if resolved.is_relative_to(self.folder.resolve()):
             name = str(resolved.relative_to(self.folder.resolve()))
+        if name not in self._makers and self._view and resolved.is_relative_to(self._view.job):
+            name = f"{self._view.seen_as}/{resolved.relative_to(self._view.job)}"
         if name in self._makers:
             return name
         msg = f"`{path}` is not made in `{self.folder}`"
@@ -97,6 +109,8 @@ class FileCauses:
     def _newer(self, output: str, before: MadeOnce) -> Iterator[tuple[int, str]]:
         for name in (*self._makers[output].inputs, *self._included(output)):
             path = self.folder / name
+            if self._view and path.is_relative_to(self._view.seen_as):
+                path = self._view.job / path.relative_to(self._view.seen_as)
             if path.exists() and path.stat().st_mtime_ns > before.time:
                 yield path.stat().st_mtime_ns, name
 
@@ -114,6 +128,8 @@ class FileCauses:
             file = Path(scratch, BUILD_FILE)
             file.write_text(f"include {BUILD_FILE}\nbuilddir = {scratch}\n", encoding="utf-8")
             ninja = ["ninja", "-n", "-f", str(file), *words]
+            if self._view:
+                ninja = self._view.enclose(ninja)
             try:
                 text = capture(ninja, cwd=self.folder, talk=True, limit=_SECONDS)
             except TimeoutError as error:

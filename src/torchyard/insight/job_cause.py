@@ -1,13 +1,19 @@
 """Why a job was run again: what its fingerprint covers, compared with its last result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
+
+NEVER = "it was never built before"
 
 _LONGEST = 60
 """Longer values are cut."""
+
+_NAMED = 3
+"""So many files of a source that changed are named."""
 
 
 class RebuildCause(NamedTuple):
@@ -17,19 +23,30 @@ class RebuildCause(NamedTuple):
     way: tuple[str, ...] = ()
 
 
-def job_cause(now: JobSpec, before: JobSpec | None) -> RebuildCause:
-    """Return the first thing that differs between two runs of a job, nearest to the source."""
+def job_cause(
+    now: JobSpec,
+    before: JobSpec | None,
+    changed: Callable[[str, str], Sequence[str]] = lambda _now, _before: (),
+) -> RebuildCause:
+    """Return the first thing that differs between two runs of a job, nearest to the source.
+
+    `changed` returns the files in which the results of two fingerprints differ.
+    """
     if before is None:
-        return RebuildCause("it was never built before")
+        return RebuildCause(NEVER)
     earlier = {(task.stage, task.scope): task for task in before.tasks}
     for task in now.tasks:
         known = earlier.get((task.stage, task.scope))
         change = _change(task, known) if known else "is new"
         if change:
             if task is now.task:
-                return RebuildCause(f"its {change}" if known else "it was never built before")
+                return RebuildCause(f"its {change}" if known else NEVER)
             name, _, how = change.partition(" ")
             first = f"{name} of {task.id} {how}" if known else f"{task.id} is new"
+            if known and task.stage is Stage.SOURCE and task.label == known.label:
+                files = changed(task.fingerprint, known.fingerprint)
+                more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
+                first = f"{', '.join(files[:_NAMED])}{more} changed" if files else first
             return RebuildCause(first, tuple(_way(now, task)))
     return RebuildCause("it was removed from the store, or built again on purpose")
 

@@ -35,7 +35,7 @@ from torchyard.terminal.console import show, write
 )
 def command(
     *,
-    what: str,
+    what: str | None,
     file: str,
     store_url: str | None,
     form: str,
@@ -45,9 +45,10 @@ def command(
 ) -> None:
     """Show targets and libraries, and which are linked with which.
 
-    JOB is a job whose result is in the store, such as core:*, DIRECTORY any directory that ninja
-    built in, PACKAGE a wheel, conda package or libtorch zip. In text and pictures, third-party
-    projects, the system's libraries and many programs are one node each; JSON has all.
+    JOB is a job that runs or failed, by default the last one, or whose result is in the store, such
+    as core:*; DIRECTORY any directory that ninja built in, PACKAGE a wheel, conda package or
+    libtorch zip. In text and pictures, third-party projects, the system's libraries and many
+    programs are one node each; JSON has all.
     """
     from torchyard.app.graph import graph_links
     from torchyard.reports.document import encode

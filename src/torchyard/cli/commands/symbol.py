@@ -12,7 +12,9 @@ from torchyard.cli.output import show_document
 @file_option
 @store_option
 @json_option
-def command(*, name: str, what: str, file: str, store_url: str | None, as_json: bool) -> None:
+def command(
+    *, name: str, what: str | None, file: str, store_url: str | None, as_json: bool
+) -> None:
     """Show which files define a symbol, and which need it.
 
     NAME is a symbol as it is in files, or demangled: c10::Error::what, with or without scopes and

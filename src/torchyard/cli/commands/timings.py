@@ -10,7 +10,7 @@ from torchyard.terminal.console import say
 
 
 @click.command("timings")
-@names_argument("what", metavar="JOB|DIRECTORY")
+@names_argument("what", required=False, metavar="[JOB|DIRECTORY]")
 @file_option
 @store_option
 @click.option(
@@ -40,7 +40,7 @@ from torchyard.terminal.console import say
 @json_option
 def command(
     *,
-    what: str,
+    what: str | None,
     file: str,
     store_url: str | None,
     against: str,
@@ -52,8 +52,9 @@ def command(
 ) -> None:
     """Show where the time of a build went, from what ninja left.
 
-    JOB is a job whose result is in the store, such as core:*, DIRECTORY any directory that ninja
-    built in. What the build would take with other numbers of compile slots is simulated.
+    JOB is a job that runs or failed, by default the last one, or whose result is in the store,
+    such as core:*; DIRECTORY any directory that ninja built in. What the build would take with
+    other numbers of compile slots is simulated.
     """
     from torchyard.app.timings import SLOTS, measure_build, refuse_slower
     from torchyard.reports.timings.page import timings_page

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from torchyard.insight.job_cause import RebuildCause
+from torchyard.insight.job_cause import NEVER, RebuildCause
 from torchyard.reports.document import JsonDocument
 
 _NAMED = 3
@@ -24,7 +24,8 @@ class WhyDocument(JsonDocument, kw_only=True):
     @property
     def sentence(self) -> str:
         """The same for people: `a.o would be made again because a.h is newer`."""
-        made = "will be made again" if self.pending else "was made"
+        again = "" if self.cause == NEVER else " again"
+        made = f"will be made{again}" if self.pending else "was made"
         return f"{self.what} {made} because {self.cause}{self._by_way_of()}"
 
     def _by_way_of(self) -> str:
