@@ -1,5 +1,6 @@
 """Recipe `extension`: what a job depends on, its steps, and the wheel that it makes."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -96,6 +97,16 @@ def test_a_build_without_a_gpu_is_told_by_variables() -> None:
     assert known.table("env") == cpu  # in its fingerprint
     order = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
     assert environment(order) == gpu
+
+
+def test_architectures_are_put_into_variables() -> None:
+    text = re.sub('name = "[^"]*"', 'name = "natten"', TOOLED, count=1)
+    override = '[[override]]\nstage = "bindings"\nenv = { ARCHS = "{sms};{other}" }\n'
+    plan = plan_with(text=f"{text}{override}")
+    order = order_in(plan, Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
+    archs = order.compiled.words("archs")
+    assert environment(order)["NATTEN_CUDA_ARCH"] == ";".join(archs)
+    assert environment(order)["ARCHS"] == ";".join(archs).replace(".", "") + ";{other}"
 
 
 def test_requirements_and_label_of_an_extension() -> None:

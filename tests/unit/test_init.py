@@ -72,7 +72,7 @@ def test_options_that_are_given_again_add_up(init: Init, tmp_path: Path) -> None
     assert matrix["python"] == ["cp311", "cp312", "cp313"]
     assert matrix["compute"] == ["cpu", "cu130"]
     again = init({}, *CELL, "--torch", "2.13", "--force")
-    assert (again.code, "the same is named twice" in again.err) == (UsageError.exit_code, True)
+    assert (again.code, "`torch2.13` is listed twice" in again.err) == (UsageError.exit_code, True)
 
 
 def test_init_says_what_it_guessed(init: Init, tmp_path: Path) -> None:
@@ -128,12 +128,18 @@ def test_downloads_switches_and_requirements_are_lines_of_the_file(
     assert done.code == 0
     text = (tmp_path / "torchyard.toml").read_text("utf-8")
     git = "https://github.com/metatensor/gpu-lite.git"
-    assert f"#   gpulite, by FetchContent: {git} at ceb0934e22\n#   (CMakeLists.txt:4)\n" in text
-    assert f'# [[source.also]]\n# git = "{git}"\n# rev = "ceb0934e22"\n' in text
+    by = f"# Its build downloads gpulite, by FetchContent: {git} at\n# {'ceb0' * 10} "
+    assert f"{by}(CMakeLists.txt:4).\n[[source.also]]\n" in text
+    fmt = '# [[source.also]]\n# git = "https://github.com/fmtlib/fmt"\n# rev = "11.0"\n'
+    assert fmt in text
+    assert load_config(str(tmp_path / "torchyard.toml")).source.also == (
+        DeclaredDownload(git=git, commit="ceb0" * 10),
+        DeclaredDownload(archive="https://gitlab.com/libeigen/eigen.tar.bz2", sha256="aa" * 32),
+    )
     assert written(tmp_path, "build")["requires"] == ["packaging"]
     assert '"packaging",  # setup.py:1\n' in text
     said = " ".join(done.err.split())
-    assert "downloads: A build has no network, and this one downloads: gpulite, by" in said
+    assert "this downloads (see [[source.also]]): gpulite, by FetchContent" in said
     assert "switches: It reads WITH_X=0." in said
     commented = text[text.index("# [[override]]") :].split("\n\n")[0]
     file = tmp_path / "torchyard.toml"

@@ -101,13 +101,17 @@ def test_libraries_that_were_compiled_elsewhere_are_named(tmp_path: Path) -> Non
         ("[CUDAExtension('a', s) if cuda else CppExtension('a', s)]", False),
         ("[CppExtension('a', s)]", False),
         ("[CMakeExtension('a'), CUDAExtension('b', s)]", False),
+        ("[Extension('natten')]", True),
     ],
 )
 def test_a_project_whose_modules_are_all_for_cuda_is_seen(
     tmp_path: Path, modules: str, only: bool
 ) -> None:
     imports = "from torch.utils.cpp_extension import CppExtension, CUDAExtension\n"
-    assert tree(tmp_path, {"setup.py": f"{imports}setup(ext_modules={modules})"}).cuda_only is only
+    files = {"setup.py": f"{imports}setup(ext_modules={modules})"}
+    if "natten" in modules:
+        files["csrc/CMakeLists.txt"] = "project(natten LANGUAGES CXX CUDA)"
+    assert tree(tmp_path, files).cuda_only is only
 
 
 ENVIRONMENT = '''
@@ -165,12 +169,12 @@ set(EIGEN "https://gitlab.com/libeigen/eigen.tar.bz2")
 FetchContent_Declare(
     gpulite   # (a comment)
     GIT_REPOSITORY https://github.com/metatensor/gpu-lite.git
-    GIT_TAG ceb0934e22 # tag 'v1'
+    GIT_TAG ceb0ceb0ceb0ceb0ceb0ceb0ceb0ceb0ceb0ceb0 # tag 'v1'
 )
 FetchContent_Declare(here SOURCE_DIR ${X})
 FetchContent_MakeAvailable(gpulite)
-ExternalProject_Add( eigen URL "${EIGEN}" URL_HASH SHA256=aa
-  INSTALL_COMMAND "")
+ExternalProject_Add( eigen URL "${EIGEN}"
+  URL_HASH SHA256=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa)
 file(DOWNLOAD "https://example.org/${V}/catch.hpp" "${CMAKE_BINARY_DIR}/x" EXPECTED_HASH SHA256=bb)
 file(GLOB SOURCES "*.cpp")
 CPMAddPackage(NAME fmt GITHUB_REPOSITORY fmtlib/fmt GIT_TAG 11.0)
@@ -181,17 +185,20 @@ project(x LANGUAGES CXX CUDA)
 
 def test_downloads_of_cmake_are_found() -> None:
     found = read_cmake("CMakeLists.txt", CMAKE)
-    git, url = (
-        "https://github.com/metatensor/gpu-lite.git",
-        "https://gitlab.com/libeigen/eigen.tar.bz2",
-    )
+    git = "https://github.com/metatensor/gpu-lite.git"
+    url = "https://gitlab.com/libeigen/eigen.tar.bz2"
     file = "CMakeLists.txt"
     assert found.downloads == (
         Download(
-            "gpulite", file, 4, kind=DownloadKind.FETCH_CONTENT, url=git, revision="ceb0934e22"
+            "gpulite", file, 4, kind=DownloadKind.FETCH_CONTENT, url=git, revision="ceb0" * 10
         ),
         Download(
-            "eigen", file, 11, kind=DownloadKind.EXTERNAL_PROJECT, url=url, digest="SHA256=aa"
+            "eigen",
+            file,
+            11,
+            kind=DownloadKind.EXTERNAL_PROJECT,
+            url=url,
+            digest=f"SHA256={'aa' * 32}",
         ),
         Download(
             "catch.hpp",

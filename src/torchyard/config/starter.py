@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from textwrap import wrap
+from textwrap import indent, wrap
 
 import msgspec
 from msgspec import field
@@ -20,8 +20,9 @@ from torchyard.toolchain.reading.source_text import Download, DownloadKind
 _TEMPLATE = "templates/torchyard.toml"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WIDTH = 100
-_COMPUTED = re.compile(r"[${}*]")
-"""In an address that a build composes of variables."""
+_ADDRESS = re.compile(r"[a-z+]+://[\w./~%+=?&:@-]+")
+"""An address that is written out: a build can also compose one of variables."""
+_PINNED = re.compile(r'^(?:commit = "[0-9a-f]{40}|sha256 = "[0-9a-f]{64})"$', re.MULTILINE)
 
 
 class Answers(Value, kw_only=True):
@@ -51,8 +52,10 @@ def starter(answers: Answers, tables: Tables) -> str:
     variants = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
     couple = False
     if recipe.variant is Dimension.BLAS:
-        variants = tuple(tables.platforms[name].blas[0] for name in answers.platform)
+        rows = [tables.platforms.get(name) for name in answers.platform]
+        variants = tuple(row.blas[0] if row else "" for row in rows)
         couple = len(set(variants)) > 1
+        variants = variants if couple else variants[:1]
     environment = Environment(
         autoescape=False,  # noqa: S701 - the filters make TOML of what is put in
         keep_trailing_newline=True,
@@ -61,7 +64,7 @@ def starter(answers: Answers, tables: Tables) -> str:
         undefined=StrictUndefined,
     )
     environment.filters.update(json=_json, line=on_one_line, comment=_comment)
-    environment.filters.update(shown=show_download, declared=declare_download)
+    environment.filters.update(shown=show_download, declared=_declared)
     given = {key: getattr(answers, key) for key in answers.__struct_fields__}
     switches = [one for one in answers.reading.switches if _NAME.fullmatch(one.text)]
     return environment.from_string(read_data(_TEMPLATE)).render(
@@ -71,7 +74,7 @@ def starter(answers: Answers, tables: Tables) -> str:
             "notes": dict.fromkeys(given) | dict.fromkeys(["blas", "env"]) | dict(answers.notes),
             "release": "" if recipe.is_extension or own == answers.torch[0] else answers.torch[0],
             "variant": recipe.variant,
-            "variants": variants if couple else tuple(dict.fromkeys(variants)),
+            "variants": variants,
             "couple": couple,
             "build": tables.builds[tables.preset_for(own) or next(iter(tables.builds))],
             "switches": [one for one in switches if not one.is_cmake],
@@ -87,7 +90,7 @@ def show_download(one: Download) -> str:
 
 def declare_download(one: Download) -> str:
     """Return the lines of a file that declare a download; empty if its address is computed."""
-    if not one.url or _COMPUTED.search(one.url):
+    if one.kind is DownloadKind.PROGRAM or not _ADDRESS.fullmatch(one.url):
         return ""
     is_part, (digest, _, value) = one.kind is DownloadKind.SUBMODULE, one.digest.partition("=")
     given = {
@@ -98,6 +101,12 @@ def declare_download(one: Download) -> str:
     }
     lines = (f"{key} = {_json(value)}" for key, value in given.items() if value)
     return "\n".join(["[[source.also]]", *lines])
+
+
+def _declared(one: Download) -> str:
+    """Return the lines that declare a download: as a comment unless the source pins it."""
+    text = declare_download(one)
+    return text if _PINNED.search(text) else indent(text, "# ")
 
 
 def on_one_line(text: str) -> str:

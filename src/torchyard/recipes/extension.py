@@ -4,6 +4,8 @@ A bindings job makes a wheel with the project's own backend, in an environment w
 torch of its cell. A package job gives it its label: what it fits, and what it requires.
 """
 
+import re
+
 from torchyard.compute.registry import platform_for
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
@@ -48,8 +50,16 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
 
 
 def environment(order: JobSpec) -> dict[str, str]:
-    """Return the variables of the project's build: those it is known to read, and the file's."""
-    return dict(order.compiled.table("env"))
+    """Return the variables of the project's build: those it is known to read, and the file's.
+
+    `{archs}` in them stands for the architectures of the cell, as `9.0;10.0`, `{sms}` for `90;100`.
+    """
+    archs = ";".join(order.compiled.words("archs"))
+    given = {"{archs}": archs, "{sms}": archs.replace(".", "")}
+    return {
+        name: re.sub(r"\{(archs|sms)\}", lambda found: given[found[0]], value)
+        for name, value in order.compiled.table("env").items()
+    }
 
 
 def _build(wheel_folders: str) -> Step:

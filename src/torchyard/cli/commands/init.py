@@ -12,13 +12,14 @@ from torchyard.host.files import HOME, exists, write_text
 
 def _words(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the values of an option, which add up, and can have commas between them."""
-    found = [word.strip() for text in given for word in text.split(",") if word.strip()]
-    if (given and not found) or len(set(found)) < len(found):
-        msg = f"--{option.name}: {'the same is named twice' if found else 'it is empty'}"
+    found = tuple(word.strip() for text in given for word in text.split(",") if word.strip())
+    if given and not found:
+        msg = f"--{option.name}: it is empty"
         raise UsageError(msg)
-    return tuple(found)
+    return found
 
 
+_EXCLUDES = {"sdist": ("git", "rev", "path", "name", "version"), "path": ("git", "rev")}
 _several = partial(click.option, multiple=True, callback=_words)
 
 
@@ -53,13 +54,21 @@ def command(*, file: str, force: bool, **flags: str | tuple[str, ...] | None) ->
         msg = f"`{file}` exists already"
         raise HostError(msg, hint="pass --force to replace it")
     given = {key: value for key, value in flags.items() if isinstance(value, str)}
+    if empty := [key for key, value in flags.items() if value == ""]:
+        msg = f"--{empty[0]}: it is empty"
+        raise UsageError(msg)
+    for one, others in _EXCLUDES.items():
+        if one in given and (both := [name for name in others if name in given]):
+            msg = f"--{one} says where the source is: it excludes --{both[0]}"
+            raise UsageError(msg)
     lists = {key: value for key, value in flags.items() if isinstance(value, tuple)}
     started = start_file(file, given, lists)
     write_text(file, started.text, replace=force)
     ignore_home(Path(file).parent)
     table = Table.grid(padding=(0, 1))
     for key, note in started.notes.items():
-        table.add_row(f"{key}:", note)
+        if note:
+            table.add_row(f"{key}:", note)
     talk(*([table] if table.rows else []))
     then = "lock" if started.is_extension else "plan"
     talk(f"wrote {file}; now try: torchyard {then} -f {file}")

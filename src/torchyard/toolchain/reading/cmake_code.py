@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from torchyard.model.values import Value
 from torchyard.toolchain.reading.source_text import (
+    CodeReading,
     Download,
     DownloadKind,
     SourceLine,
@@ -16,7 +16,7 @@ from torchyard.toolchain.reading.source_text import (
 
 _COMMAND = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|([()])|([^\s()#"]+)')
-_MOST_ARGUMENTS = 300
+_MOST = 300
 _LONGEST = 1000
 _ENVIRONMENT = re.compile(r"^[^#\n]*?\bENV\{(\w+)\}", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -35,23 +35,12 @@ class CMakeCommand(SourceLine, kw_only=True):
         return ""
 
 
-class CMakeCode(Value, kw_only=True):
-    """What one file says; `torch` and `cuda` are where it finds Torch, and turns CUDA on."""
-
-    switches: tuple[Switch, ...]
-    downloads: tuple[Download, ...]
-    torch: SourceLine | None
-    cuda: SourceLine | None
-
-
-def read_cmake(file: str, text: str) -> CMakeCode:
+def read_cmake(file: str, text: str) -> CodeReading:
     """Return what the text of a file says."""
-    switches = [
-        Switch(match[1], file, line_at(text, match.start(1)))
-        for match in _ENVIRONMENT.finditer(text)
-    ]
+    found = islice(_ENVIRONMENT.finditer(text), _MOST)
+    switches = [Switch(match[1], file, line_at(text, match.start(1))) for match in found]
     torch = cuda = None
-    downloads = []
+    downloads: list[Download] = []
     for command in _resolved(list(_commands(file, text))):
         name, words = command.text, command.arguments
         if name == "option" and words:
@@ -62,9 +51,15 @@ def read_cmake(file: str, text: str) -> CMakeCode:
             torch = torch or SourceLine(version, file, command.line)
         elif name in {"project", "enable_language"} and "CUDA" in words:
             cuda = cuda or SourceLine(name, file, command.line)
-        elif download := _download(command):
-            downloads.append(download)
-    return CMakeCode(switches=tuple(switches), downloads=tuple(downloads), torch=torch, cuda=cuda)
+        else:
+            downloads += _downloads(command)
+    return CodeReading(
+        file=file,
+        switches=tuple(switches),
+        downloads=tuple(downloads),
+        torch=torch,
+        cuda=cuda,
+    )
 
 
 def _commands(file: str, text: str) -> Iterator[CMakeCommand]:
@@ -74,7 +69,7 @@ def _commands(file: str, text: str) -> Iterator[CMakeCommand]:
         line, last = line + text.count("\n", last, match.start(1)), match.start(1)
         words: list[str] = []
         depth, end = 0, match.end()
-        for found in islice(_ARGUMENT.finditer(text, end), _MOST_ARGUMENTS):
+        for found in islice(_ARGUMENT.finditer(text, end), _MOST):
             depth, end = depth + {"(": 1, ")": -1}.get(found[2], 0), found.end()
             if depth < 0:
                 break
@@ -101,23 +96,16 @@ def _resolved(commands: list[CMakeCommand]) -> Iterator[CMakeCommand]:
         yield CMakeCommand(command.text, command.file, command.line, arguments=words)
 
 
-def _download(command: CMakeCommand) -> Download | None:
-    """Return what a command downloads: an archive by `URL`, a repository, or a file."""
+def _downloads(command: CMakeCommand) -> Iterator[Download]:
+    """Yield what a command downloads: an archive by `URL`, a repository, or a file."""
     words, kind = command.arguments, reading_table().cmake_downloads.get(command.text)
-    if command.text == "file" and words[:1] == ("DOWNLOAD",):
+    name, url = command.after("NAME") or "".join(words[:1]), command.after("URL", "GIT_REPOSITORY")
+    if command.text == "file" and name == "DOWNLOAD":
         kind, url = DownloadKind.CMAKE_FILE, "".join(words[1:2])
-    else:
-        url = command.after("URL", "GIT_REPOSITORY")
+        name = url.rpartition("/")[2]
     if owner := command.after("GITHUB_REPOSITORY"):
         url = f"https://github.com/{owner}"
-    if kind is None or not url:
-        return None
-    return Download(
-        url.rpartition("/")[2] if words[0] == "DOWNLOAD" else command.after("NAME") or words[0],
-        command.file,
-        command.line,
-        kind=kind,
-        url=url,
-        revision="" if command.after("URL") else command.after("GIT_TAG", "VERSION"),
-        digest=command.after("URL_HASH", "EXPECTED_HASH"),
-    )
+    if kind is not None and url:
+        revision = "" if command.after("URL") else command.after("GIT_TAG", "VERSION")
+        digest, at = command.after("URL_HASH", "EXPECTED_HASH"), (command.file, command.line)
+        yield Download(name, *at, kind=kind, url=url, revision=revision, digest=digest)

@@ -16,8 +16,9 @@ from torchyard.model.requirement import MALFORMED, is_plain_requirement
 from torchyard.model.values import Value
 from torchyard.toolchain.python_project import PYPROJECT
 from torchyard.toolchain.reading.cmake_code import read_cmake
-from torchyard.toolchain.reading.python_code import PythonCode, first_imports, read_python
+from torchyard.toolchain.reading.python_code import first_imports, read_python
 from torchyard.toolchain.reading.source_text import (
+    CodeReading,
     Download,
     DownloadKind,
     SourceLine,
@@ -35,6 +36,7 @@ _SETUPTOOLS = "setuptools"
 _METADATA = "PKG-INFO"
 _DECLARING = (PYPROJECT, _SETUP, "setup.cfg", "requirements.txt")
 _CPP_EXTENSION = "cpp_extension"
+_CPP_CLASS = "CppExtension"
 _MOST_FILES = 500
 _MOST_BUILD_FILES = 40
 _MOST_MODULES = 20
@@ -73,7 +75,7 @@ class ProjectReading(Value, kw_only=True):
     cuda: SourceLine | None = None
     """What shows that it has code for CUDA."""
     cuda_only: bool = False
-    """Whether each module that setup.py makes is one for CUDA."""
+    """Whether each module of setup.py is one for CUDA, or CMake's project() has this language."""
     torch_ranges: tuple[SourceLine, ...] = ()
     """The torch versions that its metadata and code ask for, as `>=2.6`."""
     switches: tuple[Switch, ...] = ()
@@ -107,12 +109,13 @@ class _Project:
         self.tool = _table(table, "tool")
         self.project, self.system = _table(table, "project"), _table(table, "build-system")
         self.hooks = str(self.system.get("build-backend", ""))
+        self.build_system = _list(self.system, "requires")
         self.metadata = HeaderParser().parsestr(texts.read(_METADATA))
         self.requires = [str(text) for text in self.metadata.get_all("Requires-Dist", [])]
         self.python = list(self._build_code())
         self.imports = [line for code in self.python for line in code.imports]
         files = texts.named("CMakeLists.txt", ".cmake")[:_MOST_FILES]
-        self.cmake = [read_cmake(path, texts.read(path)) for path in files]
+        self.codes = [*self.python, *(read_cmake(path, texts.read(path)) for path in files)]
         name = self._stated("name", "name")
         self.name = name if name and PROJECT_NAME.fullmatch(name.text) else None
         self.module = re.sub(r"[-.]", "_", self.name.text) if self.name else ""
@@ -121,6 +124,7 @@ class _Project:
         table, backend, cuda = reading_table(), self._backend(), self._cuda()
         names = set(chain.from_iterable(code.names for code in self.python))
         only = not names.isdisjoint(table.cuda_classes) and names.isdisjoint(table.cpu_classes)
+        only |= cuda is not None and cuda.text == "project" and _CPP_CLASS not in names
         return ProjectReading(
             name=self.name,
             version=self._version(),
@@ -139,7 +143,7 @@ class _Project:
             undeclared=tuple(self._undeclared()),
         )
 
-    def _build_code(self) -> Iterator[PythonCode]:
+    def _build_code(self) -> Iterator[CodeReading]:
         """Yield setup.py, the project's own backend, and the modules that these import."""
         roots = ["", *(f"{one}/" for one in _list(self.system, "backend-path") if one != ".")]
         waiting = [_SETUP, *_files_of(self.hooks.partition(":")[0], roots)]
@@ -172,26 +176,23 @@ class _Project:
         return next((code.compiles for code in self.python if code.compiles), None)
 
     def _torch(self) -> SourceLine | None:
-        title = f"torch.utils.{_CPP_EXTENSION}"
-        for code in self.python:
-            lines = [found.line for found in code.imports if found.text.endswith(_CPP_EXTENSION)]
-            lines += [line for name, line in code.names.items() if name == _CPP_EXTENSION]
-            if lines:
-                return SourceLine(title, code.file, min(lines))
-        for found in (cmake.torch for cmake in self.cmake):
-            if found:
-                return SourceLine("find_package(Torch)", found.file, found.line)
-        for text in _list(self.system, "requires"):
+        for code in self.codes:
+            if line := code.names.get(_CPP_EXTENSION):
+                return SourceLine(f"torch.utils.{_CPP_EXTENSION}", code.file, line)
+            if code.torch:
+                return SourceLine("find_package(Torch)", code.file, code.torch.line)
+        for text in self.build_system:
             if _required(text) == _TORCH:
                 return self._line(text, text)
         return next((one for one in self.imports if one.text.partition(".")[0] == _TORCH), None)
 
     def _cuda(self) -> SourceLine | None:
-        for code in self.python:
+        for code in self.codes:
             for name in code.names.keys() & reading_table().cuda_classes:
                 return SourceLine(name, code.file, code.names[name])
-        found = next((cmake.cuda for cmake in self.cmake if cmake.cuda), None)
-        return found or next((SourceLine(path, path) for path in self.texts.named(".cu")), None)
+            if code.cuda:
+                return code.cuda
+        return next((SourceLine(path, path) for path in self.texts.named(".cu")), None)
 
     def _version(self) -> SourceLine | None:
         """Return the version in pyproject.toml or setup.py, or else in the package itself."""
@@ -222,7 +223,7 @@ class _Project:
     def _torch_ranges(self) -> Iterator[SourceLine]:
         """Yield the torch versions that metadata, setup.py, CMake and the stable ABI ask for."""
         lines = [SourceLine(text, _METADATA) for text in self.requires]
-        named = (*_list(self.system, "requires"), *_list(self.project, "dependencies"))
+        named = (*self.build_system, *_list(self.project, "dependencies"))
         lines += (self._line(text, text) for text in named)
         for code in self.python:
             lines += (*code.hook, *code.keywords.get("install_requires", ()))
@@ -231,7 +232,7 @@ class _Project:
                 asked = Requirement(line.text)
                 if asked.name == _TORCH and asked.specifier and asked.marker is None:
                     yield SourceLine(str(asked.specifier), line.file, line.line)
-        for found in (cmake.torch for cmake in self.cmake):
+        for found in (code.torch for code in self.codes):
             if found and found.text:
                 yield SourceLine(f">={found.text}", found.file, found.line)
         for file in (_SETUP, *self.texts.named("CMakeLists.txt")[:_MOST_FILES]):
@@ -242,9 +243,8 @@ class _Project:
 
     def _switches(self) -> Iterator[Switch]:
         """Yield each switch once: where its default is known, or else where it is first."""
-        lists = (*(one.switches for one in self.python), *(one.switches for one in self.cmake))
         found: dict[str, Switch] = {}
-        for switch in chain.from_iterable(lists):
+        for switch in chain.from_iterable(code.switches for code in self.codes):
             known = found.setdefault(switch.text, switch)
             if (switch.default or switch.expects) and not (known.default or known.expects):
                 found[switch.text] = switch
@@ -253,8 +253,7 @@ class _Project:
                 yield switch
 
     def _downloads(self) -> Iterator[Download]:
-        yield from chain.from_iterable(one.downloads for one in self.cmake)
-        yield from chain.from_iterable(one.downloads for one in self.python)
+        yield from chain.from_iterable(code.downloads for code in self.codes)
         modules = self.texts.read(".gitmodules")
         known = {found[1]: found for found in _SUBMODULE.finditer(modules)}
         for path in empty_folders(self.texts.root, tuple(known)):
@@ -274,7 +273,7 @@ class _Project:
             if module not in own and not module.startswith(self.module or "."):
                 text = table.requirements.get(module, module.replace("_", "-"))
                 lines.append(SourceLine(text, found.file, found.line))
-        named = {_TORCH, "", *map(_required, _list(self.system, "requires"))}
+        named = {_TORCH, "", *map(_required, self.build_system)}
         limits = set(table.requirements.values())
         for line in lines:
             key = line.text if line.text in limits else _required(line.text)

@@ -7,10 +7,8 @@ import warnings
 from collections.abc import Iterator
 from itertools import chain
 
-from msgspec import field
-
-from torchyard.model.values import Value
 from torchyard.toolchain.reading.source_text import (
+    CodeReading,
     Download,
     DownloadKind,
     SourceLine,
@@ -25,32 +23,12 @@ _ASKING = (".os.getenv", ".getenv", ".environ.get")
 _COMPUTED = "*"
 
 
-class PythonCode(Value, kw_only=True):
-    """What one file says.
-
-    `imports` are modules that are not Python's own, `needed` those of them that are imported
-    without an `if` or `try` around it. `names` are all that it uses, by their first line.
-    `keywords` are those of setup(), with their texts; `hook` those that a build backend requires.
-    """
-
-    file: str
-    switches: tuple[Switch, ...] = ()
-    downloads: tuple[Download, ...] = ()
-    imports: tuple[SourceLine, ...] = ()
-    needed: tuple[SourceLine, ...] = ()
-    names: dict[str, int] = field(default_factory=dict)
-    keywords: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
-    hook: tuple[SourceLine, ...] = ()
-    compiles: SourceLine | None = None
-    """What makes modules of compiled code."""
-
-
-def read_python(file: str, text: str) -> PythonCode:
+def read_python(file: str, text: str) -> CodeReading:
     """Return what the text of a file says; nothing if it is no Python."""
     try:
         return _Reader(file, _parse(text)).read()
     except _UNREADABLE:
-        return PythonCode(file=file)
+        return CodeReading(file=file)
 
 
 def first_imports(file: str, text: str) -> list[SourceLine]:
@@ -75,17 +53,18 @@ class _Reader:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         }
 
-    def read(self) -> PythonCode:
-        names: dict[str, int] = {}
+    def read(self) -> CodeReading:
+        imports = tuple(_imports(self.file, self.nodes))
+        names = {found.text.rpartition(".")[2]: found.line for found in reversed(imports)}
         for node in self.nodes:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 names.setdefault(node.id if isinstance(node, ast.Name) else node.attr, node.lineno)
         hooks = [one for one in self.functions if one.name == "get_requires_for_build_wheel"]
-        return PythonCode(
+        return CodeReading(
             file=self.file,
             switches=tuple(self._switches()),
             downloads=tuple(self._downloads()),
-            imports=tuple(_imports(self.file, self.nodes)),
+            imports=imports,
             needed=tuple(_imports(self.file, self.bodies)),
             names=names,
             keywords=dict(self._keywords()),

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from msgspec import field
+
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
@@ -66,6 +68,29 @@ class Download(SourceLine, kw_only=True):
     digest: str = ""
 
 
+class CodeReading(Value, kw_only=True):
+    """What one file of Python or CMake says.
+
+    `imports` are modules that are not Python's own, `needed` those of them that are imported
+    without an `if` or `try` around it. `names` are all that it uses, by their first line.
+    `keywords` are those of setup(), with their texts; `hook` has those of a build backend's
+    requirements. `compiles` is what makes modules of compiled code, `torch` and `cuda` where CMake
+    finds Torch, and turns CUDA on.
+    """
+
+    file: str
+    switches: tuple[Switch, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    imports: tuple[SourceLine, ...] = ()
+    needed: tuple[SourceLine, ...] = ()
+    names: dict[str, int] = field(default_factory=dict)
+    keywords: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
+    hook: tuple[SourceLine, ...] = ()
+    compiles: SourceLine | None = None
+    torch: SourceLine | None = None
+    cuda: SourceLine | None = None
+
+
 class ReadingTable(Value, kw_only=True):
     """The table `data/reading.toml`, which describes its fields."""
 
@@ -116,8 +141,9 @@ def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:
         folder = tree / name
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
-        if not folder.is_dir() or not any(one.name != ".git" for one in folder.iterdir()):
-            yield name
+        with suppress(OSError):  # it can't be read
+            if not folder.is_dir() or not any(one.name != ".git" for one in folder.iterdir()):
+                yield name
 
 
 class SourceTexts:
