@@ -230,6 +230,17 @@ FAULTS = {
     "an exit code that torchyard has, too": _setup(
         "print('ERROR: smallops needs libfoo')\nraise SystemExit(3)", "smallops needs libfoo"
     )._replace(where="setup.py:2"),
+    "a switch that is not set": Fault(
+        {
+            "setup.py": (
+                "ext_modules=[",
+                'ext_modules=__import__("os").environ.get("BUILD_SMALLOPS", "0") == "1" and [',
+            )
+        },
+        "compiled nothing",
+        "BUILD_SMALLOPS (setup.py:6)",
+        remedy=True,
+    ),
     # downloads
     "urllib": _setup(
         f"from urllib.request import urlretrieve\nurlretrieve('{_ADDRESS}', 'eigen')", _ADDRESS

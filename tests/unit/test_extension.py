@@ -25,6 +25,7 @@ from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.extension import environment
 from torchyard.run.provision import _torch_of
+from torchyard.toolchain.compiled_code import check_compiled
 from torchyard.toolchain.index_wheels import resolve_wheels
 from torchyard.toolchain.python_project import (
     BuildSystem,
@@ -336,6 +337,17 @@ def test_another_package_than_that_of_the_cell_is_refused(
 
 def test_a_wheel_in_which_nothing_was_compiled_is_refused(tmp_path: Path) -> None:
     image = make_image(tmp_path, tag="py3-none-any")
+    project = tmp_path / "project"
+    project.mkdir()
+    check_compiled(image, project)
     (image / "torch_scatter/_scatter_cpu.so").unlink()
-    with pytest.raises(BuildError, match="compiled nothing"):
-        assemble(tmp_path)
+    with pytest.raises(BuildError, match="compiled nothing") as caught:
+        check_compiled(image, project)
+    assert "further up in the log" in str(caught.value.diagnostics[0].hint)
+    text = 'import os\nif os.environ.get("BUILD_IT", "0") == "1":\n    pass\n'
+    (project / "setup.py").write_text(text, encoding="utf-8")
+    with pytest.raises(BuildError) as caught:
+        check_compiled(image, project)
+    hint = str(caught.value.diagnostics[0].hint)
+    assert hint.startswith("its build asks for BUILD_IT (setup.py:2). ")
+    assert 'env = { BUILD_IT = "1" }' in hint

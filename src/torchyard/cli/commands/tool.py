@@ -290,6 +290,7 @@ def unpack_command(core: str | None, to: str, folder: str) -> None:
     """Unpack the wheel in a directory, unless a part of a core was built again for it."""
     from torchyard.package.wheel.name import SUFFIX
     from torchyard.package.zip.unpack import unpack_zip
+    from torchyard.toolchain.compiled_code import check_compiled
     from torchyard.toolchain.ninja import Bound
 
     if core is not None:
@@ -299,6 +300,8 @@ def unpack_command(core: str | None, to: str, folder: str) -> None:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"
         raise BuildError(msg, hint="look further up in the log for what it did")
     unpack_zip(wheels[0], Path(to))
+    if core is None:
+        check_compiled(Path(to), Path.cwd())
 
 
 @command.command("pack")

@@ -64,18 +64,14 @@ def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
     ]
-    own, is_compiled = wheel_tags(python), any(image.rglob("*.so"))
+    own = wheel_tags(python)
     for found in tags:
         if found[1:2] == [ABI3]:
             return WheelTags(found[0], ABI3)
-        is_own = tuple(found[:2]) == own or (found[1:2] == ["none"] and is_compiled)
+        is_own = tuple(found[:2]) == own or found[1:2] == ["none"]
         if is_own and not abi.fits_pythons:
             return own
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
-    if not is_compiled:
-        msg = "the project's backend compiled nothing: its wheel has no extension module"
-        hint = "look further up in the log: many projects leave their C++ code out without an error"
-        raise BuildError(msg, hint=hint)
     if abi.fits_pythons:
         msg = f"the project's backend made a wheel for {made}, and the file says abi = {abi}"
         hint = "let setup.py pass py_limited_api to its extension and to bdist_wheel"
