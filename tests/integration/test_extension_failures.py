@@ -106,3 +106,30 @@ def add_lines(file: Path, lines: str) -> None:
 def test_a_project_without_faults_is_built(torchyard: Command, project: Path) -> None:
     done = torchyard("build", "package:*")
     assert done.code == 0, done.err
+
+
+def test_a_repository_that_is_cloned_can_be_declared(
+    torchyard: Command, project: Path, tmp_path: Path
+) -> None:
+    """The address is out of reach here, so a directory stands for a mirror of it."""
+    mirror = tmp_path / "eigen"
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", mirror], check=True)
+    (mirror / "eigen.h").touch()
+    for words in (["add", "eigen.h"], [*who, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", "-C", str(mirror), *words], check=True)
+    FAULTS["git clone"].plant(project)
+    failed = torchyard("build", "package:*")
+    proposed = re.search(r"In torchyard.toml:\n((?:    .*\n)+)", failed.err)
+    assert proposed, failed.err
+    address = '"https://example.org/eigen"'
+    assert f"git = {address}" in proposed[1]
+    lines = proposed[1].replace(address, f'"{mirror}"\n    instead_of = {address}')
+    add_lines(project / "torchyard.toml", lines)
+    asked = torchyard("build", "package:*")
+    commit = re.search(r"\b[0-9a-f]{40}\b", asked.err)
+    assert asked.code, asked.err
+    assert commit, asked.err
+    add_lines(project / "torchyard.toml", f'    commit = "{commit[0]}"\n')
+    done = torchyard("build", "package:*")
+    assert done.code == 0, done.err

@@ -14,7 +14,10 @@ class LogLineDocument(JsonDocument, kw_only=True):
 
 
 class LogCauseDocument(JsonDocument, kw_only=True):
-    """Something that the log shows: the name of the known failure, none if it is unknown."""
+    """Something that the log shows: the name of the known failure, none if it is unknown.
+
+    `where` is the file and line that it is about, `add` lines for an extension's torchyard.toml.
+    """
 
     name: str | None
     title: str | None
@@ -25,8 +28,10 @@ class LogCauseDocument(JsonDocument, kw_only=True):
     lines: list[LogLineDocument]
     times: int
     unit: str | None
+    where: str | None
     cause: str | None
     fix: str | None
+    add: str | None
     refs: list[str]
 
 
@@ -66,8 +71,10 @@ def _cause(cause: Diagnosis) -> LogCauseDocument:
         lines=[_line(line) for line in cause.lines],
         times=cause.times,
         unit=cause.unit,
+        where=f"{cause.where.file}:{cause.where.line}" if cause.where else None,
         cause=cause.cause,
         fix=cause.fix,
+        add=cause.extension.add if cause.extension else None,
         refs=list(cause.refs),
     )
 

@@ -55,6 +55,7 @@ def _cause(cause: LogCauseDocument) -> Iterator[RenderableType]:
         for name, text in (
             ("unit", cause.unit),
             ("times", f"{cause.times:,}" if cause.times > 1 else None),
+            ("where", cause.where),
             ("cause", cause.cause),
             ("fix", cause.fix),
             ("see", ", ".join(cause.refs)),
