@@ -299,6 +299,9 @@ def test_a_source_without_commits_gives_packages_without_one() -> None:
     assert source != order
     files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-order.json": source}
     assert len(found_by("label-version", contents(ZIP, "zip", files))) == 1
+    sdist = source.replace(b'"commit"', b'"sha256"')  # an archive has a digest, and no commit
+    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-order.json": sdist})
+    assert found_by("label-version", made) == []
 
 
 @pytest.mark.parametrize("folder", [ABOUT, "libtorch"])

@@ -8,6 +8,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformPrograms, load_rule_table
 from torchyard.model.matrix import any_match
+from torchyard.model.recipe import Stage
 from torchyard.package.conda.index import INDEX, conda_index, is_conda
 from torchyard.package.conda.name import SUFFIXES
 from torchyard.package.contents import Binary, Contents, is_torn
@@ -189,7 +190,10 @@ def label_version(subject: Subject) -> Iterator[Hit]:
 def _has_commit(subject: Subject) -> bool:
     """Return whether a package should say its commit: its order, if it carries one, has to."""
     order = order_in_package(subject.contents)
-    return order is None or not order.tasks or bool(order.commit)
+    if order is None or not order.tasks:
+        return True
+    sources = [task for task in order.tasks if task.stage is Stage.SOURCE]
+    return any(task.text("commit") or task.text("digest") for task in sources)  # no archive
 
 
 def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
