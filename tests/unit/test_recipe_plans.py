@@ -425,6 +425,6 @@ def test_every_kind_of_source_is_fetched_and_patched_in_one_step(said: str, netw
     plan = make_plan(msgspec.structs.replace(config, patches=patches), EVERYTHING)
     order = make_job_spec(plan, plan.find(Stage.SOURCE, ""))
     (step,) = steps_of(order)
-    assert step.run[-2:] == ("--patches", "{order}")
+    assert "{order}" in step.run  # which has the patches
     assert step.network is network
     assert order.task.words("series") == ["b.patch", "a.patch"]

@@ -151,6 +151,10 @@ class _Chooser:
         if len(torch) > 1 and not recipe.is_extension:
             msg = "--torch: torch itself takes the libraries of one release"
             raise UsageError(msg)
+        for word in self.lists["torch"]:
+            if own_release(word) != word:
+                msg = f"--torch: `{word}` is not a torch release, such as {self.newest}"
+                raise UsageError(msg)
         answers = Answers(
             recipe=recipe.name,
             name=name,

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.config.failures import load_failures
+from torchyard.config.recipes import known_recipes
 from torchyard.errors import (
     BuildError,
     Diagnostic,
@@ -35,9 +36,6 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 _SMOKE = "smoke"
 """The stage of known failures that a step of torchyard itself prints."""
-
-_EXTENSION = "extension"
-"""The recipe of projects whose file can be mended by `add` of a known failure."""
 
 _SHOWN, _WIDE = 4, 150
 """How many lines of a log are shown, and how much of each: two lines of a terminal."""
@@ -186,8 +184,8 @@ def _what_helps(
     context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
 ) -> str | None:
     """Return what to do: for an extension, with the lines to add to its file."""
-    remedy = diagnosis.extension
-    if remedy is None or context.place.order.task.recipe != _EXTENSION:
+    remedy, recipe = diagnosis.extension, known_recipes().get(context.place.order.task.recipe)
+    if remedy is None or recipe is None or not recipe.is_extension:
         if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
             return "the sandbox gives this step no network: write network = true if it needs one"
         return f"{diagnosis.cause} {diagnosis.fix}" if diagnosis.title else None
