@@ -123,7 +123,8 @@ class MachineRules(Value, kw_only=True):
     def toolkit_paths(self, root: str = "") -> list[str]:
         """Return where toolkits and links to these are in the system of a root."""
         top = root or "/"  # without pathlib, which is slow to import
-        return sorted(f"/{path}" for glb in self.places for path in glob(glb, root_dir=top))  # noqa: PTH207
+        found = (glob(pattern, root_dir=top) for pattern in self.places)  # noqa: PTH207
+        return sorted(f"/{path}" for paths in found for path in paths)
 
 
 Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)

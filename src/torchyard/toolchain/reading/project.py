@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.model.identifier import PROJECT_NAME
+from torchyard.model.matrix import any_match
 from torchyard.model.requirement import MALFORMED, is_plain_requirement
 from torchyard.model.values import Value
 from torchyard.toolchain.python_project import PYPROJECT
@@ -26,7 +27,6 @@ from torchyard.toolchain.reading.source_text import (
     Switch,
     empty_folders,
     line_at,
-    matches_any,
     reading_table,
 )
 
@@ -249,7 +249,7 @@ class _Project:
             if (switch.default or switch.expects) and not (known.default or known.expects):
                 found[switch.text] = switch
         for name, switch in found.items():
-            if not matches_any(name, reading_table().ordinary):
+            if not any_match(name, reading_table().ordinary):
                 yield switch
 
     def _downloads(self) -> Iterator[Download]:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from msgspec import field
 
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 
 _LONGEST = 1 << 20
@@ -115,10 +115,6 @@ def reading_table() -> ReadingTable:
     return parse_table("reading.toml", read_data("reading.toml"), ReadingTable)
 
 
-def matches_any(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def line_at(text: str, position: int) -> int:
     """Return the number of the line at a position of a text."""
     return text.count("\n", 0, position) + 1
@@ -178,5 +174,5 @@ def _paths(root: Path) -> Iterator[str]:
             return
         base = Path(folder).relative_to(root)
         for name in files:
-            if not matches_any(name, table.skipped_files):
+            if not any_match(name, table.skipped_files):
                 yield (base / name).as_posix()
