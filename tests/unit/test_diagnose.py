@@ -248,6 +248,35 @@ def test_contexts_are_checked() -> None:
         check_failures(rows)
 
 
+IN_SETUP = (
+    'Traceback (most recent call last):\n  File "setuptools/build_meta.py", line 317, in run\n'
+)
+IN_ENVIRON = f'{IN_SETUP}  File "<frozen os>", line 679, in __getitem__\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "add"),
+    [
+        (f"{IN_SETUP}ModuleNotFoundError: No module named 'cv2'", '["opencv-python-headless"]'),
+        (f"{IN_SETUP}ModuleNotFoundError: No module named 'numpy'", '["numpy"]'),
+        (f"{IN_ENVIRON}KeyError: 'DEMO_MAJOR'", 'env = { DEMO_MAJOR = "1" }'),
+        (f"{IN_SETUP}KeyError: 'DEMO_MAJOR'", None),
+        (f"{IN_SETUP}RuntimeError: DEMO_MAJOR env var must be set", 'env = { DEMO_MAJOR = "1" }'),
+        (f"{IN_SETUP}ValueError: DEMO environment variable is not set", 'env = { DEMO = "1" }'),
+        (f"{IN_SETUP}OSError: the environment variable `DEMO` has to be set", "{ DEMO ="),
+        (f"{IN_SETUP}DemoError: please set the environment variable DEMO", "{ DEMO ="),
+        (f"{IN_SETUP}ValueError: DEMO is not set", None),
+    ],
+)
+def test_lines_to_add_have_what_was_missing(
+    torchyard: Command, tmp_path: Path, text: str, add: str | None
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"{text}\n", encoding="utf-8")
+    found = msgspec.json.decode(torchyard("diagnose", log, "--json").out)["causes"][0]["add"]
+    assert add in found if add else not found
+
+
 def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) -> None:
     log = tmp_path / "log"
     line = "  clean: any/import.py failed in 0.1 s: ModuleNotFoundError: No module named 'a_b'"

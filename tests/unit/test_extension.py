@@ -1,6 +1,7 @@
 """Recipe `extension`: what a job depends on, its steps, and the wheel that it makes."""
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import EXTENSION, config_of
+from tests.helpers import EXTENSION, Command, config_of
 
 from torchyard.config.known_extensions import known_variables
 from torchyard.errors import BuildError, ConfigError, PlanError
@@ -292,6 +293,41 @@ def test_a_wheel_requires_what_its_project_does_not_declare(tmp_path: Path) -> N
         text = archive.read("torch_scatter-2.1.2+pt213cpu.dist-info/METADATA").decode()
     requires = HeaderParser().parsestr(text).get_all("Requires-Dist")
     assert requires == ["numpy", "torch-sparse", "torch==2.13.*"]
+
+
+def test_libraries_that_requirements_bring_stay_there(
+    torchyard: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As metatensor-torch's: libmetatensor.so is in metatensor-core, by which it is found."""
+    image = make_image(tmp_path)
+    site = tmp_path / "env/lib/python3.11/site-packages"
+    for name, library in (("numpy-core", "libmetis.so.5"), ("other", "libother.so")):
+        about = site / f"{name.replace('-', '_')}-1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Name: {name}\nVersion: 1\n", encoding="utf-8")
+        (about / "RECORD").write_text(f"numpy/lib/{library},,\n", encoding="utf-8")
+    metadata = next(image.glob("*.dist-info/METADATA"))
+    required = metadata.read_text(encoding="utf-8").replace("numpy", "Numpy_Core (>=1)")
+    metadata.write_text(required, encoding="utf-8")
+    module = image / "torch_scatter/_scatter_cpu.so"
+    own = "$ORIGIN/../numpy/lib:$ORIGIN/../torch/lib:/usr/lib:$ORIGIN/sub:$ORIGIN/../.."
+    subprocess.run(["patchelf", "--set-rpath", own, str(module)], check=True)
+    shutil.rmtree(tmp_path / "vendor")
+    monkeypatch.setenv("CC", "cc")
+    command = ("tool", "collect-extension", image, "--environment", tmp_path / "env")
+    done = torchyard(*command, "--to", tmp_path / "vendor")
+    assert (done.code, done.out) == (0, "")
+    wheel = assemble(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "metis" in name]
+        archive.extract("torch_scatter/_scatter_cpu.so", tmp_path)
+    rpath = ["patchelf", "--print-rpath", str(tmp_path / "torch_scatter/_scatter_cpu.so")]
+    said = subprocess.run(rpath, capture_output=True, text=True, check=True).stdout.strip()
+    assert said == "$ORIGIN:$ORIGIN/../torch_scatter.libs:$ORIGIN/../numpy/lib"
+    assert "error linking" not in torchyard("check", wheel).out
+    metadata.write_text(required.replace("Numpy_Core", "other"), encoding="utf-8")
+    done = torchyard(*command, "--to", tmp_path / "vendor")
+    assert "needs `libmetis.so.5`, which is neither built nor found" in done.err
 
 
 def test_the_stable_abi_is_kept_in_the_tags(tmp_path: Path) -> None:

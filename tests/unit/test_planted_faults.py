@@ -343,6 +343,10 @@ SOUND = [
     Sound("of a system's library", plain("glBegin", needed=["libGL.so.1"])),
     Sound("of code in torch", having("mkl_blas_dgemm", "_ZN6fbgemm9fbgemmInitEv", "sgemm_")),
     Sound("of CUDA, which torch loads", having("cudaMalloc")),
+    Sound(
+        "of OpenMP, which torch loads, also for CPUs (signatory)",
+        having("GOMP_barrier", "omp_get_num_threads")._replace(version="1.0+pt213cpu"),
+    ),
     Sound("of a driver", plain("cuInit", needed=["libcuda.so.1"])),
     Sound("of a sibling", with_core(TABLE), (core(TABLE),)),
     Sound("of a sibling that is not at hand", with_core(TABLE)),

@@ -221,6 +221,18 @@ def test_downloads_of_cmake_are_found() -> None:
     assert found.cuda == SourceLine("project", file, 17)
 
 
+def test_a_download_that_the_source_has_is_none(tmp_path: Path) -> None:
+    """As vesin-torch's: CMake takes the archive of its sdist, or else clones a repository."""
+    declare = "FetchContent_Declare(gpulite {})\n"
+    archive = "URL ${CMAKE_CURRENT_SOURCE_DIR}/external/gpulite.tar.gz"
+    cloned = "GIT_REPOSITORY https://github.com/metatensor/gpu-lite.git"
+    text = f"{declare.format(archive)}{declare.format(cloned)}"
+    found = tree(tmp_path, {"lib/CMakeLists.txt": text})
+    assert [one.line for one in found.downloads] == [1, 2]
+    found = tree(tmp_path, {"lib/external/gpulite.tar.gz": ""})
+    assert found.downloads == ()
+
+
 FETCHING = """
 import subprocess, urllib.request
 URL = "https://example.org/"
@@ -286,7 +298,7 @@ except ImportError:
     pass
 def late():
     import Cython
-setup(name="x", ext_modules=[])
+setup(name="x", ext_modules=[], setup_requires=["setuptools_scm", "ninja"])
 """
     helper = "import numpy"
     files = {"pyproject.toml": pyproject, "build-backend/backend.py": backend}
@@ -294,6 +306,7 @@ setup(name="x", ext_modules=[])
     assert found.backend == SourceLine("its own backend", "pyproject.toml", 4)
     assert [(one.text, one.where) for one in found.build_requires] == [
         ("cmake >=3.30", "build-backend/backend.py:5"),
+        ("setuptools_scm", "setup.py:10"),
         ("packaging", "setup.py:2"),
         ("setuptools<82", "setup.py:3"),
         ("cython", "setup.py:9"),

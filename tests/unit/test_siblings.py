@@ -60,6 +60,20 @@ def test_a_declared_wheel_helps_only_where_the_rpath_leads() -> None:
     assert "`nvidia-cublas` (in nvidia/cu13/lib) would have it" in hit.what
 
 
+def test_a_folder_can_be_of_a_wheel_whose_name_begins_with_its_own() -> None:
+    """As `metatensor` is metatensor-core's; `torch` is not torch-scatter's."""
+    for folder, requires, count in (
+        ("metatensor", ["metatensor-core"], 0),
+        ("metatensor", ["metatensorial"], 1),
+        ("torch", ["torch-scatter"], 1),
+    ):
+        binary = library("libmetatensor.so", rpath=f"$ORIGIN/../{folder}/lib")
+        found = hits(
+            "linking-unresolved", subject_of(package({"thing/a.so": binary}, requires=requires))
+        )
+        assert len(found) == count, (folder, requires)
+
+
 def test_a_wheel_that_is_given_together_decides_by_its_files() -> None:
     contents = package(FILES, requires=["nvidia-cublas"])
     assert not hits("linking-unresolved", subject_of(contents))

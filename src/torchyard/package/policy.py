@@ -4,7 +4,7 @@ Directories are relative to the library, so they depend on how deep it is.
 """
 
 import posixpath
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -108,11 +108,26 @@ class Policy(Value, kw_only=True):
     def _wheels(self) -> tuple[WheelRow, ...]:
         return self.compute.wheels if self.layout.wheels else ()
 
-    def rpath(self, file: PurePosixPath) -> str:
-        """Return the rpath of a file, whose path is relative to the install root."""
+    def rpath(self, file: PurePosixPath, own: str = "") -> str:
+        """Return the rpath of a file, whose path is relative to the install root.
+
+        What is imported after torch keeps entries of its `own` rpath that lead to other packages.
+        """
         brought = (PurePosixPath(row.folder) for row in self._wheels)
         folders = (*brought, file.parent, *self.folders)
-        return ":".join(dict.fromkeys(from_origin(folder, file.parent) for folder in folders))
+        entries = [from_origin(folder, file.parent) for folder in folders]
+        entries += (entry for entry in own.split(":") if self._leads_beside(file, entry))
+        return ":".join(dict.fromkeys(entries))
+
+    def _leads_beside(self, file: PurePosixPath, entry: str) -> bool:
+        """Return whether an entry leads to another package, with libraries that torch has not."""
+        here, _, path = entry.partition("/")
+        folder = posixpath.normpath(file.parent / path)
+        torchs = {row.folder for row in self.layouts.imported}
+        torchs |= {row.folder for row in self.layouts.wheels}
+        own = {".", "..", file.parts[0], *(one.parts[0] for one in self.folders)}
+        is_beside = folder not in torchs and folder.split("/")[0] not in own
+        return is_beside and here == "$ORIGIN" and bool(self.imported)
 
     def is_outside(self, library: str) -> bool:
         """Return whether a library may come from the system, the driver, or another package."""
@@ -163,17 +178,18 @@ def policy_for(form: str, compute: str, package: str, brought: tuple[str, ...] =
     raise DataError(msg, hint="add a section [libraries.…] to the table of its compute platform")
 
 
-def extension_policy(form: str, package: str) -> Policy:
+def extension_policy(form: str, package: str, brought: Iterable[str] = ()) -> Policy:
     """Return the rules for a package that is compiled against torch, and imported after it.
 
     It has none of torch's libraries, nor of those that torch needs, and asks for no wheels of them.
+    Nor has it libraries that its other requirements have `brought`.
     """
     policy = policy_for(form, PLAIN, package)
     rows = policy.layouts.imported
     return replace(
         policy,
         layout=replace(policy.layout, libraries=("{package}.libs",), wheels=False),
-        imported=tuple(glob for row in rows for glob in (*row.libraries, *row.needed)),
+        imported=(*(glob for row in rows for glob in (*row.libraries, *row.needed)), *brought),
     )
 
 

@@ -16,7 +16,7 @@ _TOOL = " ".join((*OWN, "tool"))
 _LAY_OUT = "find . -mindepth 1 -delete\ncp -a {source}/. .\nrm -rf .torchyard-downloads"
 _BUILD = "project-wheel --python {work}/env/bin/python --source {source} --to {work}/tmp/dist"
 _UNPACK = "unpack {work}/tmp/dist --to {out}/image"
-_COLLECT = "collect-extension {out}/image --to {out}/vendor"
+_COLLECT = "collect-extension {out}/image --environment {work}/env --to {out}/vendor"
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 
 

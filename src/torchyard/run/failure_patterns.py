@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from torchyard.model.failure import ExtensionRemedy, Failure, LineSeverity, pattern_literals
+from torchyard.toolchain.reading.source_text import reading_table
 
 SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
@@ -52,9 +53,10 @@ class Match(NamedTuple):
         return self.fill(self.failure.title).partition(": <")[0]
 
     def fill_remedy(self) -> ExtensionRemedy | None:
-        """Return what helps an extension, with what was matched."""
-        found = self.failure.extension
-        return found and ExtensionRemedy(fix=self.fill(found.fix), add=self.fill(found.add))
+        """Return what helps an extension, with what was matched; modules by their packages."""
+        found, packages = self.failure.extension, reading_table().requirements
+        added = self._replace(values={k: packages.get(v, v) for k, v in self.values.items()})
+        return found and ExtensionRemedy(fix=self.fill(found.fix), add=added.fill(found.add))
 
     def fits(self, before: Callable[[], str]) -> bool:
         """Return whether the text before the line is one that the failure occurs in."""

@@ -20,6 +20,7 @@ class CompatTable(Value, kw_only=True, dict=True):
     torch: tuple[str, ...]
     shims: tuple[str, ...]
     runtimes: tuple[str, ...]
+    openmp: str
     others: tuple[str, ...]
     releases: int
     brings: dict[str, str]
@@ -70,6 +71,10 @@ class CompatTable(Value, kw_only=True, dict=True):
         """Return whether a symbol is of a library that torch needs, even if it exports a copy."""
         return self._others.fullmatch(symbol) is not None
 
+    def is_openmps(self, symbol: str) -> bool:
+        """Return whether a symbol is one of the OpenMP runtime that every torch needs."""
+        return re.fullmatch(self.openmp, symbol) is not None
+
 
 @cache
 def load_compat_table() -> CompatTable:
@@ -78,7 +83,7 @@ def load_compat_table() -> CompatTable:
 
 
 def _problems(table: CompatTable) -> Iterator[str]:
-    for pattern in (*table.torch, *table.shims, *table.runtimes, *table.others):
+    for pattern in (*table.torch, *table.shims, *table.runtimes, table.openmp, *table.others):
         try:
             re.compile(pattern)
         except re.error as error:

@@ -103,11 +103,13 @@ class _Search:
         self, name: str, outside: Mapping[str, str | Collection[bytes]]
     ) -> Iterator[str]:
         """Yield what may define a symbol that is not one of torch's own."""
-        is_familiar = load_compat_table().is_others(name)
+        table = load_compat_table()
+        is_familiar = table.is_others(name)
         kinds = (_ANYTHING, _FAMILIES) if is_familiar else (_ANYTHING,)
         yield from (library for library, defines in outside.items() if defines in kinds)
         has_torch = TORCH in outside.values()
-        if is_familiar and (has_torch or self._is_beside_torch) and not self._for_cpu:
+        is_brought = (is_familiar and not self._for_cpu) or table.is_openmps(name)
+        if is_brought and (has_torch or self._is_beside_torch):
             yield BESIDE_TORCH
         yield from [TORCH] * has_torch
 

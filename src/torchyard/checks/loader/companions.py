@@ -84,13 +84,17 @@ class Siblings:
         return listed
 
     def _owner(self, folder: str) -> str:
-        """Return the required wheel whose name a folder has, if its files are unknown; else ""."""
+        """Return the required wheel that a folder can be of, if its files are unknown; else "".
+
+        It has the folder's name, or one that begins with it: `metatensor` is metatensor-core's.
+        """
         if not self.form.IN_ENVIRONMENT:
             return ""
         name = canonicalize_name(folder.partition("/")[0])
         known = {*self.given, *(row.distribution for row in self._rows)}
         known.update(row.distribution for row in self._imported)
-        return name if name in self.requirements and name not in known else ""
+        begun = (one for one in self.requirements if f"{one}-".startswith(f"{name}-"))
+        return "" if name in known else next((one for one in begun if one not in known), "")
 
     def imported(self, library: str) -> Brought | None:
         """Return the packages whose import has already loaded a library, or None."""

@@ -143,9 +143,10 @@ def rpath(subject: Subject) -> Iterator[Hit]:
     if wanted is None:
         return
     for path, binary in resolver_of(subject).binaries.items():
-        right = wanted.policy.rpath(PurePosixPath(path.removeprefix(wanted.root)))
-        if _written(binary) != right:
-            what = f"its rpath is `{_written(binary)}`, not `{right}`"
+        written = _written(binary)
+        right = wanted.policy.rpath(PurePosixPath(path.removeprefix(wanted.root)), written)
+        if written != right:
+            what = f"its rpath is `{written}`, not `{right}`"
             yield Hit(
                 what,
                 resolver_of(subject).names[path],

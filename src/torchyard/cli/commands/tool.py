@@ -268,17 +268,21 @@ def project_wheel_command(python: str, to: str, source: str, libraries: str | No
 
 @command.command("collect-extension")
 @click.option("--to", required=True)
+@click.option("--environment", required=True)
 @click.argument("image")
-def collect_extension_command(to: str, image: str) -> None:
-    """Copy the third-party libraries that an extension needs, none of torch or its toolkit."""
+def collect_extension_command(to: str, environment: str, image: str) -> None:
+    """Copy the third-party libraries that an extension needs, and its requirements do not bring."""
     from torchyard.package.assemble.collect import collect
     from torchyard.package.policy import extension_policy
+    from torchyard.package.wheel.extension import BROUGHT, required_libraries
     from torchyard.package.wheel.format import WheelFormat
     from torchyard.toolchain.compilers import find_library
 
     libraries = [path for path in sorted(Path(image).rglob("*.so*")) if path.is_file()]
     find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
-    for path in collect(libraries, Path(to), extension_policy(WheelFormat.NAME, ""), find):
+    brought = required_libraries(Path(image), Path(environment))
+    Path(to).with_name(BROUGHT).write_text("\n".join(brought), encoding="utf-8")
+    for path in collect(libraries, Path(to), extension_policy(WheelFormat.NAME, "", brought), find):
         click.echo(path.name)
 
 

@@ -102,7 +102,8 @@ def finish(
         path = place.root / file
         _make_own(path)
         strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
-        rewrite(path, _changes(file, policy, names))
+        own = files[file].runpath or files[file].rpath
+        rewrite(path, _changes(file, policy, names, own=own))
 
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(change, files))
@@ -124,11 +125,14 @@ def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[st
 
 
 def _changes(
-    file: PurePosixPath, policy: Policy, names: Mapping[str, str], soname: str | None = None
+    file: PurePosixPath,
+    policy: Policy,
+    names: Mapping[str, str],
+    soname: str | None = None,
+    own: str = "",
 ) -> Rewrite:
-    return Rewrite(
-        rpath=policy.rpath(file), force_rpath=policy.force_rpath, soname=soname, needed=names
-    )
+    rpath = policy.rpath(file, own)
+    return Rewrite(rpath=rpath, force_rpath=policy.force_rpath, soname=soname, needed=names)
 
 
 def _make_own(path: Path) -> None:

@@ -1,6 +1,9 @@
 """Making the wheel of an extension: the project's own, with a label that says what it fits."""
 
+import re
 from email.parser import HeaderParser
+from importlib.metadata import distributions
+from itertools import chain
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -20,13 +23,18 @@ from torchyard.package.wheel.name import ABI3, WheelTags, wheel_tags
 from torchyard.package.wheel.write import write_wheel
 from torchyard.package.zip.writer import write_debug
 
+BROUGHT = "brought.txt"
+"""The file of a bindings result that names the libraries that requirements bring."""
+
 
 def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
     """Make a wheel from the project's own: labelled, stripped, with what it needs and may bring."""
     task, facts = build.spec.task, build.spec.task.facts
     image, vendor = bindings / "image", bindings / "vendor"
     _check_project(image, facts["name"], facts["version"])
-    policy = extension_policy(NAME, package_folder(facts["name"]))
+    noted = bindings / BROUGHT
+    brought = noted.read_text(encoding="utf-8").split() if noted.exists() else ()
+    policy = extension_policy(NAME, package_folder(facts["name"]), brought)
     prepared = prepare(image, build.scratch, policy, vendor)
     release = facts["variant"].removeprefix(TORCH_PREFIX)
     abi = AbiClass(task.text("abi") or AbiClass.FULL)
@@ -45,6 +53,16 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
         number=build.number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))
+
+
+def required_libraries(image: Path, environment: Path) -> list[str]:
+    """Return the libraries in an environment that come with what a project's wheel requires."""
+    asked = HeaderParser().parsestr(_read(image, "METADATA")).get_all("Requires-Dist", [])
+    names = {canonicalize_name(re.split(r"[^\w.-]", text)[0]) for text in asked}
+    installed = distributions(path=[str(p) for p in environment.glob("lib/python3*/site-packages")])
+    required = (one for one in installed if canonicalize_name(one.name) in names)
+    files = chain.from_iterable(one.files or () for one in required)
+    return sorted({file.name for file in files if ".so" in file.suffixes})
 
 
 def _check_project(image: Path, name: str, version: str) -> None:

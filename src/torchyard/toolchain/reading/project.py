@@ -45,6 +45,7 @@ _VERSION = re.compile(r"""\b(?:__version__|version)\s*=\s*['"](\d[\w.!+]*)['"]""
 _VERSION_FILES = ("version.py", "_version.py", "__about__.py", "__init__.py")
 _TARGET = re.compile(r"TORCH_TARGET_VERSION\W{1,9}0x([0-9a-f]{2})([0-9a-f]{2})", re.IGNORECASE)
 _SUBMODULE = re.compile(r"path[ \t]*=[ \t]*(\S+)\s+url[ \t]*=[ \t]*(\S+)")
+_HERE = re.compile(r"^(?:file://)?\$\{CMAKE_CURRENT_(?:SOURCE|LIST)_DIR\}/")
 _BASES = ("", "src/")
 _LIBRARIES = (".so", ".dll", ".dylib", ".pyd")
 _REPOSITORY = re.compile(r"repo|source|code|github|home|url", re.IGNORECASE)
@@ -253,7 +254,9 @@ class _Project:
                 yield switch
 
     def _downloads(self) -> Iterator[Download]:
-        yield from chain.from_iterable(code.downloads for code in self.codes)
+        found = list(chain.from_iterable(code.downloads for code in self.codes))
+        vendored = {one.text for one in found if self._is_vendored(one)}
+        yield from (one for one in found if one.text not in vendored)
         modules = self.texts.read(".gitmodules")
         known = {found[1]: found for found in _SUBMODULE.finditer(modules)}
         for path in empty_folders(self.texts.root, tuple(known)):
@@ -262,12 +265,19 @@ class _Project:
         if "Cargo.toml" in self.texts.paths and not (self.texts.root / "vendor").is_dir():
             yield Download("crates", "Cargo.toml", kind=DownloadKind.CARGO)
 
+    def _is_vendored(self, download: Download) -> bool:
+        """Return whether CMake takes a download from a file of the source itself."""
+        path = _HERE.sub("", download.url)
+        folder = self.texts.root / Path(download.file).parent
+        return path != download.url and (folder / path).is_file()
+
     def _build_requires(self) -> Iterator[SourceLine]:
         """Yield requirements of what the build imports, or its own backend asks for."""
         table = reading_table()
         own = {path.partition("/")[0].removesuffix(".py") for path in self.texts.paths}
         own |= {Path(code.file).stem for code in self.python} | table.present
         lines = [line for code in self.python for line in code.hook]
+        lines += (line for code in self.python for line in code.keywords.get("setup_requires", ()))
         for found in chain.from_iterable(code.needed for code in self.python):
             module = found.text.partition(".")[0]
             if module not in own and not module.startswith(self.module or "."):
