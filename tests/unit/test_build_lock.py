@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers import config_of
 
 from torchyard.config.load import load_config
 from torchyard.config.lock import (
@@ -53,9 +54,10 @@ releases = st.builds(
     ),
 )
 locks = st.builds(
-    lambda requires, environments, digest, releases: BuildLock(
+    lambda requires, environments, digest, releases, images: BuildLock(
         requires=tuple(requires),
         releases=releases,
+        images={f"example.org/{name}": f"sha256:{digest}" for name in images},
         environments={name: tuple(sorted(files)) for name, files in environments.items()},
         files={file: digest for files in environments.values() for file in files},
     ),
@@ -63,6 +65,7 @@ locks = st.builds(
     st.dictionaries(words, st.sets(wheels, max_size=4), max_size=4),
     st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
     st.dictionaries(numbers, releases, max_size=2),
+    st.lists(words, max_size=2),
 )
 
 
@@ -91,6 +94,7 @@ def test_wheels_become_requirements_with_hashes() -> None:
         ('[environments]\na = ["x-1-py3-none-any.whl"]\n', "has no SHA-256 of"),
         (f'[files]\n"x-1-py3-none-any.whl --index-url x" = "{DIGEST}"\n', "no wheel and SHA-256"),
         ('[files]\n"x-1-py3-none-any.whl" = "5"\n', "no wheel and SHA-256"),
+        (f'[images]\n"example.org/a" = "{DIGEST}"\n', "SHA-256 of the image `example.org/a`"),
         ('[releases."new"]\nlibraries = {}\n', "`new`, which is no torch release"),
     ],
 )
@@ -113,3 +117,44 @@ def test_a_lock_is_beside_its_file_and_no_part_of_the_source(tmp_path: Path) -> 
     after = load_config(str(file))
     assert after.source == before.source
     assert after.lock == lock
+
+
+def test_the_image_of_a_root_is_that_of_the_lock(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(f'{FILE}[root]\nimage = "example.org:5000/a/base:2"\n', encoding="utf-8")
+    config = load_config(str(file))
+    assert config.sandbox.root == "docker://example.org:5000/a/base:2"
+    lock = BuildLock(images={"example.org:5000/a/base:2": f"sha256:{DIGEST}"})
+    (tmp_path / "my.lock").write_text(build_lock_text(lock), encoding="utf-8")
+    config = load_config(str(file))
+    place = f"docker://example.org:5000/a/base:2@sha256:{DIGEST}"
+    assert config.sandbox.root == place
+    assert config.sandbox.kind == "bwrap"
+    assert config.toolchain is not None
+    assert config.toolchain.root == place
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "almalinux",
+        "nvidia/cuda:13.0.1-devel-rockylinux8",
+        "quay.io/pypa/manylinux_2_28_x86_64",
+        f"localhost:5000/base@sha256:{DIGEST}",
+        f"registry.example.org/a/b_c/d--e:latest@sha256:{DIGEST}",
+    ],
+)
+def test_names_of_images(name: str) -> None:
+    config = config_of(f'{FILE}[root]\nimage = "{name}"\n')
+    assert config.sandbox.root == f"docker://{name}"
+
+
+@pytest.mark.parametrize("name", ["", "--all", "docker://a/b", "a b", "A/B", "a@sha256:1", "a:"])
+def test_what_is_no_name_of_an_image_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"`{name}` is no name of an image"):
+        config_of(f'{FILE}[root]\nimage = "{name}"\n')
+
+
+def test_a_root_is_an_image_or_a_directory() -> None:
+    with pytest.raises(ConfigError, match="has an image already"):
+        config_of(f'{FILE}[root]\nimage = "a"\n[toolchain]\nroot = "b"\n')

@@ -18,7 +18,7 @@ from torchyard.host.machine import platform_name
 from torchyard.host.zstd import compress
 from torchyard.toolchain import root_image
 from torchyard.toolchain.root import identify_root
-from torchyard.toolchain.root_image import ROOTS, find_root
+from torchyard.toolchain.root_image import IMAGE, ROOTS, find_root, own_image, root_identity
 
 OURS = {"linux-x86_64": "amd64", "linux-aarch64": "arm64"}.get(platform_name(), "")
 needs_known = pytest.mark.skipif(not OURS, reason="this machine has another name in images")
@@ -242,3 +242,59 @@ def test_a_layer_hides_nothing_outside_of_the_root(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="leads through a link or file"):
         find_root("image", tmp_path, tmp_path / "work")
     assert (tmp_path / "work/precious").exists()
+
+
+def sized(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """Return the header of a member that says it has this many bytes."""
+    info = member(name, kind)
+    info.size = size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        pytest.param(sized("usr/large", 65 << 30), id="one file"),
+        pytest.param(sized("tmp/large", 65 << 30), id="a file that is left out"),
+        pytest.param(sized("usr/.wh.large", 65 << 30), id="a mark"),
+        pytest.param(sized("x", 65 << 30, tarfile.XHDTYPE), id="a header"),
+        pytest.param(sized("x", 65 << 30, tarfile.GNUTYPE_LONGNAME), id="a long name"),
+    ],
+)
+def test_an_archive_that_would_fill_the_disk_or_memory_is_refused(
+    layer: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "root.tar.gz").write_bytes(gzip.compress(layer + bytes(1 << 20)))
+    with pytest.raises(HostError, match=r"larger than any system|has a header of"):
+        find_root("root.tar.gz", tmp_path, tmp_path / "work")
+
+
+def test_copies_of_hard_links_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_image, "_LARGEST_ROOT", 10_000)
+    links = [member(f"usr/{number}", tarfile.LNKTYPE, "usr/a") for number in range(9)]
+    layer = tar_of((member("usr/a"), bytes(1000)), *links)
+    make_layout(tmp_path / "image", layer)
+    assert len(files_in(find_root("image", tmp_path, tmp_path / "work"))) == 10
+    more = tar_of((member("usr/b"), b""), member("usr/c", tarfile.LNKTYPE, "usr/a"))
+    make_layout(tmp_path / "larger", layer, more)
+    with pytest.raises(HostError, match="larger than any system: 11,000 bytes in"):
+        find_root("larger", tmp_path, tmp_path / "work")
+
+
+def test_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_image, "_MOST_FILES", 10)
+    (tmp_path / "root.tar").write_bytes(tar_of(*(member(f"usr/{n}") for n in range(11))))
+    with pytest.raises(HostError, match="bytes in 11 files"):
+        find_root("root.tar", tmp_path, tmp_path / "work")
+
+
+def test_a_container_of_the_image_needs_no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    digest, other = (f"sha256:{sha256(word).hexdigest()}" for word in (b"a", b"b"))
+    place = f"docker://example.org/base:1@{digest}"
+    assert own_image(place) == ""
+    monkeypatch.setenv(IMAGE, f"mirror.example.org/base@{digest}")
+    assert own_image(place) == root_identity(place, "/") == f"image {digest}"
+    assert own_image("root.tar") == own_image(None) == ""
+    monkeypatch.setenv(IMAGE, f"example.org/base@{other}")
+    with pytest.raises(HostError, match=r"this is a container of `example\.org/base@sha256"):
+        own_image(place)

@@ -44,6 +44,7 @@ from torchyard.toolchain.environment_lock import (
 )
 from torchyard.toolchain.index_wheels import download_size
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
+from torchyard.toolchain.registry import find_digest
 
 
 def lock_environments(
@@ -55,12 +56,15 @@ def lock_environments(
 ) -> BuildLock:
     """Write the lock of a file, and return it; new environments get the newest wheels that fit.
 
-    The requirements are those in the source, which is fetched if the store does not have it. Torch
+    The image of [root] is locked by its digest; recipes without environments have nothing else. The
+    requirements are those in the source, which is fetched if the store does not have it. Torch
     releases that the tables do not have are looked for in the index first. Environments that are
     locked stay as they are, unless the requirements change, or with `upgrade`.
     """
-    _lock_releases(file, say, upgrade=upgrade)
+    first = _lock_first(file, say, upgrade=upgrade)
     config = load_config(file)
+    if not config.project.recipe.is_extension and first.images:
+        return first
     if not config.project.recipe.is_extension:
         msg = f"recipe `{config.project.recipe.name}` has no environments to lock"
         raise ConfigError(msg, hint="its build requirements are pinned in `requires` of [build]")
@@ -79,6 +83,7 @@ def lock_environments(
         environments={path: tuple(sorted(found)) for path, found in files.items()},
         files={name: digest for found in files.values() for name, digest in found.items()},
         releases=config.lock.releases,
+        images=config.lock.images,
     )
     _write(lock, file)
     return lock
@@ -148,15 +153,34 @@ def _write(lock: BuildLock, file: str) -> None:
     write_text(path, text, replace=True)
 
 
-def _lock_releases(file: str, say: Callable[[str], object], *, upgrade: bool) -> None:
-    """Write the rows of torch releases that the tables do not have into the lock of a file."""
+def _lock_first(file: str, say: Callable[[str], object], *, upgrade: bool) -> BuildLock:
+    """Write what planning needs into the lock of a file, and return it.
+
+    That is the digest of its image, and rows of torch releases that the tables do not have.
+    """
     known = None
     with suppress(ConfigError):  # one that can't be read is written anew
         known = read_build_lock(file)
-    lock = known or BuildLock()
-    found = _unknown_releases(file, {} if upgrade else lock.releases, say)
-    if known is None or found != known.releases:
-        _write(replace(lock, releases=found), file)
+    kept = BuildLock() if upgrade or known is None else known
+    lock = replace(
+        known or BuildLock(),
+        releases=_unknown_releases(file, kept.releases, say),
+        images=_images(file, kept.images, say),
+    )
+    if lock != known:
+        _write(lock, file)
+    return lock
+
+
+def _images(file: str, known: Mapping[str, str], say: Callable[[str], object]) -> dict[str, str]:
+    """Return the digest of the image that a file names without one."""
+    image = decode(read_document(file)).root.image
+    if image is None or "@" in image:
+        return {}
+    digest = known.get(image) or find_digest(image)
+    if image not in known:
+        say(f"{image}: {digest}")
+    return {image: digest}
 
 
 def _unknown_releases(

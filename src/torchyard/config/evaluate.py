@@ -31,13 +31,14 @@ from torchyard.errors import ConfigError
 from torchyard.model.abi import AbiClass
 from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
 from torchyard.model.identifier import PROJECT_NAME, Cell, fits_identifier
+from torchyard.model.lock import BuildLock
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.model.toolchain import Build, Toolchain, is_pinned
+from torchyard.model.toolchain import REGISTRY, Build, Toolchain, is_pinned
 
 NO_RELEASE = "none"
 """The value of `release` for projects that no torch release gives pins for."""
@@ -47,25 +48,33 @@ _TORCH = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _LABEL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
+_IMAGE = re.compile(
+    r"(?:[A-Za-z0-9.-]+(?::\d{1,5})?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+"""The name of an image: its registry, path, tag and digest."""
 _NUMBER = re.compile(r"0|[1-9]\d?")
 _DATE = re.compile(r"20\d{6}")
 
 
-def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
+def evaluate(
+    spec: FileSpec, document: Document, tables: Tables, lock: BuildLock | None = None
+) -> Config:
     """Return the config of a spec, or fail with everything that is wrong with it.
 
     `tables` are the shipped ones.
     """
-    problems = Problems(document)
+    problems, lock = Problems(document), lock or BuildLock()
     tables = merge_tables(spec.tables, problems, tables)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
-    toolchain = spec.toolchain or ToolchainSpec()
+    root = _root(spec, lock, problems)
+    toolchain = _toolchain(spec.toolchain, root)
     steps = read_steps(spec.steps, project.recipe, problems)
     channels = _channels(spec.channel, spec.subset, problems)
     config = Config(
         project=project,
-        source=read_source(spec.source, problems, has_root=toolchain.root is not None),
+        source=read_source(spec.source, problems, has_root=root is not None),
         patches=read_patches(spec.source, steps, problems),
         matrix=reader.matrix(spec.matrix),
         subsets={
@@ -87,7 +96,8 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
         requirements=_requirements(spec.requirements, problems),
         steps=steps,
         sandbox=_sandbox(spec.sandbox, toolchain, problems),
-        toolchain=_toolchain(spec.toolchain),
+        toolchain=toolchain,
+        lock=lock,
         build=_build(spec.build, project, problems, tables),
         conda_libraries=spec.conda.libraries,
         check=_check(spec.check, problems),
@@ -307,15 +317,30 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     )
 
 
-def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
-    if spec is None:
+def _root(spec: FileSpec, lock: BuildLock, problems: Problems) -> str | None:
+    """Return where the root is; an image by its digest, if the file or the lock has it."""
+    path, image = (spec.toolchain or ToolchainSpec()).root, spec.root.image
+    if image is None:
+        return path
+    if path is not None:
+        problems.add(("toolchain", "root"), "[root] has an image already", "leave one of both out")
+    if not _IMAGE.fullmatch(image):
+        hint = "write it as for `docker pull`: quay.io/pypa/manylinux_2_28_x86_64"
+        problems.add(("root", "image"), f"`{image}` is no name of an image", hint)
+    digest = lock.images.get(image)
+    return f"{REGISTRY}{image}@{digest}" if digest else f"{REGISTRY}{image}"
+
+
+def _toolchain(spec: ToolchainSpec | None, root: str | None) -> Toolchain | None:
+    if spec is None and root is None:
         return None
+    spec = spec or ToolchainSpec()
     return Toolchain(
         compiler=spec.compiler,
         blas=spec.blas,
         toolkits={"cuda": spec.cuda},
         cache=spec.cache,
-        root=spec.root,
+        root=root,
     )
 
 
@@ -410,10 +435,11 @@ def _no_index(url: str) -> tuple[str, str]:
     )
 
 
-def _sandbox(spec: SandboxSpec, toolchain: ToolchainSpec, problems: Problems) -> Sandbox:
+def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems) -> Sandbox:
+    toolchain = toolchain or Toolchain()
     root = toolchain.root
     if root is not None and spec.kind not in (None, "bwrap"):
-        what = "jobs run in the root of [toolchain] by bubblewrap"
+        what = "jobs run in a root by bubblewrap"
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
     if root is not None and toolchain.cache is not None:
         what = "a compile cache is outside of a root, which shows nothing of the machine"

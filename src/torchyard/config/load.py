@@ -96,16 +96,10 @@ def _named_computes(spec: FileSpec) -> Iterator[str]:
 
 
 def _lock_of(spec: FileSpec, path: str) -> BuildLock:
-    """Return the lock of a file; an empty one if its recipe has none."""
+    """Return the lock of a file; an empty one if nothing of it is locked."""
     recipe = find_recipe(spec.project.recipe)
-    is_locked = recipe is not None and recipe.is_extension
+    is_locked = (recipe is not None and recipe.is_extension) or spec.root.image is not None
     return read_build_lock(path) if is_locked else BuildLock()
-
-
-def _with_lock(config: Config, lock: BuildLock) -> Config:
-    return msgspec.structs.replace(
-        config, lock=lock, origins={**locked_origins(lock), **config.origins}
-    )
 
 
 def config_of(
@@ -123,8 +117,9 @@ def config_of(
     look_up(_named_computes(spec))
     lock = _lock_of(spec, path) if lock is None else lock
     tables = add_locked_rows(load_tables(), lock)
-    config = _with_proof(evaluate(spec, document, tables), dirname(path))
-    config = _with_patches(_with_lock(config, lock), dirname(path))
+    config = evaluate(spec, document, tables, lock)
+    config = msgspec.structs.replace(config, origins={**locked_origins(lock), **config.origins})
+    config = _with_patches(_with_proof(config, dirname(path)), dirname(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import read_source_tree  # noqa: PLC0415 - most sources are commits

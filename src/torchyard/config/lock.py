@@ -16,6 +16,7 @@ from torchyard.model.values import UNDECODABLE, Origin
 
 _WHEEL = re.compile(r"[\w.]+-[\w.!+]+(-\d\w*)?(-[\w.]+){3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
 _FOUND = Origin("torchyard.lock")
 _HINT = "`torchyard lock` writes it anew"
 _HEAD = """\
@@ -44,10 +45,7 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
     except UNDECODABLE as error:
         msg = f"`{path}` can't be read: {error}"
         raise ConfigError(msg, hint=_HINT) from error
-    for name, digest in lock.files.items():
-        if not _WHEEL.fullmatch(name) or not _SHA256.fullmatch(digest):
-            msg = f"`{path}` has no wheel and SHA-256 in `{name} = {digest}`"
-            raise ConfigError(msg, hint=_HINT)
+    _check_digests(lock, path)
     for environment, names in lock.environments.items():
         for name in names:
             if name not in lock.files:
@@ -58,6 +56,17 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
             msg = f"`{path}` has a row for `{name}`, which is no torch release"
             raise ConfigError(msg, hint=_HINT)
     return lock
+
+
+def _check_digests(lock: BuildLock, path: str) -> None:
+    for name, digest in lock.files.items():
+        if not _WHEEL.fullmatch(name) or not _SHA256.fullmatch(digest):
+            msg = f"`{path}` has no wheel and SHA-256 in `{name} = {digest}`"
+            raise ConfigError(msg, hint=_HINT)
+    for name, digest in lock.images.items():
+        if not _IMAGE.fullmatch(digest):
+            msg = f"`{path}` has no SHA-256 of the image `{name}`"
+            raise ConfigError(msg, hint=_HINT)
 
 
 def add_locked_rows(tables: Tables, lock: BuildLock) -> Tables:
@@ -95,6 +104,9 @@ def build_lock_text(lock: BuildLock) -> str:
         lines.append(f'"{name}" = [\n{listed}]\n')
     lines.append("\n[files]\n")
     lines += [f'"{name}" = "{digest}"\n' for name, digest in sorted(lock.files.items())]
+    if lock.images:
+        lines.append("\n[images]\n")
+        lines += [f'"{name}" = "{digest}"\n' for name, digest in sorted(lock.images.items())]
     for name, release in sorted(lock.releases.items()):
         lines.append(f'\n[releases."{name}"]\n')
         row = msgspec.to_builtins(release)

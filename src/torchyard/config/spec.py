@@ -294,6 +294,20 @@ class ToolchainSpec(Value, kw_only=True):
     ] = None
 
 
+class RootSpec(Value, kw_only=True):
+    """The system that jobs run in, in place of the machine's."""
+
+    image: Annotated[
+        str | None,
+        Meta(
+            description="Container image, by its name in a registry: "
+            "`quay.io/pypa/manylinux_2_28_x86_64`, `almalinux:8`, `registry.example.org/build`. "
+            "`torchyard lock` writes its digest into torchyard.lock, unless the name has one "
+            "(`NAME@sha256:…`). Jobs of generated CI run in it as their container."
+        ),
+    ] = None
+
+
 class BuildSpec(Value, kw_only=True):
     """How the project's own build is driven."""
 
@@ -490,6 +504,7 @@ class FileSpec(Value, kw_only=True):
         default_factory=list
     )
     toolchain: Annotated[ToolchainSpec | None, Meta(description="Compilers and libraries.")] = None
+    root: Annotated[RootSpec, Meta(description="The system that jobs run in.")] = RootSpec()
     build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
         BuildSpec()
     )

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, Self, cast
 
 from torchyard.errors import HostError
 from torchyard.host.files import is_full
@@ -36,6 +36,12 @@ _COMPRESSIONS: dict[bytes, Callable[[BinaryIO], object]] = {
 """How the files of each compression begin."""
 
 _LONGEST_LINK = 4096
+_LARGEST_HEADER = 1 << 20
+_HEADERS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+"""The kinds of members that are headers of others."""
 
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, EOFError),
@@ -57,6 +63,7 @@ class ArchiveMember(NamedTuple):
     mtime: float | None = None
     target: str = ""
     is_same: bool = False
+    size: int = 0
 
     def write_to(self, tree: UntrustedTree) -> None:
         """Write it to a tree, in place of what another member of this path has left there."""
@@ -140,6 +147,18 @@ def archive_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
     yield from _tar_members(archive)
 
 
+class _BoundedInfo(tarfile.TarInfo):
+    """A header of a tar archive; long names and such, which are read into memory, are bounded."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        info = super().frombuf(buf, encoding, errors)
+        if info.type in _HEADERS and info.size > _LARGEST_HEADER:
+            msg = f"it has a header of {info.size:,} bytes"
+            raise HostError(msg)
+        return info
+
+
 def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
     kinds = {
         **dict.fromkeys(tarfile.REGULAR_TYPES, EntryKind.FILE),
@@ -147,7 +166,7 @@ def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
         tarfile.SYMTYPE: EntryKind.LINK,
         tarfile.DIRTYPE: EntryKind.FOLDER,
     }
-    with tarfile.open(fileobj=archive, mode="r|") as tar:
+    with tarfile.open(fileobj=archive, mode="r|", tarinfo=_BoundedInfo) as tar:
         for info in tar:
             path = _plain(info.name)
             if not path:
@@ -160,6 +179,7 @@ def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
                 mtime=info.mtime,
                 target=_plain(info.linkname) if info.islnk() else info.linkname,
                 is_same=info.islnk(),
+                size=info.size,
             )
 
 
@@ -176,6 +196,7 @@ def _zip_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
                 open=partial(zipped.open, info),
                 executable=bool(mode & 0o100),
                 target=_link_in(zipped, info) if kind is EntryKind.LINK else "",
+                size=info.file_size,
             )
 
 

@@ -1,4 +1,4 @@
-"""The lock of an extension's build environments: `torchyard.lock`, beside the file."""
+"""The lock of a file: `torchyard.lock`, beside it."""
 
 from typing import Literal
 
@@ -7,11 +7,13 @@ from torchyard.model.values import Value
 
 
 class BuildLock(Value, kw_only=True):
-    """What each environment of an extension consists of: torch, and what `requires` names.
+    """What builds use: wheels in the environments of an extension, and the image of the root.
 
     `environments` are the names of wheels, by the path of the job that uses them
     (`linux-x86_64/cpu-torch2.13/cp311`), and `files` has the SHA-256 of each of them. `releases`
     are rows for torch releases that the tables do not have, read from the wheels of an index.
+    `images` are digests (`sha256:…`), by the names that the file has. `requires` is what the
+    environments were resolved for, beside torch.
     """
 
     version: Literal[1] = 1
@@ -19,6 +21,7 @@ class BuildLock(Value, kw_only=True):
     environments: dict[str, tuple[str, ...]] = {}
     files: dict[str, str] = {}
     releases: dict[str, Release] = {}
+    images: dict[str, str] = {}
 
     def requirements(self, environment: str) -> tuple[str, ...]:
         """Return the wheels of an environment as pinned requirements; none if it is not locked."""

@@ -14,6 +14,9 @@ def is_pinned(requirement: str) -> bool:
     return _PINNED.fullmatch(requirement) is not None
 
 
+REGISTRY = "docker://"
+"""Begins the place of a root that is an image of a registry: `docker://NAME@sha256:…`."""
+
 Origin = Literal["auto", "system", "pypi"]
 """Where a part comes from; `auto`: the system's toolkit if its version fits, and PyPI's BLAS."""
 

@@ -68,15 +68,17 @@ def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -
     if asked.root is None or not (kind == "bwrap" or task.text("debian")):
         return conditions
     from torchyard.toolchain.provision import compare  # noqa: PLC0415 - few jobs have a root
-    from torchyard.toolchain.root import identify_root  # noqa: PLC0415 - as above
-    from torchyard.toolchain.root_image import find_root  # noqa: PLC0415 - as above
+    from torchyard.toolchain.root_image import (  # noqa: PLC0415 - as above
+        find_root,
+        root_identity,
+    )
 
     if conditions.demanded == "bwrap":
         refuse_wider_view(task, asked)
     base = Path(conditions.file).parent
     places = offered_roots() or [asked.root]
     roots = [find_root(place, base, conditions.work) for place in places]
-    found = {identify_root(root): root for root in roots}
+    found = dict(zip(map(root_identity, places, roots), roots, strict=True))
     tables = (one.table("identity") for one in order.tasks)
     wanted = next((table["root"] for table in tables if "root" in table), None)
     if wanted not in found and (wanted is not None or compiles_by_recipe(task)):

@@ -15,7 +15,8 @@ from torchyard.model.values import Value
 from torchyard.toolchain.blas import Blas, find_blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.root import ask_in_root, identify_root
+from torchyard.toolchain.root import ask_in_root
+from torchyard.toolchain.root_image import root_identity
 from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 Part = TypeVar("Part")
@@ -42,7 +43,7 @@ def identify_in_root(
 
     Without compute platforms and variants, only the root is identified.
     """
-    parts = {"root": identify_root(root)}
+    parts = {"root": root_identity(toolchain.root or root, root)}
     asked = SurveyRequest(toolchain=toolchain, computes=sorted(computes), variants=sorted(variants))
     if asked.computes or asked.variants:
         said = ask_in_root(root, ["survey", msgspec.json.encode(asked).decode()])

@@ -1,11 +1,11 @@
-"""Roots that are tar archives or OCI images: unpacked once, under the digest of what they are.
+"""Roots that are tar archives or images: unpacked once, under the digest of what they are.
 
 Nothing in them is trusted: members are written through handles, and no link is followed.
 """
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -13,17 +13,22 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from torchyard.errors import HostError
-from torchyard.host.archive import archive_members, refused_by_name
+from torchyard.host.archive import ArchiveMember, archive_members, refused_by_name
 from torchyard.host.locks import locked, report_full_disk
 from torchyard.host.machine import platform_name
 from torchyard.host.system_view import NO_PART
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.model.toolchain import REGISTRY
 from torchyard.model.values import UNDECODABLE
 from torchyard.toolchain.digests import DIGESTS, Digests
-from torchyard.toolchain.root import check_root
+from torchyard.toolchain.registry import locked_digest, pulled
+from torchyard.toolchain.root import check_root, identify_root
 
 ROOTS = "roots"
 """The directory of unpacked roots, beside the directories of jobs."""
+
+IMAGE = "TORCHYARD_IMAGE"
+"""The variable that names the image that this machine is a container of, with its digest."""
 
 _OCI = "oci:"
 _LAYOUT = "oci-layout"
@@ -35,11 +40,36 @@ _HIDES = ".wh."
 _HIDES_ALL = ".wh..wh..opq"
 
 
+_LARGEST_ROOT, _MOST_FILES = 64 << 30, 2_000_000
+"""No system is larger; an archive of a few megabytes could fill any disk."""
+
+
 class Layer(NamedTuple):
     """A tar archive, which is unpacked over those before it, and its sha256."""
 
     path: Path
     sha256: str
+
+
+class _Room:
+    """Counts what is unpacked, and refuses more than any system has."""
+
+    def __init__(self) -> None:
+        self.size = self.files = 0
+
+    def members(self, file: BinaryIO) -> Iterator[ArchiveMember]:
+        """Yield the members of an archive that are part of a root."""
+        for member in archive_members(file):
+            self.add(member.size)
+            if member.path.partition("/")[0] not in NO_PART:
+                yield member
+
+    def add(self, size: int) -> None:
+        self.size += size
+        self.files += 1
+        if self.size > _LARGEST_ROOT or self.files > _MOST_FILES:
+            msg = f"it is larger than any system: {self.size:,} bytes in {self.files:,} files"
+            raise HostError(msg)
 
 
 class _Platform(msgspec.Struct):
@@ -62,11 +92,14 @@ class _Document(msgspec.Struct):
 def find_root(place: str, base: Path, work: Path) -> str:
     """Return the directory of a root: as it is, or unpacked below the directory of jobs.
 
-    A place is relative to `base`: a directory, a tar archive, or a directory with an OCI layout,
-    which `oci:` may precede.
+    A place is an image (`docker://NAME@sha256:…`), or relative to `base`: a directory, a tar
+    archive, or a directory with an OCI layout, which `oci:` may precede.
     """
     path = base / place.removeprefix(_OCI)
-    if place.startswith(_OCI) or (path / _LAYOUT).is_file():
+    layers: list[Layer] = []
+    if place.startswith(REGISTRY):
+        digest = locked_digest(place)
+    elif place.startswith(_OCI) or (path / _LAYOUT).is_file():
         digest, layers = read_layout(path)
     elif path.is_file():
         digest = Digests(work / DIGESTS).of_file(path)
@@ -76,9 +109,31 @@ def find_root(place: str, base: Path, work: Path) -> str:
     folder = work / ROOTS / digest
     if not folder.is_dir():
         with locked(folder.with_name(f"{digest}.lock"), wait=True), report_full_disk(work):
-            if not folder.is_dir():
-                _unpack(layers, path, folder)
+            if not folder.is_dir() and not layers:
+                with pulled(place, folder.with_name(f"{digest}.pulled")) as layout:
+                    _unpack(read_layout(layout)[1], place, folder)
+            elif not folder.is_dir():
+                _unpack(layers, str(path), folder)
     return str(folder)
+
+
+def root_identity(place: str, root: str) -> str:
+    """Return the identity of the root that was found for a place: of an image, its digest."""
+    if place.startswith(REGISTRY):
+        return f"image sha256:{locked_digest(place)}"
+    return identify_root(root)
+
+
+def own_image(place: str | None) -> str:
+    """Return the identity of a root if this machine is a container of its image, else ""."""
+    image = os.environ.get(IMAGE)
+    if not image or place is None or not place.startswith(REGISTRY):
+        return ""
+    if locked_digest(place) != locked_digest(image):
+        msg = f"this is a container of `{image}` ({IMAGE}), and jobs run in `{place}`"
+        hint = "`torchyard ci generate` writes files with the image of the lock"
+        raise HostError(msg, hint=hint)
+    return root_identity(place, "/")
 
 
 def read_layout(layout: Path) -> tuple[str, list[Layer]]:
@@ -124,7 +179,7 @@ def _decoded(layout: Path, data: bytes) -> _Document:
         raise _damaged(layout, str(error)) from error
 
 
-def _damaged(place: Path, what: str) -> HostError:
+def _damaged(place: Path | str, what: str) -> HostError:
     return HostError(f"`{place}` is damaged: {what}", hint="get it again")
 
 
@@ -139,22 +194,23 @@ def _hex(layout: Path, digest: str) -> str:
     return found[1]
 
 
-def _unpack(layers: Sequence[Layer], place: Path, folder: Path) -> None:
+def _unpack(layers: Sequence[Layer], place: str, folder: Path) -> None:
     """Unpack layers into a new directory, whole or not at all."""
     part = folder.with_name(f"{folder.name}.part")
     remove_tree(part)  # left by a process that was killed
     part.mkdir()
+    room = _Room()
     try:
         for layer in layers:
-            _add_layer(layer, place, part)
-        check_root(str(part), str(place))
+            _add_layer(layer, place, part, room)
+        check_root(str(part), place)
         os.sync()  # the directory gets its name when its files are on the disk
         part.rename(folder)
     finally:
         remove_tree(part)
 
 
-def _add_layer(layer: Layer, place: Path, folder: Path) -> None:
+def _add_layer(layer: Layer, place: str, folder: Path, room: _Room) -> None:
     """Unpack a layer over those below it; raise HostError if it has other bytes than it should."""
     try:
         file = layer.path.open("rb")
@@ -163,16 +219,16 @@ def _add_layer(layer: Layer, place: Path, folder: Path) -> None:
     with file:
         if file_digest(file, "sha256").hexdigest() != layer.sha256:
             raise _damaged(place, f"{layer.path.name} has other bytes")
-        with refused_by_name(str(place)), UntrustedTree(folder) as tree:
+        with refused_by_name(place), UntrustedTree(folder) as tree:
             _hide(file, tree)
-            _add(file, tree)
+            _add(file, tree, room)
 
 
 def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
     """Remove what a layer hides of those below it: single names, or all in a directory."""
-    for member in archive_members(file):
+    for member in _Room().members(file):
         folder, _, name = member.path.rpartition("/")
-        if not name.startswith(_HIDES) or _is_left_out(member.path):
+        if not name.startswith(_HIDES):
             continue
         if folder:
             tree.make_directory(folder)
@@ -182,13 +238,10 @@ def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
             tree.remove(path)
 
 
-def _add(file: BinaryIO, tree: UntrustedTree) -> None:
-    for member in archive_members(file):
-        is_mark = member.path.rpartition("/")[2].startswith(_HIDES)
-        if not is_mark and not _is_left_out(member.path):
-            member.write_to(tree)
-
-
-def _is_left_out(path: str) -> bool:
-    """Return whether a path is in a directory of which nothing is shown in a root, such as /dev."""
-    return path.partition("/")[0] in NO_PART
+def _add(file: BinaryIO, tree: UntrustedTree, room: _Room) -> None:
+    for member in room.members(file):
+        if member.path.rpartition("/")[2].startswith(_HIDES):
+            continue
+        if member.is_same and (same := tree.find(member.target)):
+            room.add(same.status.st_size)  # it is copied
+        member.write_to(tree)

@@ -1,0 +1,84 @@
+"""Images of container registries, read and pulled by skopeo.
+
+It uses the credentials, proxies, mirrors, certificates and policies that docker and podman are set
+up with, and refuses bytes that have another digest than they should.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from torchyard.errors import ElsewhereError, HostError, PlanError, TorchyardError
+from torchyard.host.http import LARGEST_FILE
+from torchyard.host.process import capture
+from torchyard.host.secrets import redact, taken
+from torchyard.host.untrusted_tree import remove_tree
+from torchyard.model.toolchain import REGISTRY
+
+_REFERENCE = re.compile(r"(.+?)(?::[\w.-]+)?@sha256:([0-9a-f]{64})")
+_BOUNDED = ("prlimit", f"--fsize={LARGEST_FILE}")
+"""A registry that never ends a layer is not read further."""
+_SAID = re.compile(r'level=fatal msg="(.*)"')
+_LOGIN = re.compile(r"\b(?:Basic|Bearer) [\w.~+/=-]+")
+_SHOWN = 400
+
+
+def find_digest(image: str) -> str:
+    """Return the digest that the name of an image stands for now."""
+    manifest = _skopeo(image, "inspect", "--raw", f"{REGISTRY}{image}")
+    return f"sha256:{sha256(manifest.encode()).hexdigest()}"
+
+
+def locked_digest(place: str) -> str:
+    """Return the SHA-256 of an image that is a root; raise PlanError if it is not known."""
+    return _split(place)[1]
+
+
+@contextmanager
+def pulled(place: str, folder: Path) -> Iterator[Path]:
+    """Pull the image of a root for this machine, and yield its OCI layout, which is removed."""
+    name, digest = _split(place)
+    remove_tree(folder)  # left by a process that was killed
+    try:
+        source = f"{REGISTRY}{name}@sha256:{digest}"
+        _skopeo(place.removeprefix(REGISTRY), "copy", "--quiet", source, f"oci:{folder}")
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def _split(place: str) -> tuple[str, str]:
+    """Return the name of an image without its tag, and its SHA-256."""
+    found = _REFERENCE.fullmatch(place.removeprefix(REGISTRY))
+    if found is None:
+        msg = f"nothing says which `{place.removeprefix(REGISTRY)}` jobs run in"
+        raise PlanError(msg, hint="run `torchyard lock`, which writes its digest")
+    return found[1], found[2]
+
+
+def _skopeo(image: str, *words: str) -> str:
+    argv = [*_BOUNDED, "skopeo", *words]
+    try:
+        return capture(argv, cwd=Path("/"), env={**os.environ, **taken()})
+    except HostError as error:
+        raise _refusal(image, str(error)) from error
+
+
+def _refusal(image: str, said: str) -> TorchyardError:
+    """Return the error for an image that can't be read, with what skopeo printed."""
+    if "No such file" in said and "prlimit: failed to execute" in said:
+        msg = f"`{image}` is pulled by skopeo, which is not on PATH"
+        return HostError(msg, hint="install the package `skopeo`")
+    found = _SAID.search(said)
+    why = found[1].replace('\\"', '"') if found else said
+    why = _LOGIN.sub("***", redact(why))[:_SHOWN]
+    host = image.partition("/")[0]
+    msg = f"`{image}` can't be pulled: {why}"
+    if "unauthorized" in why or "denied" in why:
+        hint = f"log in with `docker login {host}`, `podman login {host}` or `skopeo login {host}`"
+        return HostError(msg, hint=hint)
+    hint = "is the name right, and the registry in reach?"
+    return ElsewhereError(msg, hint=hint, reason="network")
