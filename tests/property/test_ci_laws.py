@@ -1,6 +1,7 @@
 """What holds for the files of every plan: limits, and that each job runs once, after its inputs."""
 
-from hypothesis import HealthCheck, assume, given, settings
+import yaml
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.helpers import config_of, toml_text
@@ -18,7 +19,7 @@ from torchyard.ci.generate import (
 from torchyard.ci.pipeline import CiJob, Pipeline, Wave
 from torchyard.ci.provider import ProviderTable, load_provider_table
 from torchyard.ci.registry import find_provider, provider_names
-from torchyard.ci.yaml import render
+from torchyard.ci.yaml import Yaml, dump_yaml, render
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.config import Config
 from torchyard.model.matrix import matches
@@ -147,3 +148,25 @@ def test_no_file_is_beyond_a_limit_of_its_provider(toml: Toml) -> None:
         for pipeline, _ in folded:
             rows = [max(1, len(job.parts)) for job in pipeline.jobs]
             assert max(rows) <= table.limits.get("matrix_jobs", max(rows))
+
+
+TEXTS = st.text(
+    st.sampled_from(" -:#'\"\n{}[]!&*%@|>?,.=~019abeEonfxy_T+\t\\\x7f\x85\u2028\ufeff\U0001f600")
+    | st.characters(exclude_categories=["Cs"])
+)
+DOCUMENTS = st.dictionaries(
+    TEXTS,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | TEXTS,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+        max_leaves=12,
+    ),
+    min_size=1,
+)
+
+
+@given(DOCUMENTS)
+@example({"on": "on", "no": ["1:30", "2026-11-18", "0o7", "1e3", "<<", "=", "~", "- x", "x: y"]})
+@example({"run": "one\n\n  two\n", "kept": "\n x\n\n", "cut": " x\ny", "quoted": "x \ny"})
+def test_a_parser_reads_what_was_written(document: dict[str, Yaml]) -> None:
+    assert yaml.safe_load(dump_yaml(document)) == document

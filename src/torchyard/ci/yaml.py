@@ -1,11 +1,10 @@
 """Files for people and for providers: structures, serialised in a stable order, with a header."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
-
-import yaml
 
 from torchyard.version import __version__
 
@@ -23,6 +22,14 @@ _READ = re.compile(
     r"(?:#.*\n)*?# body: (?P<digest>[0-9a-f]{16})\n\n"
 )
 _DIGITS = 16
+_PLAIN = re.compile(r"(?![-?:](?: |$)|[ #,\[\]{}&*!|>'\"%@`]|---|\.\.\.)(?:(?!: | #).)+(?<![ :])")
+_NO_TEXT = re.compile(
+    r"""(?ix) ~ | = | << | null | true | false | yes | no | on | off | y | n
+    | [-+]? (?: \d[\d_]* (?:\.[\d_]*)? | \.[\d_]+ ) (?: e[-+]?\d+ )?
+    | [-+]? 0[box][\da-f_]+ | [-+]? \. (?: inf | nan )
+    | [-+]? \d[\d_]* (?: :[0-5]?\d )+ (?: \.[\d_]* )? | \d{4}-\d\d?-\d\d? (?: [t\s].* )?"""
+)
+"""What YAML 1.1 or 1.2 takes for something else than a text."""
 
 
 class CiFile(NamedTuple):
@@ -68,33 +75,39 @@ class HeaderFacts(NamedTuple):
     is_edited: bool
 
 
-class _Dumper(yaml.SafeDumper):
-    """Indents lists, and shares nothing between values."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - its interface
-        super().increase_indent(flow, False)  # noqa: FBT003
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-    """Write texts of several lines as they are, and others as plain as they can be."""
-    style = "|" if "\n" in data else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-
-def _nothing(dumper: yaml.SafeDumper, _data: None) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:null", "")
-
-
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(type(None), _nothing)
-
-
 def dump_yaml(document: Mapping[str, Yaml]) -> str:
     """Return a document as YAML. The same structure gives the same bytes."""
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=True)
+    return f"{_after(document, chr(10))[1:]}\n"
+
+
+def _after(value: Yaml, line: str) -> str:
+    """Return what follows a key or a dash; `line` begins a new line at the right depth."""
+    inner = f"{line}  "
+    if isinstance(value, Mapping) and value:
+        return "".join(f"{line}{_scalar(key)}:{_after(item, inner)}" for key, item in value.items())
+    if isinstance(value, Sequence) and value and not isinstance(value, str):
+        return "".join(f"{line}- {_after(item, inner).lstrip()}" for item in value)
+    return "" if value is None else f" {_scalar(value, line)}"
+
+
+def _scalar(value: Yaml, line: str = "") -> str:
+    """Return a text as plain as it can be, and everything else as JSON."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    lines = value.split("\n")
+    if len(lines) == 1 and value.isprintable():
+        is_plain = _PLAIN.fullmatch(value) and not _NO_TEXT.fullmatch(value)
+        return value if is_plain else "'{}'".format(value.replace("'", "''"))
+    if line and all(part.isprintable() and part[-1:] != " " for part in lines):
+        indent = "" if lines[0].lstrip(" ") == lines[0] != "" else "2"
+        ending = "-" if lines[-1] else "" if lines[-2] else "+"
+        body = (f"{line}{part}" if part else "\n" for part in value.removesuffix("\n").split("\n"))
+        return f"|{indent}{ending}{''.join(body)}"
+    kept = (
+        json.dumps(c)[1:-1] if c < "\x7f" else c if c.isprintable() else f"\\U{ord(c):08x}"
+        for c in value
+    )
+    return f'"{"".join(kept)}"'
 
 
 def render(file: CiFile, *, source: str, command: str) -> str:

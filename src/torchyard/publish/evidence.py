@@ -30,7 +30,7 @@ class _CheckReport(msgspec.Struct):
 
     torchyard: str
     policy_digest: str
-    date: date
+    day: date = msgspec.field(name="date")
     findings: dict[str, int]
     packages: list[_CheckedPackage]
 
@@ -84,7 +84,7 @@ def _checked(results: PlanResults, policy: CheckPolicy, today: date) -> set[str]
             report = msgspec.json.decode(data, type=_CheckReport)
         except UNDECODABLE:
             continue  # of another version of torchyard
-        current = today <= ends or report.date == today
+        current = today <= ends or report.day == today
         same = report.policy_digest == wanted and report.torchyard == __version__
         if same and current and not report.findings.get("error"):
             found.update(package.sha256 for package in report.packages)

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from threading import Lock
 from typing import NamedTuple
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation
+from hyperscan import Database
 
 from torchyard.model.failure import ExtensionRemedy, Failure, LineSeverity, pattern_literals
 from torchyard.toolchain.reading.source_text import reading_table
@@ -88,31 +89,39 @@ class FailurePatterns:
         self._order = {name: place for place, name in enumerate(failures)}
         self._names = list(names.values())
         self._anywhere = [text in anywhere for text in names]
-        self._literals = BytesAhoCorasick(
-            [text.encode() for text in names], implementation=Implementation.DFA
-        )
+        self._lengths = [len(text.encode()) for text in names]
+        self._literals = Database()  # its memory for a search serves one thread at a time
+        self._lock = Lock()
+        self._literals.compile([text.encode() for text in names], literal=True)
 
     def signs(self, text: bytes, begin: int, end: int) -> list[int]:
         """Return where in a part of a log literals are, in ascending order.
 
         Some count only at the start of the text, or after white space.
         """
-        part = memoryview(text)[begin:end]
-        found = self._literals.find_matches_as_indexes(part, overlapping=True)
         return sorted(
             {
                 begin + start
-                for literal, start, _ in found
+                for literal, start in self._find(text[begin:end])
                 if self._anywhere[literal] or _begins_word(text, begin + start)
             }
         )
 
     def suspects(self, line: str) -> set[str]:
         """Return the failures that a line may match; for most lines, none."""
-        found = self._literals.find_matches_as_indexes(
-            line.encode("utf-8", errors="replace"), overlapping=True
-        )
-        return {name for literal, _, _ in found for name in self._names[literal]}
+        found = self._find(line.encode("utf-8", errors="replace"))
+        return {name for literal, _ in found for name in self._names[literal]}
+
+    def _find(self, text: bytes) -> list[tuple[int, int]]:
+        """Return which literals a text contains, and where each of them starts."""
+        found: list[tuple[int, int]] = []
+
+        def add(literal: int, _start: int, end: int, _flags: int, _context: object) -> None:
+            found.append((literal, end - self._lengths[literal]))
+
+        with self._lock:
+            self._literals.scan(text, match_event_handler=add)
+        return found
 
     def matches(self, line: str) -> list[Match]:
         """Return the failures that a line matches; none if it only looks like an error."""
