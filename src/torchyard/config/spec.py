@@ -358,6 +358,13 @@ class BuildSpec(Value, kw_only=True):
             "served by the wheel for the oldest of them."
         ),
     ] = "full"
+    glibc: Annotated[
+        str | None,
+        Meta(
+            description="Oldest glibc that the libraries must run with, such as `2.28`: a promise. "
+            "A job whose libraries need more fails, and names symbol, library and unit."
+        ),
+    ] = None
 
 
 class CondaSpec(Value, kw_only=True):

@@ -66,8 +66,9 @@ Libraries = Literal["bundled", "channel"]
 class Build(Value, kw_only=True):
     """One `[build]` table: how the project's own build is driven.
 
-    `preset` is the row of the table of builds that the file's kind of tree is built by. `gpu_env`
-    and `cpu_env` are variables that an extension is known to read, if built for a GPU or not.
+    `preset` is the row of the table of builds that the file's kind of tree is built by. `glibc` is
+    the oldest one that libraries have to run with. `gpu_env` and `cpu_env` are variables that an
+    extension is known to read, if built for a GPU or not.
     """
 
     backend: Backend = "setup.py"
@@ -78,5 +79,6 @@ class Build(Value, kw_only=True):
     linalg: str | None = None
     label: str = "pt{torch}{compute}"
     abi: AbiClass = AbiClass.FULL
+    glibc: str | None = None
     gpu_env: dict[str, str] = {}
     cpu_env: dict[str, str] = {}

@@ -181,6 +181,8 @@ class SettingsMaker:
             draft.set("toolkit_env", row.env, Origin(row.source))
         if build.prepare:
             draft.set("prepare", build.prepare, origin("build.prepare"))
+        if build.glibc is not None:
+            draft.set("glibc", build.glibc, origin("build.glibc"))
         if build.linalg is not None and row.pinned:
             draft.set("linalg", build.linalg, origin("build.linalg"))
         if toolchain.cache is not None:

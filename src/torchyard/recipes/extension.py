@@ -11,6 +11,7 @@ from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
+from torchyard.recipes.recipe import promise_steps
 
 _TOOL = " ".join((*OWN, "tool"))
 _LAY_OUT = "find . -mindepth 1 -delete\ncp -a {source}/. .\nrm -rf .torchyard-downloads"
@@ -46,6 +47,7 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
         _build(platform_for(task.facts["compute"]).wheel_folders),
         _line(_UNPACK, "take it apart"),
         _line(_COLLECT, "collect what it needs"),
+        *promise_steps(order, "{out}/image", "{out}/vendor"),
     )
 
 

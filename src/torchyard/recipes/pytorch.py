@@ -12,7 +12,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
-from torchyard.recipes.recipe import DevelopSteps
+from torchyard.recipes.recipe import DevelopSteps, promise_steps
 from torchyard.toolchain.summary import is_wanted
 from torchyard.toolchain.variables import entries_variables
 
@@ -105,6 +105,7 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         _line("collect --order {order} {out}/install --to {out}/vendor", "collect what it needs"),
+        *promise_steps(order, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),
             name="keep what was built",
@@ -121,6 +122,7 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
         _line("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
+        *promise_steps(order, "{out}/image"),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.step import Step
+from torchyard.model.step import OWN, Step
 
 
 class DevelopSteps(NamedTuple):
@@ -38,3 +38,12 @@ class RecipeModule(Protocol):
         Called only for recipes that are `provisioned`: their compiling steps get these variables
         besides those of the toolchain.
         """
+
+
+def promise_steps(order: JobSpec, *folders: str) -> tuple[Step, ...]:
+    """Return the step that compares libraries in folders with the glibc that the file promises."""
+    glibc = order.compiled.text("glibc")
+    if not glibc:
+        return ()
+    run = (*OWN, "tool", "check-glibc", glibc, *folders)
+    return (Step(run=run, name=f"compare what it needs with glibc {glibc}"),)

@@ -286,6 +286,16 @@ def collect_extension_command(to: str, environment: str, image: str) -> None:
         click.echo(path.name)
 
 
+@command.command("check-glibc")
+@click.argument("glibc")
+@click.argument("folders", nargs=-1)
+def check_glibc_command(glibc: str, folders: tuple[str, ...]) -> None:
+    """Compare what libraries need of the system with what was promised."""
+    from torchyard.package.wheel.glibc_promise import check_glibc
+
+    check_glibc(glibc, map(Path, folders), Path.cwd())
+
+
 @command.command("unpack")
 @click.option("--core")
 @click.option("--to", required=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import BuildError
+from torchyard.package.contents import VersionNeed
 from torchyard.package.elf.image import (
     DAMAGED,
     MAGIC,
@@ -87,6 +88,21 @@ def read_elf(path: Path) -> Elf | None:
             build_id=image.build_id(),
             versions=tuple(dict.fromkeys(need.version for need in loaded.needs)),
         )
+
+
+def versioned_symbols(path: Path) -> list[tuple[str, VersionNeed]]:
+    """Return the symbols that a file needs of other libraries in some version."""
+    with _opened(path) as image:
+        if image is None:
+            return []
+        start, count = image.symbol_table()
+        needs, versions = dict(image.version_needs()), image.symbol_versions(0, count)
+        step = 24 if image.is_64 else 16
+        return [
+            (image.name(image.unpack("I", start + number * step)[0]), needs[version])
+            for number, version in enumerate(versions)
+            if version in needs
+        ]
 
 
 def symbols(path: Path) -> set[Symbol]:

@@ -208,7 +208,7 @@ class Image:
             needed=texts(_DT_NEEDED),
             rpath=":".join(texts(_DT_RPATH)),
             runpath=":".join(texts(_DT_RUNPATH)),
-            needs=self._version_needs(),
+            needs=tuple(dict.fromkeys(need for _, need in self.version_needs())),
             defines=self._version_definitions(),
             executable_stack=self._executable_stack(),
             text_relocations=_DT_TEXTREL in tags or bool(flags & _DF_TEXTREL),
@@ -222,9 +222,12 @@ class Image:
                 return bool(segment.flags & _PF_X)
         return bool(self.tags) and self.machine in _EXECUTABLE_BY_DEFAULT
 
-    def _version_needs(self) -> tuple[VersionNeed, ...]:
-        """Follow the chains of needed versions: one link for each library, and for each version."""
-        found: dict[VersionNeed, None] = {}
+    def version_needs(self) -> list[tuple[int, VersionNeed]]:
+        """Return the needed versions, with the indexes that `symbol_versions` has for them.
+
+        There are chains of them: one link for each library, and for each version.
+        """
+        found: list[tuple[int, VersionNeed]] = []
         links = 0
         if _DT_VERNEED in self.tags:
             library = self.offset_of(self.tags[_DT_VERNEED][0])
@@ -234,11 +237,11 @@ class Image:
                 name = self.name(file)
                 version = library + first
                 for _ in range(count):
-                    *_, text, more = self.unpack("IHHII", version)
-                    found[VersionNeed(name, self.name(text))] = None
+                    *_, index, text, more = self.unpack("IHHII", version)
+                    found.append((index, VersionNeed(name, self.name(text))))
                     version += more
                 library += following
-        return tuple(found)
+        return found
 
     def _version_definitions(self) -> tuple[str, ...]:
         """Follow the chain of defined versions, without the file's own name."""

@@ -41,6 +41,9 @@ def plan_report(plan: Plan) -> RenderableType:
         parts.append(_sharing(summary))
     if summary.served:
         parts.append(_served(plan, summary))
+    if glibc := plan.config.build.glibc:
+        text = f"everything runs with glibc {glibc} or newer; a job that breaks this fails"
+        parts.append(Text.assemble(("promise: ", "bold"), text))
     guess = estimate(plan)
     if guess.timed:
         parts.append(_estimate(guess))
