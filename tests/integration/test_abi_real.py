@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.helpers import ROOT, Command
 
-from torchyard.host.installer_settings import uv_environment
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import own_program
 from torchyard.reports.compat.document import CompatDocument, CompatWheelDocument
 
@@ -49,7 +49,7 @@ def headers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The folders with the headers of a torch, which is installed for them, and of this Python."""
     folder = tmp_path_factory.mktemp("torch")
     words = ["pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"torch=={TORCH}"]
-    subprocess.run([own_program("uv"), *words], env=uv_environment(), check=True)
+    subprocess.run([own_program("uv"), *words], env=fetching_environment(), check=True)
     include = folder / "torch/include"
     folders = (include, include / "torch/csrc/api/include", sysconfig.get_path("include"))
     return [f"-I{one}" for one in folders]

@@ -6,7 +6,7 @@ from packaging.version import Version
 from torchyard.app.indexed_release import IndexedRelease, find_indexed_release
 from torchyard.compute.registry import is_arch
 from torchyard.config.tables import load_tables
-from torchyard.host.package_indexes import configured_indexes, configured_links
+from torchyard.host.network_settings import network_settings
 from torchyard.index.simple.project_files import ListedWheel, list_wheels
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -16,7 +16,8 @@ PLATFORM = "linux-x86_64"
 
 @pytest.fixture(scope="module")
 def wheels() -> list[ListedWheel]:
-    return list_wheels("torch", configured_indexes(), configured_links())
+    network = network_settings()
+    return list_wheels("torch", network.indexes, network.links)
 
 
 def described(name: str, wheels: list[ListedWheel]) -> IndexedRelease:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import HostError, UsageError
-from torchyard.host.package_indexes import configured_indexes
+from torchyard.host.network_settings import network_settings
 from torchyard.index.simple.sdist import Sdist, download_sdist, find_sdist
 
 PAGE = """<!DOCTYPE html><html><body>
@@ -81,4 +81,7 @@ def test_the_indexes_are_those_of_uv_and_of_pip(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://one.example/simple")
     monkeypatch.delenv("UV_INDEX", raising=False)
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://two.example/simple")
-    assert configured_indexes() == ["https://one.example/simple", "https://two.example/simple"]
+    assert network_settings().indexes == (
+        "https://one.example/simple",
+        "https://two.example/simple",
+    )

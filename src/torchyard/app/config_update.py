@@ -15,7 +15,7 @@ from torchyard.config.matrix import named_values
 from torchyard.config.spec import FileSpec
 from torchyard.config.tables import dump, load_tables
 from torchyard.host.files import write_text
-from torchyard.host.package_indexes import configured_indexes, configured_links
+from torchyard.host.network_settings import network_settings
 from torchyard.host.remote_file import RemoteFile
 from torchyard.index.simple.project_files import ListedWheel, list_wheels
 from torchyard.model.config import own_release
@@ -53,7 +53,8 @@ def update_tables(
     """
     document = read_document(file)
     spec, tables = decode(document), load_tables()
-    wheels = list_wheels(TORCH, configured_indexes(), configured_links())
+    network = network_settings()
+    wheels = list_wheels(TORCH, network.indexes, network.links)
     platforms, computes = matrix_wheels(spec, tables)
     rows: Rows = {}
     for name in dict.fromkeys(releases or _missing(spec, tables, wheels, computes)):
@@ -116,7 +117,8 @@ def _compute_row(compute: str, limits: CompilerLimits) -> dict[str, object]:
     """Return the row of a toolkit's version: the host compilers that its own header admits."""
     version = platform_for(compute).version(compute)
     row: dict[str, object] = {"version": version}
-    for wheel in list_wheels(limits.distribution, configured_indexes(), configured_links()):
+    network = network_settings()
+    for wheel in list_wheels(limits.distribution, network.indexes, network.links):
         if ".".join(map(str, wheel.version.release[:2])) != version or wheel.version.is_prerelease:
             continue
         parts = WheelParts(RemoteFile(wheel.url))

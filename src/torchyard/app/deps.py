@@ -111,17 +111,17 @@ def _moved_to(one: VersionReading, file: str) -> VersionReading:
 
 def _indexes(names: Sequence[str], table: "DependencyTable") -> Iterator[VersionReading]:
     """Yield the newest version of each Python package that the caller's indexes have."""
-    from torchyard.host.package_indexes import configured_indexes, configured_links
+    from torchyard.host.network_settings import network_settings
     from torchyard.index.simple.project_files import list_wheels
 
-    indexes, links = configured_indexes(), configured_links()
+    network = network_settings()
     projects = {
         name: (name,) if table.rule(name).pip is None else table.rule(name).pip for name in names
     }
     asked = [(name, project) for name, others in projects.items() for project in others or ()]
 
     def newest(project: str) -> Version | None:
-        wheels = list_wheels(project, indexes, links)
+        wheels = list_wheels(project, network.indexes, network.links)
         return max((one.version for one in wheels if not one.version.is_prerelease), default=None)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:

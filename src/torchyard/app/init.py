@@ -21,7 +21,7 @@ from torchyard.config.tables import load_tables
 from torchyard.doctor.tree import read_tree
 from torchyard.errors import TorchyardError, UsageError
 from torchyard.host.machine import glibc_version, platform_name, python_name
-from torchyard.host.package_indexes import configured_indexes
+from torchyard.host.network_settings import network_settings
 from torchyard.host.snapshot import unpack_archive
 from torchyard.index.simple.sdist import download_sdist, find_sdist
 from torchyard.model.config import own_release
@@ -94,7 +94,7 @@ def _of_folder(given: Mapping[str, str], tree: Path) -> _Project:
 
 
 def _of_sdist(given: Mapping[str, str]) -> _Project:
-    found = find_sdist(given["sdist"], configured_indexes())
+    found = find_sdist(given["sdist"], network_settings().indexes)
     with TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         unpack_archive(str(download_sdist(found, Path(folder))), found.sha256, tree)

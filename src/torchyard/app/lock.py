@@ -25,7 +25,7 @@ from torchyard.config.matrix import named_values
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.files import write_text
-from torchyard.host.package_indexes import configured_indexes
+from torchyard.host.network_settings import network_settings
 from torchyard.index.simple.sdist import find_sdist
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
@@ -123,7 +123,7 @@ def _at_version(document: Document, config: Config, version: str) -> Document:
     source, old = config.source, config.project.version
     if source.sdist:
         name = source.sdist.partition("==")[0]
-        found = find_sdist(f"{name}=={version}" if version else name, configured_indexes())
+        found = find_sdist(f"{name}=={version}" if version else name, network_settings().indexes)
         version = found.version
         document = document.with_string(("source", "sdist"), f"{name}=={version}")
         document = document.with_string(("source", "sha256"), found.sha256)
@@ -203,10 +203,11 @@ def _unknown_releases(
     unknown = [name for name in names if name not in found]
     if not unknown:
         return found
-    from torchyard.host.package_indexes import configured_indexes, configured_links
     from torchyard.index.simple.project_files import list_wheels
 
-    wheels = list_wheels(TORCH, configured_indexes(), configured_links())
+    network = network_settings()
+
+    wheels = list_wheels(TORCH, network.indexes, network.links)
     for name in unknown:
         version, found[name] = find_indexed_release(
             name, wheels, platforms=platforms, computes=computes

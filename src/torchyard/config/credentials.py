@@ -23,16 +23,18 @@ def load_credentials() -> Mapping[str, Credential]:
 
 def take_credentials() -> None:
     """Remove secrets from the environment and `/proc`; no child process inherits them."""
-    secrets.take(_secret_names())
+    secrets.take(secret_names())
 
 
 def without_secrets(text: str) -> str:
     """Return the text with secrets redacted, also those still in the environment."""
-    return secrets.redact(text, [os.environ[n] for n in _secret_names() if n in os.environ])
+    return secrets.redact(text, [os.environ[n] for n in secret_names() if n in os.environ])
 
 
-def _secret_names() -> list[str]:
-    return [name for name, known in load_credentials().items() if known.secret]
+def secret_names() -> list[str]:
+    """Return the variables with secrets: for publishing, and of proxies and indexes."""
+    known = [name for name, known in load_credentials().items() if known.secret]
+    return [*known, *secrets.fetching_secrets()]
 
 
 def credentials() -> dict[str, str]:

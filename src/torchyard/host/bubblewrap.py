@@ -32,18 +32,20 @@ def confined(
     """Return the command that runs a program in a sandbox; as it is, if there is no bubblewrap."""
     if not can_confine():
         return list(argv)
+    readable = tuple(readable)
     leave_session_keyring()
     bwrap = [*isolated(), *system_view(), *(["--share-net"] if network else [])]
     bwrap += read_only([*own_paths(), NAME_SERVERS, argv[0], *map(str, readable)])
     for path in sorted({cwd, *writable}):
         bwrap += ["--bind", str(path), str(path)]
-    bwrap += hide_secret_files()
+    bwrap += hide_secret_files(except_for=readable)
     return [*bwrap, "--chdir", str(cwd), "--", *argv]
 
 
-def hide_secret_files() -> list[str]:
+def hide_secret_files(except_for: Iterable[Path] = ()) -> list[str]:
     """Return the options of bubblewrap that hide the caller's files with secrets."""
-    return [word for path in secret_files() for word in ("--ro-bind", os.devnull, path)]
+    hidden = sorted({*secret_files()} - {str(path.resolve()) for path in except_for})
+    return [word for path in hidden for word in ("--ro-bind", os.devnull, path)]
 
 
 def can_confine() -> bool:

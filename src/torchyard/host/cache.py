@@ -3,13 +3,34 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from tempfile import gettempdir
+
+
+def cache_base() -> Path | None:
+    """Return the caller's directory of caches, made if need be; None if it can't be written to."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base.mkdir(parents=True, exist_ok=True)
+        return base if os.access(base, os.W_OK) else None
+    return None
 
 
 def cache_folder(name: str) -> Path | None:
-    """Return a folder of torchyard's cache; None if it can't be made."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    path = base / "torchyard" / name
+    """Return a folder of torchyard's cache; None if it can't be made.
+
+    It is in the temporary directory if the caller's caches can't be written to.
+    """
     with suppress(OSError):
+        path = (cache_base() or _temporary()) / "torchyard" / name
         path.mkdir(parents=True, exist_ok=True)
         return path.absolute()
     return None
+
+
+def _temporary() -> Path:
+    """Return a directory that is this user's alone."""
+    path = Path(gettempdir(), f"torchyard-{os.geteuid()}")
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.lstat().st_uid != os.geteuid():
+        raise PermissionError(path)  # its owner could put anything there
+    return path

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture
 
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+")
@@ -108,7 +109,7 @@ def is_commit(revision: str) -> bool:
 
 def newest_tag(url: str) -> tuple[str, str] | None:
     """Return the tag of a repository's newest release, such as v5.0.1, and its commit."""
-    listed = capture(["git", "ls-remote", "--tags", "--", url], cwd=Path())
+    listed = _ask_remote("--tags", "--", url)
     commits: dict[str, str] = {}
     for line in listed.splitlines():
         commit, _, name = line.partition("\t")
@@ -120,13 +121,18 @@ def newest_tag(url: str) -> tuple[str, str] | None:
     return None if newest is None else (newest, commits[newest])
 
 
+def _ask_remote(*words: str) -> str:
+    env = fetching_environment() | {"GIT_TERMINAL_PROMPT": "0"}
+    return capture(["git", "ls-remote", *words], cwd=Path(), env=env)
+
+
 def _numbers(tag: str) -> list[int]:
     return [int(word) for word in tag.removeprefix("v").split(".")]
 
 
 def resolve_commit(url: str, revision: str) -> str | None:
     """Return the commit that a branch or tag of a repository points to now, or None."""
-    listed = capture(["git", "ls-remote", "--", url, revision, f"{revision}^{{}}"], cwd=Path())
+    listed = _ask_remote("--", url, revision, f"{revision}^{{}}")
     rows = (line.partition("\t") for line in listed.splitlines())
     found = {name: commit for commit, _, name in rows}
     tag = f"refs/tags/{revision}"

@@ -11,14 +11,15 @@ from contextlib import closing
 from errno import EFBIG
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import unquote, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urljoin, urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 from urllib3.util import Retry, Timeout
 
 from torchyard.errors import ElsewhereError
+from torchyard.host.network_faults import network_hint
+from torchyard.host.network_settings import network_settings
 from torchyard.version import __version__
 
 READ_TIMEOUT = 30.0
@@ -38,6 +39,10 @@ _CHUNK = 1 << 20
 _BUSY = frozenset((429, 500, 502, 503, 504))
 _NO_HEAD = frozenset((403, 405, 501))
 """Statuses of servers that support GET but not HEAD."""
+_REFUSALS = {
+    401: "its server wants another user name or password (401)",
+    407: "the proxy wants another user name or password (407)",
+}
 _REDIRECTIONS = 10
 _AGENT = {"User-Agent": f"torchyard/{__version__}"}
 _TIMEOUT = Timeout(connect=10, read=READ_TIMEOUT)
@@ -94,13 +99,18 @@ class HttpClient:
 
     def __init__(self, tries: int = MAX_TRIES) -> None:
         self._retry = _RETRY.new(total=tries - 1)
-        self._direct = urllib3.PoolManager(maxsize=CONNECTIONS)
+        self._settings = network_settings()
+        trusted = self._settings.authorities or None
+        self._direct = urllib3.PoolManager(maxsize=CONNECTIONS, ca_certs=trusted)
         self._proxies = {
-            scheme: urllib3.ProxyManager(
-                url, maxsize=CONNECTIONS, proxy_headers=_login(url, "Proxy-Authorization")
+            url: urllib3.ProxyManager(
+                url,
+                maxsize=CONNECTIONS,
+                ca_certs=trusted,
+                proxy_headers=_basic("Proxy-Authorization", self._settings.login_for(url)),
             )
-            for scheme, url in getproxies().items()
-            if scheme in ("http", "https") and url.startswith("http")
+            for url in self._settings.proxies.values()
+            if url.startswith("http")
         }
 
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
@@ -201,14 +211,13 @@ class HttpClient:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         bare = parts._replace(netloc=host, fragment="").geturl()
-        manager: urllib3.PoolManager = self._direct
-        if parts.scheme in self._proxies and not proxy_bypass(parts.hostname or ""):
-            manager = self._proxies[parts.scheme]
+        proxy, login = self._settings.proxy_for(url), self._settings.login_for(url)
+        manager: urllib3.PoolManager = self._proxies.get(proxy, self._direct)
         try:
             response = manager.request(
                 method,
                 bare,
-                headers={**_AGENT, **headers, **_login(url, "Authorization")},
+                headers={**_AGENT, **headers, **_basic("Authorization", login)},
                 preload_content=False,
                 redirect=False,
                 retries=self._retry,
@@ -216,9 +225,10 @@ class HttpClient:
             )
         except (HTTPError, ValueError) as error:
             raise _unreachable(url, error) from error
-        if response.status in _BUSY:
+        refusal = _REFUSALS.get(response.status)
+        if response.status in _BUSY or refusal:
             _Response(response, url).close()
-            raise _unreachable(url, f"it answers {response.status}, again and again")
+            raise _unreachable(url, refusal or f"it answers {response.status}, again and again")
         return response
 
 
@@ -241,10 +251,9 @@ class _Response(NamedTuple):
         self.raw.release_conn()
 
 
-def _login(url: str, header: str) -> dict[str, str]:
-    """Return the header for the user and password in the URL of a server or proxy."""
-    name = unquote(urlsplit(url).netloc.rpartition("@")[0])
-    return {header: f"Basic {b64encode(name.encode()).decode()}"} if name else {}
+def _basic(header: str, login: str) -> dict[str, str]:
+    """Return the header with a user and password for a server or proxy."""
+    return {header: f"Basic {b64encode(login.encode()).decode()}"} if login else {}
 
 
 def _followed(url: str, target: str) -> str:
@@ -281,4 +290,4 @@ def _unreachable(url: str, error: Exception | str) -> ElsewhereError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
     text = str(reason).rpartition("): ")[2] if isinstance(reason, Exception) else reason
     msg = f"`{redact_url(url)}` could not be read: {text}"
-    return ElsewhereError(msg, hint="is the address right, and in reach?", reason="network")
+    return ElsewhereError(msg, hint=network_hint(msg), reason="network")

@@ -63,12 +63,12 @@ def capture(
         raise HostError(msg) from error
 
 
-def capture_done(argv: Sequence[str], done: str, *, cwd: Path) -> str:
+def capture_done(argv: Sequence[str], done: str, *, cwd: Path, env: Mapping[str, str]) -> str:
     """Run a program whose last line must be `done`, and return the lines before that.
 
     Its exit code does not count.
     """
-    ended = _run(argv, cwd, None)
+    ended = _run(argv, cwd, env)
     *lines, last = ended.stdout.decode(errors="replace").splitlines() or [""]
     if last != done:
         said = ended.stderr.decode(errors="replace").strip()

@@ -7,8 +7,10 @@ a secret is removed from both, and kept in a variable of this module.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -22,6 +24,9 @@ _SHORTEST = 4
 _USER = re.compile(r"(?<=://)[^/@\s\"'`]+(?=@)")
 """The user name and password in a URL."""
 
+_LOGIN = re.compile(r"(?:^|://|\s)([^/\s]+)@")
+"""The same in a variable, which may have several addresses, or one without a scheme."""
+
 _FILES = (
     "TORCHYARD_STORE_KEY",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -30,7 +35,29 @@ _FILES = (
     "NETRC",
 )
 
+_FETCHING = re.compile(r"(?i:https?|all)_(?i:proxy)|(PIP|UV)_\w+")
+"""Variables that say how to fetch packages: addresses with passwords, or passwords alone."""
+
 _taken: dict[str, str] = {}
+
+
+def fetching_secrets() -> list[str]:
+    """Return the variables of proxies and indexes that hold a password or a token."""
+    return [
+        name
+        for name, text in os.environ.items()
+        if _FETCHING.fullmatch(name) and ("@" in text or name.endswith(("_PASSWORD", "_TOKEN")))
+    ]
+
+
+def caller_environment() -> dict[str, str]:
+    """Return the environment, with the taken variables that say how to fetch packages."""
+    return {**taken_for_fetching(), **os.environ}
+
+
+def taken_for_fetching() -> dict[str, str]:
+    """Return the taken variables that say how to fetch packages."""
+    return {name: text for name, text in _taken.items() if _FETCHING.fullmatch(name)}
 
 
 def take(names: Iterable[str]) -> None:
@@ -71,8 +98,17 @@ def secret_files() -> list[str]:
 
 def redact(text: str, also: Iterable[str] = ()) -> str:
     """Return a text without secrets, and without user names and passwords in URLs."""
-    for value in sorted({*_taken.values(), *also}, key=len, reverse=True):  # one may hold another
-        if len(value) >= _SHORTEST:
-            quoted = msgspec.json.encode(value)[1:-1].decode()
-            text = text.replace(value, HIDDEN).replace(quoted, HIDDEN)
+    found = {word for value in {*_taken.values(), *also} for word in _spellings(value)}
+    for word in sorted(found, key=len, reverse=True):  # one may hold another
+        if len(word) >= _SHORTEST:
+            text = text.replace(word, HIDDEN)
     return _USER.sub(HIDDEN, text) if "://" in text and "@" in text else text
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """Yield a secret as texts may have it; of an address, only the password or token in it."""
+    logins = _LOGIN.findall(value)
+    for word in [login.partition(":")[2] or login for login in logins] or [value]:
+        yield from (word, unquote(word), quote(word, safe=""))
+        yield msgspec.json.encode(word)[1:-1].decode()
+    yield from (b64encode(unquote(login).encode()).decode() for login in logins)

@@ -1,6 +1,5 @@
 """The environment of a job, composed from nothing: steps see only what is listed here."""
 
-import os
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from types import MappingProxyType
 
 from torchyard.config.credentials import credentials
 from torchyard.host.process import bring_program
+from torchyard.host.secrets import caller_environment
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -51,7 +51,8 @@ def job_environment(
     if flags:
         env["MAKEFLAGS"] = flags
     if not foreign:
-        env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
+        passed = caller_environment()
+        env |= {name: passed[name] for name in task.words("pass_env") if name in passed}
         env |= credentials() if task.stage is Stage.PUBLISH else {}
     return env | task.table("env")
 

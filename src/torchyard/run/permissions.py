@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping
 
 from torchyard.errors import HostError, UsageError
-from torchyard.host.secrets import taken
+from torchyard.host.secrets import taken, taken_for_fetching
 from torchyard.host.system_view import is_of_system
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.job_spec import JobSpec, Task
@@ -85,11 +85,11 @@ def _refusal(task: Task, what: str, hint: str) -> HostError:
 def secrets_for(stage: Stage, store: Store) -> Mapping[str, str]:
     """Return the secrets for a job's process: all if it publishes or its store is in a bucket.
 
-    Steps see them only in a publish job.
+    Others get those of proxies and indexes. Steps see none but a publish job's for buckets.
     """
     if stage is Stage.PUBLISH or store.objects.folder is None:
         return taken()
-    return {}
+    return taken_for_fetching()
 
 
 def parse_stages(text: str) -> frozenset[Stage]:

@@ -24,11 +24,11 @@ def take_snapshot(task: Task, file: str, to: Path, root: str = "") -> None:
         place = source.archive if source.file is None else str(base / source.archive)
         unpack_archive(place, task.text("sha256"), to)
     elif source.sdist is not None:
-        from torchyard.host.package_indexes import configured_indexes  # noqa: PLC0415 - slow
+        from torchyard.host.network_settings import network_settings  # noqa: PLC0415 - slow
         from torchyard.index.simple.sdist import download_sdist, find_sdist  # noqa: PLC0415
 
         with TemporaryDirectory(dir=to.parent) as folder:
-            found = find_sdist(source.sdist, configured_indexes())
+            found = find_sdist(source.sdist, network_settings().indexes)
             path = download_sdist(found, Path(folder))
             unpack_archive(str(path), task.text("sha256"), to)
     elif source.debian is not None:

@@ -8,13 +8,15 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from torchyard.errors import UsageError
+from torchyard.host.files import read_text
+from torchyard.host.network_settings import network_settings
 from torchyard.host.secrets import taken
 from torchyard.store import retries
 from torchyard.store.places import PLACES, bucket_name
 from torchyard.store.refusals import plain_message
 
 if TYPE_CHECKING:
-    from obstore.store import S3Config
+    from obstore.store import ClientConfig, S3Config
 
 SILENCE = 30.0
 """Seconds without a byte of a response after which a request counts as lost."""
@@ -34,6 +36,7 @@ def open_bucket(url: str) -> S3Store:
                 "connect_timeout": timedelta(seconds=5),
                 "read_timeout": timedelta(seconds=SILENCE),
                 "timeout": timedelta(seconds=10 * SILENCE),
+                **_network(),
             },
             retry_config={
                 "max_retries": 6,
@@ -47,5 +50,17 @@ def open_bucket(url: str) -> S3Store:
 
 def _credentials() -> "S3Config":
     """Return the credentials that were moved out of the environment, where obstore would look."""
-    hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
-    return cast("S3Config", hidden)
+    names = [name for name in taken() if name.startswith("AWS_") and name not in os.environ]
+    return cast("S3Config", {name.lower(): taken()[name] for name in names})
+
+
+def _network() -> "ClientConfig":
+    """Return the proxy and the authorities of this machine's settings."""
+    settings = network_settings()
+    server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    found: ClientConfig = {}
+    if proxy := settings.proxy_for(server or "https://s3.amazonaws.com"):
+        found["proxy_url"] = proxy
+    if settings.authorities:
+        found["root_certificate"] = read_text(settings.authorities)
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.network_settings import installer_variables
 from torchyard.host.own_files import stamp_directory
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import make_empty, normalise
@@ -132,7 +133,7 @@ def _apt(root: Path, command: str, *words: str) -> None:
 
 def _run(*argv: str) -> None:
     env = {"PATH": SYSTEM_PATH, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-    env |= {name: text for name, text in os.environ.items() if name.lower().endswith("_proxy")}
+    env |= {n: text for n, text in installer_variables().items() if n.lower().endswith("_proxy")}
     found = shutil.which(argv[0], path=SYSTEM_PATH) or argv[0]
     capture([found, *argv[1:]], cwd=Path("/"), env=env)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.files import list_data, read_data
-from torchyard.host.installer_settings import uv_environment
+from torchyard.host.network_faults import network_hint
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.toolchain import is_pinned
@@ -23,9 +24,6 @@ from torchyard.toolchain.interpreters import Interpreter
 
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[a-z0-9.]+)(\s+--hash=sha256:[0-9a-f]{64})+\s*"
-)
-_UNREACHABLE = re.compile(
-    "error sending request|network timeout|HTTP status server error|the network was disabled"
 )
 _HASH = " --hash=sha256:"
 _BACKEND = "backend"
@@ -170,14 +168,13 @@ def _check_complete(folder: Path, interpreter: Interpreter) -> None:
 def call_uv(arguments: Sequence[str]) -> None:
     """Run uv with the caller's settings; what its errors mean is said in a hint."""
     try:
-        capture([own_program("uv"), *arguments], cwd=Path("/"), env=uv_environment())
+        capture([own_program("uv"), *arguments], cwd=Path("/"), env=fetching_environment())
     except HostError as error:
-        if _UNREACHABLE.search(str(error)):
-            hint = "look at the network, and at the index and proxy in uv's settings"
-            raise ElsewhereError(str(error), hint=hint, reason="network") from error
         if "Hash mismatch" in str(error):
             hint = "do not build with it: the index has another file than the one that was pinned"
             raise HostError(str(error), hint=hint) from error
+        if hint := network_hint(str(error)):
+            raise ElsewhereError(str(error), hint=hint, reason="network") from error
         if "No solution found" in str(error):
             hint = "is the version right, and does the index have a wheel of it for this Python?"
             raise HostError(str(error), hint=hint) from error

@@ -14,12 +14,13 @@ from typing import NoReturn
 import msgspec
 
 from torchyard.errors import HostError, TorchyardError, all_errors
-from torchyard.host.installer_settings import (
+from torchyard.host.keyring import leave_session_keyring
+from torchyard.host.network_settings import (
     installer_cache,
     installer_files,
     installer_variables,
+    local_paths,
 )
-from torchyard.host.keyring import leave_session_keyring
 from torchyard.host.process import capture
 from torchyard.host.system_view import (
     NAME_SERVERS,
@@ -181,14 +182,18 @@ def _release(root: str) -> str:
 
 def _installer_settings() -> tuple[list[str], dict[str, str]]:
     """Return bwrap's options that show the caller's settings of installers, and their variables."""
+    env = {name: text for name, text in installer_variables().items() if name != "PATH"}
+    env = {name: str(path) for name, path in installer_files()} | env
     bwrap: list[str] = []
-    given = {name: text for name, text in installer_variables().items() if name != "PATH"}
-    paths = {name: Path(text) for name, text in given.items() if text.startswith("/")}
-    env = {name: text for name, text in given.items() if name not in paths}
-    for name, path in {**dict(installer_files()), **paths}.items():
-        if path.exists():
-            env[name] = f"{_SETTINGS}/{name}"
-            bwrap += ["--ro-bind", str(path), env[name]]
+    shown: dict[str, str] = {}
+    for word, path in local_paths(env.values()):
+        if word not in shown:
+            place = f"{_SETTINGS}/{len(shown)}"
+            shown[word] = f"file://{place}" if word.startswith("file:") else place
+            bwrap += ["--ro-bind", str(path), place]
+    for name, text in env.items():
+        words = shown.get(text) or re.sub(r"[^\s,]+", lambda one: shown.get(one[0], one[0]), text)
+        env[name] = words
     if cache := installer_cache("uv"):
         bwrap += ["--bind", str(cache), _CACHE]
         env |= {"UV_CACHE_DIR": _CACHE, "UV_LINK_MODE": "copy"}

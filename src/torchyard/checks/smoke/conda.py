@@ -20,6 +20,7 @@ from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.host.entry_points import require_module
 from torchyard.host.files import link_or_copy
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture_done
 from torchyard.toolchain.interpreters import query_interpreter
 
@@ -79,7 +80,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
 def _child(*words: str) -> str:
     require_module("rattler", "tests of conda packages")
     argv = [sys.executable, "-I", rattler_child.__file__, *words]
-    return capture_done(argv, rattler_child.DONE, cwd=Path("/"))
+    return capture_done(argv, rattler_child.DONE, cwd=Path("/"), env=fetching_environment())
 
 
 def install_conda(

@@ -17,10 +17,11 @@ from packaging.requirements import Requirement
 from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.files import says_full
-from torchyard.host.installer_settings import (
+from torchyard.host.network_settings import (
     installer_cache,
     installer_files,
     installer_variables,
+    local_paths,
 )
 from torchyard.host.process import capture, own_program
 from torchyard.model.requirement import MALFORMED
@@ -87,7 +88,8 @@ def make_venv(python: str, folder: Path) -> None:
 
 def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
     given = installer_variables()
-    named = _local_paths((*argv, *(text for name, text in given.items() if name != "PATH")))
+    texts = (*argv, *(text for name, text in given.items() if name != "PATH"))
+    named = [path for _, path in (*local_paths(texts), *installer_files())]
     caches = {
         variable: installer_cache(name, given.get(variable)) for variable, name in _CACHES.items()
     }
@@ -111,16 +113,6 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
                 hint = "make room, or set TMPDIR to a directory on another disk"
                 raise ElsewhereError(msg, hint=hint, reason="disk") from error
             raise HostError(msg) from error
-
-
-def _local_paths(words: Iterable[str]) -> Iterator[Path]:
-    """Yield the files and directories that arguments and variables name."""
-    for word in (part for text in words for part in text.split()):
-        parts = urlsplit(word)
-        path = Path(unquote(parts.path) if parts.scheme == "file" else word)
-        if path.is_absolute() and path.exists():
-            yield path
-    yield from (path for _, path in installer_files())
 
 
 def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -49,7 +50,7 @@ def _linked(place: str) -> Iterator[FileLink]:
         page = Fetcher(place).get(place, _ACCEPT)
         yield from read_listing(page.data, page.url, page.media).files if page.found else ()
         return
-    for path in sorted(Path(place.removeprefix("file://")).glob("*.whl")):
+    for path in sorted(Path(unquote(place.removeprefix("file://"))).glob("*.whl")):
         yield FileLink(file=path.name, url=path.absolute().as_uri())
 
 
