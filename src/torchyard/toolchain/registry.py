@@ -4,7 +4,6 @@ It uses the credentials, proxies, mirrors, certificates and policies that docker
 up with, and refuses bytes that have another digest than they should.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from torchyard.errors import ElsewhereError, HostError, PlanError, TorchyardError
 from torchyard.host.http import LARGEST_FILE
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture
 from torchyard.host.secrets import redact, taken
 from torchyard.host.untrusted_tree import remove_tree
@@ -62,7 +62,7 @@ def _split(place: str) -> tuple[str, str]:
 def _skopeo(image: str, *words: str) -> str:
     argv = [*_BOUNDED, "skopeo", *words]
     try:
-        return capture(argv, cwd=Path("/"), env={**os.environ, **taken()})
+        return capture(argv, cwd=Path("/"), env={**fetching_environment(), **taken()})
     except HostError as error:
         raise _refusal(image, str(error)) from error
 
