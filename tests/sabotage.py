@@ -9,8 +9,10 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +20,7 @@ import pytest
 from torchyard.config.tables import load_tables
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.check import MachineFinding
-from torchyard.doctor.checks import resources
+from torchyard.doctor.checks import network, resources
 from torchyard.doctor.tree import read_tree
 from torchyard.engines.admission import all_machine_checks, examine
 from torchyard.host.machine import platform_name
@@ -64,6 +66,8 @@ class World:
         usage = shutil.disk_usage("/")
         roomy = usage._replace(free=10**12)
         monkeypatch.setattr(shutil, "disk_usage", lambda place: roomy)
+        monkeypatch.setenv("UV_OFFLINE", "1")
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
         monkeypatch.setattr(resources, "read_memory", lambda root: Memory(10**11, 10**11))
 
     def script(self, name: str, text: str, folder: Path | None = None) -> Path:
@@ -370,6 +374,27 @@ def few_open_files(world: World) -> None:
 @sabotage("temporary-directory", "can't be written to", "unset TMPDIR")
 def temporary_directory_that_is_gone(world: World) -> None:
     world.env["TMPDIR"] = str(world.folder / "gone")
+
+
+# ------------------------------------------------------------------------- the network
+
+
+def _trust_the_system(world: World) -> None:
+    world.monkeypatch.delenv("SSL_CERT_FILE")
+
+
+@sabotage("network", "no file `/opt/gone.pem`", "correct SSL_CERT_FILE", _trust_the_system)
+def authorities_that_are_gone(world: World) -> None:
+    world.monkeypatch.setenv("SSL_CERT_FILE", "/opt/gone.pem")
+
+
+def _set_clock(world: World) -> None:
+    world.monkeypatch.setattr(network, "time", time)
+
+
+@sabotage("network", "clock says 2001-09-09", "sudo date -s @", _set_clock)
+def clock_of_a_board_without_a_battery(world: World) -> None:
+    world.monkeypatch.setattr(network, "time", SimpleNamespace(time=lambda: 1e9))
 
 
 # ---------------------------------------------------------------------------- the tree

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import HostError
+from torchyard.errors import ElsewhereError, HostError
 from torchyard.host import secrets
 from torchyard.host.cache import cache_folder
-from torchyard.host.network_faults import network_fault
+from torchyard.host.network_faults import network_error, network_faults
 from torchyard.host.network_settings import (
     NetworkSettings,
     fetching_environment,
@@ -233,7 +233,11 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_is_said_of_the_network(name: str) -> None:
-    assert [network_fault(said) for said in FAULTS[name]] == [name] * len(FAULTS[name])
+    hint = network_faults()[name].hint if name else None
+    for said in FAULTS[name]:
+        found = network_error(said)
+        assert (found.diagnostics[0].hint if found else None) == hint
+        assert isinstance(found, ElsewhereError) == (name in ("name", "network"))
 
 
 def test_caches_are_elsewhere_if_the_home_can_not_be_written_to(

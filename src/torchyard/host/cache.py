@@ -1,4 +1,4 @@
-"""torchyard's own cache directory."""
+"""torchyard's own cache directory, and a directory that programs can be run from."""
 
 import os
 from contextlib import suppress
@@ -34,3 +34,14 @@ def _temporary() -> Path:
     if path.lstat().st_uid != os.geteuid():
         raise PermissionError(path)  # its owner could put anything there
     return path
+
+
+def runnable_folder() -> Path | None:
+    """Return the temporary directory, or the cache if no program in the former may be run."""
+    folders = (Path(gettempdir()), cache_folder("tmp"))
+    return next((folder for folder in folders if folder and can_run_in(folder)), None)
+
+
+def can_run_in(folder: Path) -> bool:
+    """Return whether programs in a directory may be run: it is not mounted with `noexec`."""
+    return not os.statvfs(folder).f_flag & os.ST_NOEXEC

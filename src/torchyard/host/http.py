@@ -4,6 +4,7 @@ A missing page is a result. Only a server that does not answer is an error.
 """
 
 import os
+import re
 import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 from urllib3.util import Retry, Timeout
 
-from torchyard.errors import ElsewhereError
-from torchyard.host.network_faults import network_hint
+from torchyard.errors import ElsewhereError, TorchyardError
+from torchyard.host.network_faults import network_error
 from torchyard.host.network_settings import network_settings
 from torchyard.version import __version__
 
@@ -43,9 +44,9 @@ _REFUSALS = {
     401: "its server wants another user name or password (401)",
     407: "the proxy wants another user name or password (407)",
 }
+_NOT_FOUND = re.compile("No solution found|Could not find a version|No matching distribution")
 _REDIRECTIONS = 10
 _AGENT = {"User-Agent": f"torchyard/{__version__}"}
-_TIMEOUT = Timeout(connect=10, read=READ_TIMEOUT)
 
 
 class _Retry(Retry):
@@ -78,6 +79,8 @@ class FetchResult(NamedTuple):
     """The media type, such as `text/html`; empty for files of a directory."""
     size: int | None = None
     data: bytes = b""
+    date: str = ""
+    """The server's clock, as HTTP writes it."""
 
     @property
     def found(self) -> bool:
@@ -94,11 +97,13 @@ def redact_url(url: str) -> str:
 class HttpClient:
     """A client with a pool of connections; several threads may use it at once.
 
-    `tries` is how often a request is sent to a server that does not answer.
+    `tries` is how often a request is sent to a server that does not answer, and `patience` the
+    seconds for a connection.
     """
 
-    def __init__(self, tries: int = MAX_TRIES) -> None:
+    def __init__(self, tries: int = MAX_TRIES, patience: float = 10) -> None:
         self._retry = _RETRY.new(total=tries - 1)
+        self._timeout = Timeout(connect=patience, read=READ_TIMEOUT)
         self._settings = network_settings()
         trusted = self._settings.authorities or None
         self._direct = urllib3.PoolManager(maxsize=CONNECTIONS, ca_certs=trusted)
@@ -221,7 +226,7 @@ class HttpClient:
                 preload_content=False,
                 redirect=False,
                 retries=self._retry,
-                timeout=_TIMEOUT,
+                timeout=self._timeout,
             )
         except (HTTPError, ValueError) as error:
             raise _unreachable(url, error) from error
@@ -243,7 +248,8 @@ class _Response(NamedTuple):
         length = headers.get("Content-Length", "")
         media = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         size = int(length) if length.isdecimal() else None
-        return FetchResult(self.raw.status, self.url.partition("#")[0], media, size)
+        url, date = self.url.partition("#")[0], headers.get("Date", "")
+        return FetchResult(self.raw.status, url, media, size, date=date)
 
     def close(self) -> None:
         """Close the response; its connection is reused if all of it was read."""
@@ -286,8 +292,31 @@ def _pause(url: str, error: HTTPError, attempt: int) -> None:
     time.sleep(min(5.0, 0.1 * 2**attempt))
 
 
-def _unreachable(url: str, error: Exception | str) -> ElsewhereError:
+def _unreachable(url: str, error: Exception | str) -> TorchyardError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
     text = str(reason).rpartition("): ")[2] if isinstance(reason, Exception) else reason
     msg = f"`{redact_url(url)}` could not be read: {text}"
-    return ElsewhereError(msg, hint=network_hint(msg), reason="network")
+    return network_error(msg) or ElsewhereError(msg, reason="network")
+
+
+def ask_index(index: str) -> FetchResult:
+    """Ask an index for a project; also one that does not have it answers. It is tried once."""
+    return HttpClient(tries=1, patience=3).head(f"{index.rstrip('/')}/torch/")
+
+
+def explain_fetch(said: str) -> TorchyardError | None:
+    """Return why pip, uv or git could not fetch something, by what it said; None if it could.
+
+    pip and uv take an index that refuses them for one that has no packages, so indexes are asked.
+    """
+    found = network_error(said)
+    if not found and not _NOT_FOUND.search(said):
+        return None
+    for index in network_settings().indexes:
+        try:
+            if index.startswith("http"):
+                ask_index(index)
+        except TorchyardError as cause:
+            hint = cause.diagnostics[0].hint
+            return type(cause)(f"{cause}\n{said}", hint=hint, reason=cause.reason)
+    return found

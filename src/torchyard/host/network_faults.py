@@ -3,28 +3,30 @@
 import re
 from functools import cache
 
+from torchyard.errors import ElsewhereError, HostError, TorchyardError
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
 
 
-class _Fault(Value, kw_only=True):
+class NetworkFault(Value, kw_only=True):
+    """A kind of errors, and what to do; those that pass may be gone at the next attempt."""
+
     pattern: str
     hint: str
+    passes: bool = False
 
 
 @cache
-def _faults() -> dict[str, _Fault]:
-    return parse_table("network.toml", read_data("network.toml"), dict[str, _Fault])
+def network_faults() -> dict[str, NetworkFault]:
+    """Return the table; of the rows that fit an error, the first counts."""
+    return parse_table("network.toml", read_data("network.toml"), dict[str, NetworkFault])
 
 
-def network_fault(said: str) -> str:
-    """Return the name of the first row that fits what a program said, or ""."""
-    rows = _faults().items()
-    return next((name for name, row in rows if re.search(row.pattern, said, re.IGNORECASE)), "")
-
-
-def network_hint(said: str) -> str:
-    """Return what to do about what a program said, or "" if it is not about the network."""
-    name = network_fault(said)
-    return _faults()[name].hint if name else ""
+def network_error(said: str) -> TorchyardError | None:
+    """Return the error for what a program said; None if it is not about the network."""
+    for row in network_faults().values():
+        if re.search(row.pattern, said, re.IGNORECASE):
+            kind = ElsewhereError if row.passes else HostError
+            return kind(said, hint=row.hint, reason="network")
+    return None

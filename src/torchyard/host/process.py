@@ -13,6 +13,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.cache import runnable_folder
 
 _READ = 1 << 16
 
@@ -107,8 +108,8 @@ def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 @contextlib.contextmanager
 def removed_later(prefix: str) -> Iterator[Path]:
-    """Yield a temporary directory that a process of its own removes: a large one takes minutes."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    """Yield a temporary directory to run programs in; another process removes it, for minutes."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=runnable_folder()))
     try:
         yield folder
     finally:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
+from torchyard.errors import ConfigError, DataError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.files import list_data, read_data
-from torchyard.host.network_faults import network_hint
+from torchyard.host.http import explain_fetch
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
@@ -173,8 +173,8 @@ def call_uv(arguments: Sequence[str]) -> None:
         if "Hash mismatch" in str(error):
             hint = "do not build with it: the index has another file than the one that was pinned"
             raise HostError(str(error), hint=hint) from error
-        if hint := network_hint(str(error)):
-            raise ElsewhereError(str(error), hint=hint, reason="network") from error
+        if cause := explain_fetch(str(error)):
+            raise cause from error
         if "No solution found" in str(error):
             hint = "is the version right, and does the index have a wheel of it for this Python?"
             raise HostError(str(error), hint=hint) from error

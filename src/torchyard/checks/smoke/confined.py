@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.files import says_full
+from torchyard.host.http import explain_fetch
 from torchyard.host.network_settings import (
     installer_cache,
     installer_files,
@@ -112,7 +113,7 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
             if says_full(msg):
                 hint = "make room, or set TMPDIR to a directory on another disk"
                 raise ElsewhereError(msg, hint=hint, reason="disk") from error
-            raise HostError(msg) from error
+            raise explain_fetch(msg) or HostError(msg) from error
 
 
 def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:

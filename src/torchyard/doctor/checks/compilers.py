@@ -9,6 +9,7 @@ from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.ranges import is_in_range, range_of
 from torchyard.errors import HostError
+from torchyard.host.cache import runnable_folder
 from torchyard.host.timed_run import TimedRun
 from torchyard.toolchain.compilers import Compiler, query_compiler
 from torchyard.toolchain.variables import SYSTEM_PATH
@@ -95,7 +96,7 @@ def _with_openmp(bench: Bench, found: Compiler) -> TimedRun:
 def _tried(bench: Bench, found: Compiler, text: str, *options: str) -> TimedRun:
     """Compile, link and run a program."""
     path = {} if bench.by_hand else {"PATH": SYSTEM_PATH}
-    with TemporaryDirectory(prefix="torchyard-doctor-") as folder:
+    with TemporaryDirectory(prefix="torchyard-doctor-", dir=runnable_folder()) as folder:
         source, program = Path(folder, "probe.cpp"), Path(folder, "probe")
         source.write_text(text, encoding="utf-8")
         done = bench.run(found.cxx, *options, source, "-o", program, env=bench.env | path)

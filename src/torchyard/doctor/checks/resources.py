@@ -5,16 +5,19 @@ import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import gettempdir
 
 from torchyard.doctor.bench import Bench
 from torchyard.doctor.check import Seen, Trouble, machine_check
 from torchyard.doctor.table import machine_table
+from torchyard.host.cache import can_run_in, runnable_folder
 from torchyard.host.files import FULL
 from torchyard.host.machine import processors
 from torchyard.host.memory import limiting_file, read_memory
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.severity import Severity
 
+_RUN = "a program that was compiled to try the compiler, or a library to try, can't be loaded"
 _KILLED = "the kernel kills the compiler: `Killed signal terminated program cc1plus`"
 
 
@@ -58,7 +61,7 @@ def _more(bench: Bench, needed: int) -> str:
 
 @machine_check("disk", outside=True)
 def disk(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Free disk where the build works: what `[requirements]` say for each stage, or a little."""
+    """Free disk where the build works, as `[requirements]` say, and leave to run programs there."""
     place = _existing(Path(bench.demand.work))
     free = shutil.disk_usage(place).free
     needs = {**bench.demand.disk} or {"any job": FULL}
@@ -74,6 +77,7 @@ def disk(bench: Bench) -> Iterator[Seen | Trouble]:
             "a full disk is noticed hours later, in the middle of a link",
             "torchyard store gc" if _shares_disk(bench.demand.store, place) else "",
         )
+    yield from _unrunnable(bench, place)
 
 
 def _shares_disk(store: str, place: Path) -> bool:
@@ -84,6 +88,17 @@ def _shares_disk(store: str, place: Path) -> bool:
 def _existing(path: Path) -> Path:
     """Return a directory, or the nearest above it that exists."""
     return next(one for one in (path.absolute(), *path.absolute().parents) if one.is_dir())
+
+
+def _unrunnable(bench: Bench, place: Path) -> Iterator[Seen | Trouble]:
+    """Yield what is mounted with `noexec`: CMake runs what it compiles to try a compiler."""
+    if not can_run_in(place):
+        cure = "" if bench.by_hand else "name a directory on another disk: --work DIR"
+        yield Trouble(f"no program in {place} may be run: it is mounted with `noexec`", _RUN, cure)
+    if not can_run_in(Path(gettempdir())):
+        what = f"no program in {gettempdir()} may be run: it is mounted with `noexec`"
+        other = runnable_folder()
+        yield Seen(f"{what}; {other} is used") if other else Trouble(what, _RUN, "export TMPDIR=")
 
 
 @machine_check("temporary-directory", by_hand=True)

@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.rules import index as rules
-from torchyard.errors import BuildError, ElsewhereError
+from torchyard.errors import BuildError, ElsewhereError, HostError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.index.simple.read import FileLink
@@ -69,7 +69,7 @@ class FileAudit(NamedTuple):
                 text = self._read(link, text, found)
             else:
                 found += self._head(link)
-        except ElsewhereError as error:
+        except (ElsewhereError, HostError) as error:
             if urlsplit(link.url).netloc == self.site:
                 raise
             found.append(IndexHit(rules.LINK_BROKEN, link.file, str(error)))
