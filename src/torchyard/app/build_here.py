@@ -141,6 +141,8 @@ def _with_torch(
     try:
         made = resolve_environment([*requires, f"{TORCH}==={version}"], target)
     except HostError as error:
+        if error.reason:
+            raise
         msg = f"the wheels to build against torch {version} were not found: {error}"
         hint = "uv's settings name the indexes: does one of them have this very torch?"
         raise HostError(msg, hint=hint) from error

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError
+from urllib3.exceptions import HTTPError, MaxRetryError, ProxyError
 from urllib3.util import Retry, Timeout
 
 from torchyard.errors import ElsewhereError, TorchyardError
@@ -294,7 +294,10 @@ def _pause(url: str, error: HTTPError, attempt: int) -> None:
 
 def _unreachable(url: str, error: Exception | str) -> TorchyardError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
-    text = str(reason).rpartition("): ")[2] if isinstance(reason, Exception) else reason
+    text = (
+        str(reason).rpartition("): ")[2].rstrip("')\"") if isinstance(reason, Exception) else reason
+    )
+    text = f"the proxy leads nowhere: {text}" if isinstance(reason, ProxyError) else text
     msg = f"`{redact_url(url)}` could not be read: {text}"
     return network_error(msg) or ElsewhereError(msg, reason="network")
 

@@ -88,7 +88,7 @@ def resolve_with_torch(
 
 
 def _no_torch(error: HostError, release: str, compute: str, target: LockTarget) -> HostError:
-    if NO_SOLUTION not in str(error):
+    if NO_SOLUTION not in str(error) or error.reason:
         return error
     msg = f"no torch {release} for {compute} and Python {target.python} goes with the project"
     said = str(error).partition(NO_SOLUTION)[2]

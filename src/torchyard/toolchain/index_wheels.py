@@ -66,7 +66,7 @@ def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None
     try:
         found = resolve_wheels([requirement], python, platform, alone=True)
     except HostError as error:
-        if NO_SOLUTION in str(error):
+        if NO_SOLUTION in str(error) and not error.reason:
             return None
         raise
     return found[0] if found else None
