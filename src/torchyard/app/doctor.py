@@ -20,6 +20,7 @@ from torchyard.engines.builtin.local import LocalEngine, check_steps
 from torchyard.engines.pending import demanded, job_graph
 from torchyard.errors import HostError, SelectionError
 from torchyard.host.machine import platform_name
+from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import stream
 from torchyard.model.tables import Tables
 
@@ -80,5 +81,5 @@ def mend(examination: Examination, on_line: Callable[[str], None]) -> int:
     mended = 0
     for cure in cures:
         on_line(f"+ {cure}")
-        mended += stream(["bash", "-c", cure], on_line) == 0
+        mended += stream(["bash", "-c", cure], on_line, fetching_environment()) == 0
     return mended

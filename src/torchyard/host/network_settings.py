@@ -36,6 +36,7 @@ _AUTHORITIES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUND
 """Variables that name a file with certificates of authorities; the first that is set counts."""
 _INDEXES = re.compile(r"UV_DEFAULT_INDEX|UV_INDEX|(UV|PIP)_((EXTRA_)?INDEX_URL|FIND_LINKS)")
 """Variables of indexes, which are merged."""
+_PLACES = {"index-url", "extra-index-url", "find-links"}
 
 _FILES = {
     "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
@@ -47,6 +48,9 @@ _SYSTEM_FILES = {
     "PIP_CONFIG_FILE": ("/etc/xdg/pip/pip.conf", "/etc/pip.conf"),
     "UV_CONFIG_FILE": ("/etc/uv/uv.toml",),
 }
+
+_Options = dict[str, list[str]]
+"""Words by options of `pip install`, such as `extra-index-url`."""
 
 
 class NetworkSettings(NamedTuple):
@@ -62,8 +66,8 @@ class NetworkSettings(NamedTuple):
     proxies: Mapping[str, str]
     """By scheme."""
     is_offline: bool
-    searched_by_pip: bool
-    """Whether the newest version of all indexes is taken, not that of the first which has some."""
+    strategy: str
+    """uv's `index-strategy`, if it is not uv's own."""
 
     def proxy_for(self, url: str) -> str:
         """Return the proxy for an address, or ""."""
@@ -74,29 +78,24 @@ class NetworkSettings(NamedTuple):
         """Return `user:password` for an address: its own, that of an index there, or netrc's."""
         parts = urlsplit(url)
         name, _, host = parts.netloc.rpartition("@")
-        for index in () if name else self.indexes + self.links:
-            there = urlsplit(index)
-            if (there.scheme, there.netloc.rpartition("@")[2]) == (parts.scheme, host):
-                name = name or there.netloc.rpartition("@")[0]
+        for there in map(urlsplit, () if name else self.indexes + self.links):
+            if there.scheme == parts.scheme and there.netloc.endswith(f"@{host}"):
+                name = there.netloc.rpartition("@")[0]
         return unquote(name) or _from_netrc(parts.hostname or "")
 
     def variables(self) -> dict[str, str]:
         """Return the variables that say the same to other programs."""
         default, *more = self.indexes or (_NO_INDEX,)
         found = {
-            "UV_DEFAULT_INDEX": default,
-            "UV_INDEX": " ".join(more),
+            **dict.fromkeys(("UV_DEFAULT_INDEX", "PIP_INDEX_URL"), default),
+            **dict.fromkeys(("UV_INDEX", "PIP_EXTRA_INDEX_URL"), " ".join(more)),
             "UV_FIND_LINKS": ",".join(link.replace(",", "%2C") for link in self.links),
-            "PIP_INDEX_URL": default,
-            "PIP_EXTRA_INDEX_URL": " ".join(more),
             "PIP_FIND_LINKS": " ".join(self.links),
             "PIP_NO_INDEX": "" if self.indexes else "1",
-            "UV_OFFLINE": "1" if self.is_offline else "",
-            "UV_INDEX_STRATEGY": "unsafe-best-match" if self.searched_by_pip else "",
+            "UV_INDEX_STRATEGY": self.strategy,
             "UV_SYSTEM_CERTS": "1",
             "UV_CACHE_DIR": "" if cache_base() else str(cache_folder("uv") or ""),
-            "GIT_SSL_CAINFO": self.authorities,
-            **dict.fromkeys(_AUTHORITIES, self.authorities),
+            **dict.fromkeys((*_AUTHORITIES, "GIT_SSL_CAINFO"), self.authorities),
         }
         for scheme, proxy in self.proxies.items():
             found |= dict.fromkeys((f"{scheme}_proxy", f"{scheme}_proxy".upper()), proxy)
@@ -109,25 +108,23 @@ def network_settings() -> NetworkSettings:
     The indexes in pip's files count if uv's settings name none.
     """
     env = caller_environment()
-    uv = _uv_settings(env)
-    default, more = _uv_indexes(env, uv)
-    links = [*filter(None, env.get("UV_FIND_LINKS", "").split(",")), *_strings(uv, "find-links")]
-    pip = _pip_settings(env, with_indexes=not (default or more or links))
-    links = links or pip.get("find-links", "").split()
-    default = default or pip.get("index-url", "") or _PYPI
-    extra = more or pip.get("extra-index-url", "").split()
-    has_index = not (_is_set(pip, "no-index") or uv.get("no-index"))
-    provider = env.get("UV_KEYRING_PROVIDER") or uv.get("keyring-provider")
-    provider = provider or pip.get("keyring-provider", "disabled")
-    indexes = (_with_password(_address(url), str(provider)) for url in (default, *extra))
-    authorities = next(filter(None, map(env.get, _AUTHORITIES)), pip.get("cert", ""))
+    uv, pip = _uv_options(env), _pip_files(env)
+    hidden = _PLACES if _PLACES & {*uv} else ()
+    found = {name: words for name, words in pip.items() if name not in hidden}
+    found |= {name: text.split() for name, text in _variables(env, "PIP_").items()} | uv
+
+    def first(name: str, other: str = "") -> str:
+        return " ".join(found.get(name, ())) or other
+
+    indexes = (first("index-url", _PYPI), *found.get("extra-index-url", ()))
+    uses_keyring = first("keyring-provider", "disabled") != "disabled"
     return NetworkSettings(
-        indexes=tuple(dict.fromkeys(indexes)) if has_index else (),
-        links=tuple(dict.fromkeys(map(_address, links))),
-        authorities=authorities,
-        proxies=_proxies(env, pip.get("proxy", "")),
-        is_offline=_is_set(env, "UV_OFFLINE") or uv.get("offline") is True,
-        searched_by_pip=not more and "UV_INDEX_STRATEGY" not in env and "index-strategy" not in uv,
+        indexes=() if _is_set(first("no-index")) else _addresses(indexes, keyring=uses_keyring),
+        links=_addresses(found.get("find-links", ())),
+        authorities=next(filter(None, map(env.get, _AUTHORITIES)), first("cert")),
+        proxies=_proxies(env, first("proxy")),
+        is_offline=_is_set(first("offline")),
+        strategy=first("index-strategy", "" if "extra-index-url" in uv else "unsafe-best-match"),
     )
 
 
@@ -185,9 +182,8 @@ def _settings_files(name: str, env: Mapping[str, str]) -> list[Path]:
     return [path for path in map(Path, (*_SYSTEM_FILES[name], *own)) if path.is_file()]
 
 
-def _pip_settings(env: Mapping[str, str], *, with_indexes: bool) -> dict[str, str]:
-    """Return the options of `pip install`, by their long names; its files may name indexes."""
-    name, found = "PIP_CONFIG_FILE", dict[str, str]()
+def _pip_files(env: Mapping[str, str]) -> _Options:
+    name, found = "PIP_CONFIG_FILE", _Options()
     files = [*_settings_files(name, env), Path(sys.prefix, "pip.conf")]
     for path in files if env.get(name) != os.devnull else ():
         parser = RawConfigParser()
@@ -195,26 +191,40 @@ def _pip_settings(env: Mapping[str, str], *, with_indexes: bool) -> dict[str, st
             parser.read(path, encoding="utf-8")
         except (Error, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
-        for section in ("global", "install"):
-            found |= dict(parser[section]) if section in parser else {}
-    found = {f"PIP_{name.upper().replace('-', '_')}": text for name, text in found.items()}
-    if not with_indexes:
-        found = {name: text for name, text in found.items() if not _INDEXES.fullmatch(name)}
-    found |= {name: text for name, text in env.items() if name.startswith("PIP_") and text}
-    return {name[4:].lower().replace("_", "-"): text for name, text in found.items()}
+        for section in parser.sections():
+            if section in ("global", "install"):
+                rows = parser[section].items()
+                found |= {key.replace("_", "-"): text.split() for key, text in rows}
+    return found
 
 
-def _uv_settings(env: Mapping[str, str]) -> dict[str, object]:
-    """Return the settings of `uv pip`."""
-    found: dict[str, object] = {}
-    for path in [] if _is_set(env, "UV_NO_CONFIG") else _settings_files("UV_CONFIG_FILE", env):
+def _uv_options(env: Mapping[str, str]) -> _Options:
+    found = _Options()
+    for path in _settings_files("UV_CONFIG_FILE", env):
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise _unreadable(path, error) from error
-        pip = table.get("pip")
-        found |= table | (pip if isinstance(pip, dict) else {})
+        for row in table.pop("index", ()):
+            if not row.get("explicit"):
+                key = "index-url" if row.get("default") else "extra-index-url"
+                found.setdefault(key, []).append(f"{row.get('name', '')}={row.get('url', '')}")
+        for key, value in {**table, **table.get("pip", {})}.items():
+            found[key] = list(map(str, value)) if isinstance(value, list) else [str(value)]
+    told = _variables(env, "UV_")
+    told["extra-index-url"] = f"{told.get('extra-index-url', '')} {told.get('index', '')}"
+    told["index-url"] = told.get("default-index") or told.get("index-url", "")
+    told["find-links"] = told.get("find-links", "").replace(",", " ")
+    found |= {name: text.split() for name, text in told.items() if text.strip()}
+    for name in {*found} & {"index-url", "extra-index-url"}:
+        found[name] = [_without_name(word, env) for word in found[name]]
     return found
+
+
+def _variables(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the options in variables: `PIP_INDEX_URL` is `index-url`."""
+    named = {name.removeprefix(prefix): env[name] for name in env if name.startswith(prefix)}
+    return {name.lower().replace("_", "-"): text for name, text in named.items() if text}
 
 
 def _unreadable(path: Path, error: Exception) -> HostError:
@@ -222,26 +232,9 @@ def _unreadable(path: Path, error: Exception) -> HostError:
     return HostError(f"`{path}` can't be read: {said}", hint="correct the file, or move it away")
 
 
-def _uv_indexes(env: Mapping[str, str], table: Mapping[str, object]) -> tuple[str, list[str]]:
-    """Return the default index in uv's settings, or "", and the others."""
-    default = env.get("UV_DEFAULT_INDEX") or env.get("UV_INDEX_URL") or ""
-    more = f"{env.get('UV_INDEX', '')} {env.get('UV_EXTRA_INDEX_URL', '')}".split()
-    rows = table.get("index")
-    for row in rows if isinstance(rows, list) else ():
-        name, url = row.get("name", ""), row.get("url", "")
-        word = f"{name}={url}" if name else url
-        if row.get("default"):
-            default = default or word
-        elif not row.get("explicit"):
-            more.append(word)
-    default = default or "".join(_strings(table, "index-url"))
-    more += _strings(table, "extra-index-url")
-    return _without_name(default, env), [_without_name(word, env) for word in more]
-
-
 def _without_name(word: str, env: Mapping[str, str]) -> str:
     """Return the address in `name=address`, with the login in the variables of the name."""
-    named = re.match(r"([\w.-]+)=", word)
+    named = re.match(r"([\w.-]*)=", word)
     if not named:
         return word
     prefix = f"UV_INDEX_{re.sub(r'[^A-Z0-9]', '_', named[1].upper())}"
@@ -251,17 +244,22 @@ def _without_name(word: str, env: Mapping[str, str]) -> str:
 
 def _with_login(url: str, user: str, password: str) -> str:
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
-    return parts._replace(netloc=f"{login}{host}").geturl() if user or password else url
+    netloc = f"{login}{parts.netloc.rpartition('@')[2]}"
+    return parts._replace(netloc=netloc).geturl() if password else url
 
 
-def _with_password(url: str, provider: str) -> str:
-    """Return an address with the keyring's password, if it names a user only."""
-    parts = urlsplit(url)
-    if provider == "disabled" or not parts.username or parts.password is not None:
-        return url
-    return _with_login(url, unquote(parts.username), _from_keyring(url, unquote(parts.username)))
+def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
+    """Return addresses of indexes and pages, which may be directories; a keyring has passwords."""
+    found = []
+    for place in places:
+        url = place if "://" in place else Path(place).expanduser().absolute().as_uri()
+        parts = urlsplit(url)
+        user = unquote(parts.username or "")
+        if keyring and user and parts.password is None:
+            url = _with_login(url, user, _from_keyring(url, user))
+        found.append(url)
+    return tuple(dict.fromkeys(found))
 
 
 @cache
@@ -276,10 +274,10 @@ def _from_keyring(url: str, user: str) -> str:
 
 
 def _from_netrc(host: str) -> str:
-    path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     with suppress(OSError, netrc.NetrcParseError):
-        if found := netrc.netrc(str(path)).authenticators(host):
-            return f"{found[0]}:{found[2]}"
+        path = os.environ.get("NETRC") or str(Path.home() / ".netrc")  # without its own, strict one
+        found = netrc.netrc(path).authenticators(host)
+        return f"{found[0]}:{found[2]}" if found else ""
     return ""
 
 
@@ -291,15 +289,5 @@ def _proxies(env: Mapping[str, str], pip: str) -> dict[str, str]:
     return {name: url if "://" in url else f"http://{url}" for name, url in found.items() if url}
 
 
-def _address(place: str) -> str:
-    """Return the address of an index or page, which may be a directory."""
-    return place if "://" in place else Path(place).expanduser().absolute().as_uri()
-
-
-def _strings(table: Mapping[str, object], name: str) -> list[str]:
-    value = table.get(name, [])
-    return [str(one) for one in (value if isinstance(value, list) else [value])]
-
-
-def _is_set(table: Mapping[str, str], name: str) -> bool:
-    return table.get(name, "").lower() in ("1", "true", "yes", "on")
+def _is_set(text: str) -> bool:
+    return text.lower() in ("1", "true", "yes", "on")

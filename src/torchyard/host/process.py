@@ -78,10 +78,13 @@ def capture_done(argv: Sequence[str], done: str, *, cwd: Path, env: Mapping[str,
     return "\n".join(lines)
 
 
-def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
+def stream(
+    argv: Sequence[str], on_line: Callable[[str], object], env: Mapping[str, str] | None = None
+) -> int:
     """Run a program, pass each line of stdout and stderr to `on_line`, and return the exit code."""
     with subprocess.Popen(
         [_program(argv[0]), *argv[1:]],
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
