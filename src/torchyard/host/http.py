@@ -294,9 +294,9 @@ def _pause(url: str, error: HTTPError, attempt: int) -> None:
 
 def _unreachable(url: str, error: Exception | str) -> TorchyardError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
-    text = (
-        str(reason).rpartition("): ")[2].rstrip("')\"") if isinstance(reason, Exception) else reason
-    )
+    text = str(reason)
+    if isinstance(reason, Exception):
+        text = re.sub(r" \(_ssl\.c:\d+\)|['\")]+$", "", text.rpartition("): ")[2])
     text = f"the proxy leads nowhere: {text}" if isinstance(reason, ProxyError) else text
     msg = f"`{redact_url(url)}` could not be read: {text}"
     return network_error(msg) or ElsewhereError(msg, reason="network")
