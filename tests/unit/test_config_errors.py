@@ -125,6 +125,13 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
             "AWS_SECRET_ACCESS_KEY",
         ),
         (
+            'git = "https://',
+            'git = "https://me:hunter22@',
+            "an address holds no name or password",
+            '"https://',
+            "netrc",
+        ),
+        (
             'python = ["cp311", "cp312"]',
             "python = []",
             "[matrix] gives no values for `python`",

@@ -244,7 +244,8 @@ def test_installers_get_none_of_the_callers_secrets(
 ) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "UV_PUBLISH_TOKEN", "LD_PRELOAD_X"):
         monkeypatch.setenv(name, "hunter2")
-    monkeypatch.delenv("PIP_NO_INDEX")
+    for name in ("PIP_NO_INDEX", "UV_NO_INDEX"):
+        monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example.org")
     monkeypatch.setenv("https_proxy", "http://proxy.example.org")
     monkeypatch.setattr(smoke_confined, "own_program", lambda _: "env")

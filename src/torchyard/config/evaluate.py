@@ -42,6 +42,7 @@ from torchyard.model.toolchain import REGISTRY, Build, Toolchain, is_pinned
 
 NO_RELEASE = "none"
 """The value of `release` for projects that no torch release gives pins for."""
+_PASSWORD = re.compile(r"\w://[^/@\s]*:[^/@\s$]+@")
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
 """Addresses of indexes, without a user name."""
 _TORCH = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
@@ -66,6 +67,7 @@ def evaluate(
     `tables` are the shipped ones.
     """
     problems, lock = Problems(document), lock or BuildLock()
+    _refuse_passwords(document.raw, problems)
     tables = merge_tables(spec.tables, problems, tables)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
@@ -169,6 +171,16 @@ def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
     if spec.cells is not None and not cells:
         problems.add_empty(("subset", name, "cells"))
     return cells
+
+
+def _refuse_passwords(value: object, problems: Problems, path: Path = ()) -> None:
+    """Refuse addresses with passwords anywhere in a file: they would be stored with results."""
+    if isinstance(value, str) and _PASSWORD.search(value) and path[:1] != ("channel",):
+        hint = "write it into netrc, or what git, pip and uv keep passwords in"
+        problems.add(path, "an address holds no name or password", hint)
+    if isinstance(value, list | dict):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_passwords(one, problems, (*path, key))
 
 
 def _channels(

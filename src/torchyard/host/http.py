@@ -296,7 +296,7 @@ def _unreachable(url: str, error: Exception | str) -> TorchyardError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
     text = str(reason)
     if isinstance(reason, Exception):
-        text = re.sub(r" \(_ssl\.c:\d+\)|['\")]+$", "", text.rpartition("): ")[2])
+        text = re.sub(r" \(_ssl\.c:\d+\)|['\"]\)*$", "", text.rpartition("): ")[2])
     text = f"the proxy leads nowhere: {text}" if isinstance(reason, ProxyError) else text
     msg = f"`{redact_url(url)}` could not be read: {text}"
     return network_error(msg) or ElsewhereError(msg, reason="network")
