@@ -163,7 +163,7 @@ def test_examples_start_the_machine_that_they_are_told(
     if name != "libvirt":
         sent = (tmp_path / "sent").read_text(encoding="utf-8")
         assert "--idle" in sent
-        assert "--name w1" in sent or "--name=w1" in sent
+        assert "--name w1" in sent or '{name: NAME, value: "w1"}' in sent
         assert ("a password" in sent) == (name == "ec2")
 
 

@@ -94,6 +94,7 @@ _EXTENSION = "compiles for minutes; tests/integration/test_extension.py builds a
 _MACHINES = (
     "needs other machines; farm/tests start workers of several masters on loopback, with TLS"
 )
+_IMAGES = "builds images for minutes; farm/tests/test_images.py types these lines"
 _SCHEDULED = "needs a farm of other machines; farm/tests/test_nightly.py and test_daily.py do it"
 
 NOT_RUN: dict[str, dict[str, str]] = {
@@ -112,7 +113,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "tar *": "needs that root; tests/integration/test_root_images.py packs a small one",
         "skopeo *": "needs a registry; tests/unit/test_root_image.py writes such a directory",
     },
-    "docs/guides/build-on-a-farm.md": {"torchyard farm worker /srv/work *": _MACHINES},
+    "docs/guides/build-on-a-farm.md": {
+        "torchyard farm worker /srv/work *": _MACHINES,
+        "cd farm/examples/compose": _IMAGES,
+        "export PROJECT=*": _IMAGES,
+        "podman-compose *": _IMAGES,
+    },
     "docs/guides/nightlies.md": {"*": _SCHEDULED},
     "docs/guides/run-several-masters.md": {"*": _MACHINES},
     "docs/guides/secure-a-farm.md": {

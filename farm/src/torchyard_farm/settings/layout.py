@@ -141,7 +141,8 @@ def run_buildbot(folder: Path, *words: str) -> str:
     try:
         return capture([own_program("buildbot"), *words, "."], cwd=folder).strip()
     except HostError as error:
-        msg = f"`buildbot {words[0]}` failed for the master in `{folder}`"
+        cause = str(error).rstrip().rpartition("\n")[2]
+        msg = f"`buildbot {words[0]}` failed for the master in `{folder}`: {cause}"
         hint = f"see the end of {folder / 'twistd.log'}"
         raise HostError(msg, hint=hint) from error
 
