@@ -192,8 +192,8 @@ def test_nginx_serves_the_web_interface_over_tls(shared: TrialFarm, tmp_path: Pa
     known = ssl.create_default_context(cafile=make_certificate(tmp_path))
     with reserved_port() as port:
         for old, new in (
-            ("/etc/ssl/farm", str(tmp_path / "farm")),
-            ("127.0.0.1:8010", f"{LOOPBACK}:{shared.web}"),
+            ("/etc/ssl/farm/", f"{tmp_path}/"),
+            ("server master:8010;", f"server {LOOPBACK}:{shared.web};"),
             ("listen 443 ssl;", f"listen {LOOPBACK}:{port} ssl;"),
         ):
             assert old in text
