@@ -120,14 +120,11 @@ class Policy(Value, kw_only=True):
         return ":".join(dict.fromkeys(entries))
 
     def _leads_beside(self, file: PurePosixPath, entry: str) -> bool:
-        """Return whether an entry leads to another package, with libraries that torch has not."""
+        """Return whether an entry leads to another package in the same environment."""
         here, _, path = entry.partition("/")
-        folder = posixpath.normpath(file.parent / path)
-        torchs = {row.folder for row in self.layouts.imported}
-        torchs |= {row.folder for row in self.layouts.wheels}
-        own = {".", "..", file.parts[0], *(one.parts[0] for one in self.folders)}
-        is_beside = folder not in torchs and folder.split("/")[0] not in own
-        return is_beside and here == "$ORIGIN" and bool(self.imported)
+        top = posixpath.normpath(file.parent / path).partition("/")[0]
+        own = (".", "..", file.parts[0], *map(str, self.folders))
+        return here == "$ORIGIN" and bool(self.imported) and top not in own
 
     def is_outside(self, library: str) -> bool:
         """Return whether a library may come from the system, the driver, or another package."""

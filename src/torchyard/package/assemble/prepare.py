@@ -102,8 +102,8 @@ def finish(
         path = place.root / file
         _make_own(path)
         strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
-        own = files[file].runpath or files[file].rpath
-        rewrite(path, _changes(file, policy, names, own=own))
+        rpath = policy.rpath(file, files[file].runpath or files[file].rpath)
+        rewrite(path, _changes(rpath, policy, names))
 
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(change, files))
@@ -120,18 +120,13 @@ def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[st
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(library.source, path)
     path.chmod(0o755)
-    rewrite(path, _changes(library.target, policy, names, soname=library.target.name))
+    rewrite(path, _changes(policy.rpath(library.target), policy, names, library.target.name))
     return path
 
 
 def _changes(
-    file: PurePosixPath,
-    policy: Policy,
-    names: Mapping[str, str],
-    soname: str | None = None,
-    own: str = "",
+    rpath: str, policy: Policy, names: Mapping[str, str], soname: str | None = None
 ) -> Rewrite:
-    rpath = policy.rpath(file, own)
     return Rewrite(rpath=rpath, force_rpath=policy.force_rpath, soname=soname, needed=names)
 
 
