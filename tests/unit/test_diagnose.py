@@ -279,11 +279,13 @@ def test_lines_to_add_have_what_was_missing(
 
 def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    line = "  clean: any/import.py failed in 0.1 s: ModuleNotFoundError: No module named 'a_b'"
+    line = "any/import.py failed (uv clean): ModuleNotFoundError: No module named 'a_b'"
     log.write_text(f"2026-11-17T19:00:00.000Z {line}\n", encoding="utf-8")
     step = Step(run=(sys.executable, *OWN[1:], "tool", "smoke"), name="try it")
     place = SimpleNamespace(
-        log=log, folder=tmp_path, order=SimpleNamespace(task=SimpleNamespace(id="smoke:x"))
+        log=log,
+        folder=tmp_path,
+        order=SimpleNamespace(task=SimpleNamespace(id="smoke:x", recipe="extension")),
     )
     file = tmp_path / "torchyard.toml"
     file.touch()
@@ -293,6 +295,6 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     found = explained(error, cast("StepContext", context), cast("Log", None))
     assert isinstance(found, SmokeError)
     first, second = found.diagnostics
-    assert "No module named 'a_b'" in first.what
-    assert second.what == "The package imports a_b, and does not require it"
-    assert "`dependencies` of [project]" in str(second.hint)
+    assert first.what == "The package imports a_b, and does not require it"
+    assert '[project]\n    dependencies = ["a_b"]' in str(first.hint)
+    assert "No module named 'a_b'" in second.what

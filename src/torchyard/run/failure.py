@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,9 +56,13 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
     kind = _kind(context, error, diagnosis)
     is_own = error.step.run[: len(OWN)] == (sys.executable, *OWN[1:])
     if is_own and error.ended.code in _own_classes():  # else what it ran has failed
-        failure = failures.get(diagnosis.name or "")
-        is_known = failure is not None and failure.stage == _SMOKE
-        return _own_error(context, error, kind, _remedy(diagnosis) if is_known else ())
+        told, failure = _own_error(context, error, kind), failures.get(diagnosis.name or "")
+        if failure is not None and failure.stage == _SMOKE:
+            known = Diagnostic(
+                diagnosis.title or "", hint=_what_helps(context, diagnosis, kind, None)
+            )
+            told.diagnostics = (known, *told.diagnostics)
+        return told
     if error.ended.code in _KILLED:
         diagnosis = _killed(diagnosis)
     with suppress(OSError):  # the disk may be what failed
@@ -71,13 +75,11 @@ def _own_classes() -> dict[int, type[TorchyardError]]:
     return {known.exit_code: known for known in all_errors() if known is not TorchyardError}
 
 
-def _own_error(
-    context: StepContext, error: StepError, kind: Kind, remedy: Sequence[Diagnostic]
-) -> TorchyardError:
+def _own_error(context: StepContext, error: StepError, kind: Kind) -> TorchyardError:
     """Return the error for a step of torchyard itself, which has printed it."""
     said = "\n".join((str(error), *_last_lines(context.place.log, error.mark)))
     own = _own_classes()[error.ended.code] if kind is Kind.BUILD else _class_of(kind)
-    return own(said, hint=_look_around(context), more=remedy, reason=kind.value)
+    return own(said, hint=_look_around(context), reason=kind.value)
 
 
 def _last_lines(path: Path, mark: int) -> Iterable[str]:
@@ -126,12 +128,6 @@ def _killed(diagnosis: Diagnosis) -> Diagnosis:
     """Return the diagnosis with the explanation of killed steps, whatever the log says."""
     known = load_failures()["killed"]
     return msgspec.structs.replace(diagnosis, title=known.title, cause=known.cause, fix=known.fix)
-
-
-def _remedy(diagnosis: Diagnosis) -> list[Diagnostic]:
-    if not diagnosis.title:
-        return []
-    return [Diagnostic(diagnosis.title, hint=f"{diagnosis.cause} {diagnosis.fix}")]
 
 
 def _error(
