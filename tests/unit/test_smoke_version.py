@@ -34,3 +34,17 @@ def test_one_of_both_may_lack_the_label(
     else:
         with pytest.raises(AssertionError, match=rf"__version__ is {own[:3]}"):
             runpy.run_path(str(PROGRAM))
+
+
+def test_what_an_extension_says_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As signatory's: its version has that of torch behind it, its module's has not."""
+    (tmp_path / "of_signatory.py").write_text("__version__ = '1.2.6'\n", encoding="utf-8")
+    (tmp_path / "torch.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    facts = {"NAME": "of_signatory", "VERSION": "1.2.6.1.9.0+pt213cpu", "KIND": "conda"}
+    for name, value in {**facts, "MODULES": "of_signatory"}.items():
+        monkeypatch.setenv(f"TORCHYARD_SMOKE_{name}", value)
+    runpy.run_path(str(PROGRAM))
+    assert "note: of_signatory.__version__ is 1.2.6, not 1.2.6.1" in capsys.readouterr().out
