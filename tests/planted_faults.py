@@ -131,7 +131,18 @@ FAULTS = {
         remedy=True,
     ),
     "an unknown flag": _option(
-        'extra_compile_args=["-fno-such-flag"]', "does not know the flag -fno-such-flag"
+        'extra_compile_args=["-fno-such-flag", "-O1"]',
+        "does not know the flag -fno-such-flag",
+        remedy=True,
+    ),
+    "a variable that is not set": _setup(
+        "import os\nos.environ['SMALLOPS_MODE']", "variable SMALLOPS_MODE", remedy=True
+    ),
+    "a variable that is asked for": _setup(
+        "import os\nif 'SMALL_MODE' not in os.environ:\n"
+        "    raise RuntimeError('SMALL_MODE env var must be set for builds')",
+        "variable SMALL_MODE",
+        remedy=True,
     ),
     "another torch": Fault(
         {
