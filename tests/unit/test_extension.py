@@ -160,8 +160,11 @@ def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
         task = order_in(plan, Stage.SMOKE, path).task
         assert task.words("indexes") == [f"https://a.example/torch-{release}+{compute}/"]
     assert order_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel").task.words("indexes") == []
-    for wrong in ("channel", "https://me:secret@a.example/"):
-        with pytest.raises(ConfigError, match="is no address of an index"):
+    for wrong, why in (
+        ("channel", "is no address of an index"),
+        ("https://me:secret@a.example/", "an address holds no name or password"),
+    ):
+        with pytest.raises(ConfigError, match=why):
             config_of(f'{TOOLED}[smoke]\nindexes = ["{wrong}"]\n')
     for wrong in ("torch-{torch}", "{release", "release}"):
         with pytest.raises(ConfigError, match="has braces around something unknown"):
