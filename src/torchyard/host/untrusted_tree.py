@@ -165,12 +165,12 @@ class UntrustedTree:
         with self._parent(path) as (handle, name):
             os.rename(source, name, dst_dir_fd=handle)
 
-    def move_out(self, path: str, to: Path) -> None:
-        """Move a regular file from this tree to a trusted path of the same disk."""
+    def move_out(self, path: str, to: Path, wanted: EntryKind = EntryKind.FILE) -> None:
+        """Move a regular file, or something else, to a trusted path of the same disk."""
         with self._parent(path) as (handle, name):
             kind = _kind(os.stat(name, dir_fd=handle, follow_symlinks=False))
-            if kind is not EntryKind.FILE:
-                raise _refusal(self.root / path, f"is a {kind}, not a file")
+            if kind is not wanted:
+                raise _refusal(self.root / path, f"is a {kind}, not a {wanted}")
             os.rename(name, to, src_dir_fd=handle)
 
     def has(self, pattern: str) -> bool:

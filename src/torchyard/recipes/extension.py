@@ -6,6 +6,8 @@ torch of its cell. A package job gives it its label: what it fits, and what it r
 
 import re
 
+from msgspec.structs import replace
+
 from torchyard.compute.registry import platform_for
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
@@ -14,10 +16,15 @@ from torchyard.model.step import OWN, SHELL, Step
 from torchyard.recipes.recipe import promise_steps
 
 _TOOL = " ".join((*OWN, "tool"))
-_LAY_OUT = "find . -mindepth 1 -delete\ncp -a {source}/. .\nrm -rf .torchyard-downloads"
+_LAY_OUT = """\
+find . -mindepth 1 -delete
+cp -a {source}/. .
+rm -rf .torchyard-downloads
+[ ! -d {work}/objects ] || cp -a {work}/objects/. ."""
 _BUILD = "project-wheel --python {work}/env/bin/python --source {source} --to {work}/tmp/dist"
 _UNPACK = "unpack {work}/tmp/dist --to {out}/image"
 _COLLECT = "collect-extension {out}/image --environment {work}/env --to {out}/vendor"
+_COMPILED_MODULES = {"PYTHONPYCACHEPREFIX": "{work}/modules", "PYTHONDONTWRITEBYTECODE": ""}
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 
 
@@ -67,7 +74,8 @@ def environment(order: JobSpec) -> dict[str, str]:
 def _build(wheel_folders: str) -> Step:
     """Return the step that runs the project's backend, which sees libraries in these folders."""
     libraries = f" --libraries {wheel_folders}" if wheel_folders else ""
-    return _line(f"{_BUILD}{libraries}", "make the project's own wheel")
+    step = _line(f"{_BUILD}{libraries}", "make the project's own wheel")
+    return replace(step, env=_COMPILED_MODULES)
 
 
 def _line(words: str, name: str) -> Step:

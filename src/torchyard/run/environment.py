@@ -1,6 +1,5 @@
 """The environment of a job, composed from nothing: steps see only what is listed here."""
 
-import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -87,9 +86,11 @@ def without_programs(
         if not any((real / name).is_file() for name in names):
             continue
         replaced[directory] = f"{seen_as}{directory}"
-        shutil.rmtree(links, ignore_errors=True)
-        links.mkdir(parents=True)
-        for path in real.iterdir():
-            if path.name not in names:
-                (links / path.name).symlink_to(f"{directory}/{path.name}")
+        links.mkdir(parents=True, exist_ok=True)
+        wanted, made = ({path.name for path in one.iterdir()} for one in (real, links))
+        wanted -= {*names}
+        for name in wanted - made:
+            (links / name).symlink_to(f"{directory}/{name}")
+        for name in made - wanted:
+            (links / name).unlink()
     return replaced

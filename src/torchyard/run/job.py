@@ -32,6 +32,7 @@ from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
+from torchyard.run.kept_build import KeptBuild
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
 from torchyard.run.steps import StepContext, StepError, run_steps
@@ -147,13 +148,14 @@ def _restore(place: WorkDir, store: Store, result: Result, on_event: Listener) -
     on_event(Noted(job=result.id, text=text))
 
 
-def _open(
+def _open(  # noqa: PLR0913 - all that a job begins with
     place: WorkDir,
     store: Store,
     conditions: Conditions,
     on_event: Listener,
     *,
     as_left: bool = False,
+    kept: KeptBuild | None = None,
 ) -> StepContext:
     task, kind = place.order.task, choose_sandbox(place.order, conditions, on_event)
     conditions = with_found_root(conditions, place.order, kind)
@@ -162,6 +164,8 @@ def _open(
         on_event(Noted(job=task.id, text=text))
     place.prepare(kind, as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(task), on_event)
+    if kept and not place.state().steps and kept.restore():
+        on_event(Noted(job=task.id, text="begins with the objects of the last build"))
     bring_ninja(place.folder / "tools")
     tools = equip_job(place, kind, conditions, on_event)
     return StepContext(
@@ -185,7 +189,8 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
     )
     prepares = partial(Progress, job=task.id, unit="bytes", what="fetching what it needs")
     with written_bytes(lambda done: on_event(prepares(done=done))):
-        context = _open(place, store, conditions, on_event)
+        kept = KeptBuild.of(place, store, conditions)
+        context = _open(place, store, conditions, on_event, kept=kept)
     earlier = place.state().seconds
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
@@ -200,6 +205,8 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
             raise explained(error, context, log) from error
         finally:
             cached = end_cache(context)
+            if kept:
+                kept.keep()
     with UntrustedTree(place.job, OUT) as out:
         if task.stage is Stage.PACKAGE and not out.entries():
             msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
@@ -227,6 +234,8 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
     if not conditions.keep:
         if (copies := conditions.kept(task)) is not None:
             copies.take(made, place.out)
+        if kept:
+            kept.take_equipment()
         place.remove()
     return JobOutcome(result, built=True)
 

@@ -37,7 +37,7 @@ from torchyard.run.sandbox import (
 from torchyard.run.tries import StepTries
 from torchyard.run.unit_meter import UnitMeter, leave_units
 from torchyard.run.work_left import WorkLeft
-from torchyard.run.workdir import OUT, WorkDir
+from torchyard.run.workdir import EQUIPMENT, OUT, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
 _OFTEN, _SELDOM = 0.5, 2.0
@@ -131,6 +131,7 @@ def run_steps(
     place, job = context.place, context.place.order.task.id
     state = place.state()
     places, env = context.places(), context.environment()
+    tools = _size_of_tools(place)
     for number, step in enumerate(steps):
         if number < len(state.steps):
             log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
@@ -151,7 +152,7 @@ def run_steps(
         finally:
             leave_units(meter, place.job, seen_as)
             on_units(meter.units)
-        used = tries.usage(ended.used, disk=_disk_usage(place))
+        used = tries.usage(ended.used, disk=tools + _disk_usage(place))
         log.add(f"== ended well after {ended.seconds:.3f} s")
         _check_outputs(filled, place)
         state = msgspec.structs.replace(state, steps=(*state.steps, used), unfinished=None)
@@ -252,6 +253,13 @@ def _check_outputs(step: Step, place: WorkDir) -> None:
                 raise BuildError(msg, hint="correct the step, or its `outputs`")
 
 
+def _size_of_tools(place: WorkDir) -> int:
+    """Return the bytes on disk of what no step can write to."""
+    walks = (os.walk(place.folder / name) for name in EQUIPMENT)
+    paths = (f"{top}/{name}" for walk in walks for top, _, names in walk for name in names)
+    return 512 * sum(os.lstat(path).st_blocks for path in paths)
+
+
 def _disk_usage(place: WorkDir) -> int:
-    with UntrustedTree(place.folder) as tree:
+    with UntrustedTree(place.job) as tree:
         return tree.disk_usage()

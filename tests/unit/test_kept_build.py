@@ -1,0 +1,168 @@
+"""After an edit, a build of an extension's checkout begins with the objects of the last one.
+
+ninja is real; the compiler is played by `cat`, and its dependency file by `echo`.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.test_extension import CELL, order_in, plan_with
+
+from torchyard.config.load import load_config
+from torchyard.errors import BuildError
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
+from torchyard.plan.build import make_plan
+from torchyard.plan.job_specs import make_job_spec
+from torchyard.plan.select import EVERYTHING
+from torchyard.recipes import steps_of
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
+from torchyard.run.rebuild import _copy_source
+from torchyard.store.store import Store
+from torchyard.store.trees import fetch_file, read_result_log
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed"),
+    pytest.mark.skipif(not shutil.which("ninja"), reason="there is no ninja"),
+]
+
+NINJA = """\
+rule compile
+  command = cat $in common.h > $out && test ! -s broken && echo "$out: $in common.h" > $out.d
+  depfile = $out.d
+  deps = gcc
+build made/one.o: compile one.c
+build made/two.o: compile two.c
+build made/three.o: compile three.c
+"""
+PROJECT = f"""\
+[project]
+name = "ext"
+version = "1.0"
+recipe = "extension"
+
+[source]
+path = "code"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+torch = ["torch2.13"]
+python = ["cp311"]
+package = ["wheel"]
+
+[[steps.bindings]]
+run = '''
+{steps_of(order_in(plan_with(), Stage.BINDINGS, CELL))[0].run[-1]}
+'''
+
+[[steps.bindings]]
+run = '''
+ninja -j1
+cp made/*.o {{out}}
+'''
+
+[steps]
+package = []
+check = []
+smoke = []
+"""
+
+
+class Project:
+    """A checkout that is built again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.code = folder / "code"
+        self.file = folder / "torchyard.toml"
+        self.result: Result
+        self.code.mkdir()
+        self.file.write_text(PROJECT, encoding="utf-8")
+        texts = {"build.ninja": NINJA, "common.h": "common\n", "broken": ""}
+        for name, text in (texts | {f"{n}.c": f"{n}\n" for n in ("one", "two", "three")}).items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        (self.code / name).write_text(text, encoding="utf-8")
+
+    def build(self, store: str = "store") -> list[str]:
+        """Build, and return the objects that were compiled."""
+        plan = make_plan(load_config(str(self.file)), EVERYTHING)
+        order = make_job_spec(plan, plan.find(Stage.BINDINGS, CELL))
+        conditions = Conditions(self.file.parent / "work", str(self.file))
+        self.store = Store.at(str(self.file.parent / store))
+        _copy_source(order.of(order.tasks[0]), self.store, conditions)
+        self.result = run_job(order, self.store, conditions, lambda _: None).result
+        log = b"".join(read_result_log(self.store, self.result)).decode()
+        return sorted(re.findall(r"\] cat .* > made/(\w+)\.o", log))
+
+    def made(self, name: str) -> str:
+        """Return an object of the last build."""
+        (file,) = (file for file in self.result.tree.files if file.path == f"{name}.o")
+        fetch_file(self.store, file, self.file.with_name("made"))
+        return self.file.with_name("made").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+ALL = ["one", "three", "two"]
+
+
+def test_what_was_edited_is_compiled_and_nothing_else(project: Project) -> None:
+    assert project.build() == ALL
+    project.write("two.c", "second\n")
+    assert project.build() == ["two"]
+    assert project.made("two") == "second\ncommon\n"
+    project.write("two.c", "two\n")  # as it was at first, and older than its object
+    project.write("three.c", "third\n")
+    assert project.build() == ["three", "two"]
+    assert project.made("two") == "two\ncommon\n"
+
+
+def test_what_includes_an_edited_header_is_compiled(project: Project) -> None:
+    project.build()
+    project.write("common.h", "shared\n")
+    assert project.build() == ALL
+    assert project.made("one") == "one\nshared\n"
+
+
+def test_a_failed_build_keeps_what_it_compiled(project: Project) -> None:
+    project.build()
+    project.write("three.c", "third\n")
+    project.write("broken", "yes\n")
+    with pytest.raises(BuildError):
+        project.build()
+    project.write("broken", "")
+    project.write("two.c", "second\n")
+    assert project.build() == ["three", "two"]
+    assert (project.made("two"), project.made("three")) == ("second\ncommon\n", "third\ncommon\n")
+
+
+def test_a_new_file_may_be_found_before_others_so_all_is_compiled(project: Project) -> None:
+    project.build()
+    project.write("new.h", "new\n")
+    assert project.build() == ALL
+
+
+def test_other_settings_and_another_store_begin_from_nothing(project: Project) -> None:
+    project.build()
+    assert project.build("other") == ALL
+    text = '\n[[override]]\nstage = "bindings"\nenv = { LEVEL = "2" }\n'
+    with project.file.open("a", encoding="utf-8") as file:
+        file.write(text)
+    assert project.build() == ALL
+
+
+def test_objects_in_the_source_are_the_sources(project: Project) -> None:
+    (project.code / "made").mkdir()
+    project.write("made/given.o", "first\n")
+    project.build()
+    project.write("made/given.o", "later\n")
+    project.build()
+    assert project.made("given") == "later\n"
