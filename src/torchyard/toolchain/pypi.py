@@ -7,13 +7,16 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 
 from torchyard.errors import ConfigError, DataError, HostError
 from torchyard.host.bubblewrap import confined
+from torchyard.host.cache import cache_folder
 from torchyard.host.files import list_data, read_data
 from torchyard.host.http import explain_fetch
+from torchyard.host.locks import locked
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
@@ -119,10 +122,17 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
             file = part / "requirements.txt"
             file.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
-            call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
+            with _in_turn():  # of two processes that download the same wheel, uv lets both
+                call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
             _check_complete(part, interpreter)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
+
+
+def _in_turn() -> AbstractContextManager[object]:
+    """Wait until no other process of this machine downloads packages."""
+    folder = cache_folder("downloads")
+    return locked(folder / "lock", wait=True) if folder else nullcontext()
 
 
 def pinned_pip(requirements: Sequence[str]) -> list[str]:
