@@ -10,7 +10,7 @@ from pathlib import Path
 import nox
 
 LOCK = "requirements/dev.txt"
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from torchyard.compute.cuda import machine_checks
 from torchyard.config.tables import load_tables
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.check import MachineFinding
@@ -37,6 +38,8 @@ _TREE = {
     ".gitmodules": '[submodule "fmt"]\n\tpath = third_party/fmt\n\turl = ../fmt\n',
     "third_party/fmt/CMakeLists.txt": "",
 }
+_VERSIONS = {"cmake": "cmake version 3.25.1", "gcc": "12.2.0", "g++": "12.2.0"}
+"""What this machine's programs say they are: its own may be too new for a torch or a CUDA."""
 _BLAS = {"include/cblas.h": "", "lib/libopenblas.so": ""}
 
 
@@ -56,8 +59,10 @@ class World:
         write(folder / "openblas", _BLAS)
         (self.venv / "bin").mkdir(parents=True)
         self.script("python", f'exec {sys.executable} "$@"', folder=self.venv / "bin")
-        for name in ("cmake", "ninja", "git"):
-            (self.venv / "bin" / name).symlink_to(shutil.which(name, path=SYSTEM) or name)
+        for name, version in _VERSIONS.items():
+            self.says(name, version, f"/usr/bin/{name}", self.venv / "bin")
+        for name in ("ninja", "git"):
+            (self.venv / "bin" / name).symlink_to(shutil.which(name) or name)
         self.env = {
             "PATH": f"{self.first}:{self.venv}/bin:{SYSTEM}",
             "HOME": str(folder),
@@ -69,6 +74,7 @@ class World:
         monkeypatch.setenv("UV_OFFLINE", "1")
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
         monkeypatch.setattr(resources, "read_memory", lambda root: Memory(10**11, 10**11))
+        monkeypatch.setattr(machine_checks, "glibc_version", lambda: "2.36")
 
     def script(self, name: str, text: str, folder: Path | None = None) -> Path:
         """Put a script on PATH, before everything else."""
@@ -78,10 +84,10 @@ class World:
         path.chmod(0o755)
         return path
 
-    def says(self, name: str, version: str, real: str) -> Path:
+    def says(self, name: str, version: str, real: str, folder: Path | None = None) -> Path:
         """Put a program on PATH that says another version, and does what the real one does."""
         text = f'case "$1" in --version|-dumpfullversion) echo "{version}";; '
-        return self.script(name, f'{text}*) exec {real} "$@";; esac')
+        return self.script(name, f'{text}*) exec {real} "$@";; esac', folder)
 
     def library(self, place: Path, code: str, *options: str) -> Path:
         """Compile a small library."""
@@ -200,7 +206,7 @@ def cmake_3_30_with_torch_2_4_for_rocm(world: World) -> None:
 
 
 def _pip_ninja(world: World) -> None:
-    (world.venv / "bin/ninja").symlink_to("/usr/bin/ninja")
+    (world.venv / "bin/ninja").symlink_to(shutil.which("ninja") or "ninja")
 
 
 @sabotage("ninja", "no `ninja` on PATH", "python -m pip install ninja", _pip_ninja)

@@ -21,6 +21,7 @@ _VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _PROGRAMS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 _ASK = """
 import json, sys, sysconfig
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 sys.path[:] = [path for path in sys.path if path]
@@ -31,7 +32,8 @@ except (PackageNotFoundError, AttributeError):
     listed = ""
 versions = {}
 for one in distributions():
-    versions.setdefault(one.metadata["Name"] or "", one.version or "")
+    with suppress(FileNotFoundError):  # of METADATA: since Python 3.15
+        versions.setdefault(one.metadata["Name"] or "", one.version or "")
 print(json.dumps({
     "executable": sys.executable,
     "version": "%d.%d" % sys.version_info[:2],
