@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from tests.helpers import shared_folder
 from tests.made_wheel import make_wheel
+from tests.services import Place
 from tests.walls import (
     PROJECTS,
+    PROXY_LOGIN,
     SPELLINGS,
     WALLS,
     Authority,
@@ -25,17 +27,21 @@ from tests.walls import (
     Done,
     Lab,
     Machine,
+    forward_proxy,
     has_secret,
     make_index,
     make_torch,
 )
 
+from torchyard.config.credentials import take_credentials
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.checks.network import network
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.fetcher import Fetcher
+from torchyard.host.git import resolve_commit
 from torchyard.host.locks import locked
 from torchyard.host.network_faults import network_faults
+from torchyard.publish.channel.channel import Channel
 from torchyard.toolchain.index_wheels import resolve_wheels
 from torchyard.toolchain.pypi import read_lock
 
@@ -137,6 +143,10 @@ def test_doctor_uv_and_the_own_client_use_the_settings(
                 with pytest.raises((HostError, ElsewhereError)) as caught:
                     fetch(behind.index)
                 assert caught.value.diagnostics[0].hint == hint
+            with pytest.raises((HostError, ElsewhereError)) as caught:
+                resolve_commit(f"{behind.index}/x.git", "main")
+            hints = {hint, network_faults()["network"].hint}
+            assert caught.value.diagnostics[0].hint in hints, caught.value
             return
         assert "needed-1.0" in read_page(behind.index)
         assert resolve(behind.index) == "needed-1.0-py3-none-any.whl"
@@ -225,3 +235,17 @@ def test_the_search_finds_a_secret(tmp_path: Path) -> None:
     assert machine.leaks() == [str(machine.folder / "log")]
     assert machine.watch.arguments
     assert machine.watch.variables
+
+
+@pytest.mark.slow
+def test_a_bucket_is_reached_through_the_proxy(
+    s3_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with forward_proxy(tmp_path, password=True) as port:
+        monkeypatch.setenv("HTTP_PROXY", f"http://{PROXY_LOGIN}@127.0.0.1:{port}")
+        for name, text in s3_place.environment.items():
+            monkeypatch.setenv(name, text)
+        take_credentials()
+        assert "HTTP_PROXY" not in os.environ
+        assert not Channel.is_at(s3_place.url)
+    assert s3_place.endpoint.removeprefix("http://") in (tmp_path / "tinyproxy.log").read_text()

@@ -22,6 +22,7 @@ from torchyard.host.network_settings import (
 from torchyard.host.secrets import redact
 from torchyard.run.permissions import secrets_for
 from torchyard.store.store import Store
+from torchyard.toolchain.root import _installer_settings as root_settings
 
 _FOREIGN = re.compile(
     r"(PIP|UV)_\w+|(?i:\w+_proxy)|SSL_CERT_\w+|\w+_CA_BUNDLE|NETRC|GIT_SSL_CAINFO"
@@ -127,6 +128,23 @@ def test_directories_of_wheels_may_have_spaces_and_commas(
     assert env["PIP_FIND_LINKS"] == "file:///srv/a%20b,c file:///srv/d"
     assert env["PIP_NO_INDEX"] == "1"
     assert env["UV_DEFAULT_INDEX"] == "file:///nonexistent"
+
+
+def test_files_that_settings_name_are_shown_in_a_root(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels, bundle = home / "a b", home / "my ca.pem"
+    wheels.mkdir()
+    bundle.touch()
+    text = f"[global]\ncert = {bundle}\nno-index = yes\nfind-links = {wheels.as_uri()}\n"
+    Told({PIP: text, ".netrc": "machine a login b password c\n"}, {}).apply(home, monkeypatch)
+    options, env = root_settings()
+    shown = {options[at + 2]: options[at + 1] for at, word in enumerate(options) if "bind" in word}
+    assert shown[env["SSL_CERT_FILE"]] == str(bundle)
+    assert shown[env["NETRC"]] == str(home / ".netrc")
+    assert shown[env["PIP_CONFIG_FILE"]] == str(home / PIP)
+    assert env["UV_FIND_LINKS"] == env["PIP_FIND_LINKS"]
+    assert shown[env["UV_FIND_LINKS"].removeprefix("file://")] == str(wheels)
 
 
 AUTHORITIES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.network_faults import network_error
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture
 
@@ -109,7 +110,7 @@ def is_commit(revision: str) -> bool:
 
 def newest_tag(url: str) -> tuple[str, str] | None:
     """Return the tag of a repository's newest release, such as v5.0.1, and its commit."""
-    listed = _ask_remote("--tags", "--", url)
+    listed = fetch_git("ls-remote", "--tags", "--", url)
     commits: dict[str, str] = {}
     for line in listed.splitlines():
         commit, _, name = line.partition("\t")
@@ -121,9 +122,15 @@ def newest_tag(url: str) -> tuple[str, str] | None:
     return None if newest is None else (newest, commits[newest])
 
 
-def _ask_remote(*words: str) -> str:
+def fetch_git(*words: str, cwd: Path = Path()) -> str:
+    """Run a command of git that may fetch something, with this machine's network settings."""
     env = fetching_environment() | {"GIT_TERMINAL_PROMPT": "0"}
-    return capture(["git", "ls-remote", *words], cwd=Path(), env=env)
+    try:
+        return capture(["git", *words], cwd=cwd, env=env)
+    except HostError as error:
+        if cause := network_error(str(error)):
+            raise cause from error
+        raise
 
 
 def _numbers(tag: str) -> list[int]:
@@ -132,7 +139,7 @@ def _numbers(tag: str) -> list[int]:
 
 def resolve_commit(url: str, revision: str) -> str | None:
     """Return the commit that a branch or tag of a repository points to now, or None."""
-    listed = _ask_remote("--", url, revision, f"{revision}^{{}}")
+    listed = fetch_git("ls-remote", "--", url, revision, f"{revision}^{{}}")
     rows = (line.partition("\t") for line in listed.splitlines())
     found = {name: commit for commit, _, name in rows}
     tag = f"refs/tags/{revision}"

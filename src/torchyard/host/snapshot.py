@@ -11,9 +11,7 @@ from tempfile import TemporaryDirectory
 from torchyard.errors import HostError
 from torchyard.host.archive import unpack_source
 from torchyard.host.files import basename
-from torchyard.host.git import is_commit, resolve_commit
-from torchyard.host.network_settings import fetching_environment
-from torchyard.host.process import capture
+from torchyard.host.git import fetch_git, is_commit, resolve_commit
 from torchyard.host.tree import SourceContent, read_source_tree
 from torchyard.host.untrusted_tree import UntrustedTree
 
@@ -119,8 +117,7 @@ def _require_commit(url: str, revision: str) -> None:
 
 def _git(folder: Path, *words: str) -> str:
     safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
-    env = fetching_environment() | {"GIT_TERMINAL_PROMPT": "0"}
-    return capture(["git", *safe, *words], cwd=folder, env=env)
+    return fetch_git(*safe, *words, cwd=folder)
 
 
 def _fetch(folder: Path, remote: str, commit: str) -> None:
