@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.dependency_tree import write_files
 from tests.helpers import EXAMPLE, Command, config_of
 
@@ -224,3 +225,48 @@ def test_the_example_can_be_built_on_paper(torchyard: Command, repository: Path)
     assert "ubuntu-24.04" not in workflow
     assert "pip install '.[conda]'" in workflow
     assert "torchyard publish" not in workflow
+
+
+IMAGE = f"quay.io/pypa/manylinux_2_28_x86_64@sha256:{'5' * 64}"
+ROOT = f'{PROJECT}[root]\nimage = "{IMAGE}"\n'
+
+
+def test_jobs_of_github_run_in_the_image_of_the_root() -> None:
+    jobs = yaml.safe_load(text_of(ROOT))["jobs"]
+    for job in jobs.values():
+        assert job["container"] == IMAGE
+        lines = [step["run"] for step in job["steps"] if "run" in step]
+        assert lines[:3] == [
+            'echo /opt/python/cp313-cp313/bin >> "$GITHUB_PATH"',
+            f'echo TORCHYARD_IMAGE={IMAGE} >> "$GITHUB_ENV"',
+            "python -m pip install './torchyard'",
+        ]
+        assert not [line for line in lines if "uv python" in line or "apt-get" in line]
+
+
+def test_jobs_of_gitlab_run_in_the_image_of_the_root() -> None:
+    jobs = yaml.safe_load(text_of(ROOT, "gitlab"))
+    for job in jobs.values():
+        assert job["image"] == IMAGE
+        assert job["script"][:2] == [
+            f"export PATH=/opt/python/cp313-cp313/bin:$PATH TORCHYARD_IMAGE={IMAGE}",
+            "python -m pip install './torchyard'",
+        ]
+
+
+@pytest.mark.parametrize("provider", ["azure", "circleci"])
+def test_machines_without_containers_pull_the_root(provider: str) -> None:
+    text = text_of(ROOT, provider)
+    assert "sudo apt-get install -y -qq g++ bubblewrap skopeo" in text
+    assert "manylinux" not in text
+
+
+def test_an_image_of_a_runner_is_taken_instead() -> None:
+    own = '[[ci.runner]]\nlabels = "ubuntu-24.04"\nimage = "example.org/own"\n'
+    jobs = yaml.safe_load(text_of(f"{ROOT}{own}"))["jobs"]
+    assert {job["container"] for job in jobs.values()} == {"example.org/own"}
+
+
+def test_an_image_that_is_not_locked_is_refused() -> None:
+    with pytest.raises(PlanError, match="nothing says which `almalinux`"):
+        text_of(f'{PROJECT}[root]\nimage = "almalinux"\n')

@@ -269,3 +269,48 @@ def test_an_sdist_of_pure_python_is_refused(
         refused.err
     )
     assert not (tmp_path / "torchyard.toml").exists()
+
+
+def test_an_image_for_older_systems_is_offered(init: Init, tmp_path: Path) -> None:
+    """It is a comment: a machine that reaches no registry can build, too."""
+    done = init({"setup.py": CPU}, *CELL)
+    assert done.code == 0, done.err
+    text = (tmp_path / "torchyard.toml").read_text(encoding="utf-8")
+    assert '# [root]\n# image = "quay.io/pypa/manylinux_2_28_x86_64"\n' in text
+    assert "--glibc 2.28 is for older systems" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "image"),
+    [
+        (("--glibc", "2.28"), "quay.io/pypa/manylinux_2_28_x86_64"),
+        (("--glibc", "2.33"), "quay.io/pypa/manylinux_2_28_x86_64"),
+        (("--glibc", "2.34"), "quay.io/pypa/manylinux_2_34_x86_64"),
+        (("--glibc", "2.31", "--image", "example.org/a:1"), "example.org/a:1"),
+    ],
+)
+def test_an_older_glibc_is_promised_and_built_in_an_image(
+    options: tuple[str, ...], image: str, init: Init, tmp_path: Path
+) -> None:
+    done = init({"setup.py": f"import numpy\n{CPU}"}, *CELL, *options)
+    assert done.code == 0, done.err
+    assert written(tmp_path, "root") == {"image": image}
+    assert written(tmp_path, "build") == {"glibc": options[1], "requires": ["numpy"]}
+    config = load_config(str(tmp_path / "torchyard.toml"))
+    assert config.sandbox.root == f"docker://{image}"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--glibc", "2.5"), "no image of PyPA for glibc 2.5"),
+        (("--glibc", "new"), "is no version, such as 2.28"),
+        (("--glibc", "2.28", "--platform", "linux-aarch64"), "names no image"),
+    ],
+)
+def test_a_glibc_without_an_image_is_refused(
+    options: tuple[str, ...], why: str, init: Init
+) -> None:
+    refused = init({"setup.py": CPU}, *CELL, *options)
+    assert refused.code == UsageError.exit_code
+    assert why in refused.err

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import tarfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,12 @@ from tests.roots import make_debian
 
 from torchyard.errors import HostError
 from torchyard.host.machine import platform_name
+from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.host.zstd import compress
 from torchyard.toolchain import root_image
-from torchyard.toolchain.root import identify_root
-from torchyard.toolchain.root_image import IMAGE, ROOTS, find_root, own_image, root_identity
+from torchyard.toolchain.root import add_compilers, identify_root, own_python
+from torchyard.toolchain.root_image import ROOTS, find_root, own_image, root_identity
+from torchyard.toolchain.variables import IMAGE
 
 OURS = {"linux-x86_64": "amd64", "linux-aarch64": "arm64"}.get(platform_name(), "")
 needs_known = pytest.mark.skipif(not OURS, reason="this machine has another name in images")
@@ -298,3 +301,49 @@ def test_a_container_of_the_image_needs_no_root(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(IMAGE, f"example.org/base@{other}")
     with pytest.raises(HostError, match=r"this is a container of `example\.org/base@sha256"):
         own_image(place)
+
+
+def test_the_pythons_of_an_image_see_our_packages(tmp_path: Path) -> None:
+    """An image can have an older C library than our own Python needs."""
+    own = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    layer = tar_of(
+        (member("usr/a"), b""),
+        (member("opt/_internal/bin/python3"), b"a Python"),
+        member(f"opt/python/{own}-{own}", LINK, "/opt/_internal"),
+        member("opt/python/cp313-cp313t", LINK, "/opt/_internal"),
+        member("opt/python/pp310-pypy310_pp73", LINK, "/opt/_internal"),
+    )
+    make_layout(tmp_path / "image", layer)
+    root = find_root("image", tmp_path, tmp_path / "work")
+    assert own_python(root) == f"/opt/torchyard/{own}/bin/python"
+    found = files_in(root)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = f"opt/torchyard/{own}"
+    assert found[f"{folder}/bin/python"] == f"-> /opt/python/{own}-{own}/bin/python3"
+    assert found[f"{folder}/pyvenv.cfg"] == f"home = /opt/python/{own}-{own}/bin\n"
+    assert found[f"{folder}/lib/{version}/site-packages"] == (
+        f"-> /mnt/own/lib/{version}/site-packages"
+    )
+    assert "opt/torchyard/cp313t/lib/python3.13t/site-packages" in found
+    assert not [name for name in found if name.startswith("opt/torchyard/pp")]
+
+
+def test_a_root_without_our_python_is_run_with_ours(tmp_path: Path) -> None:
+    make_layout(tmp_path / "image", tar_of((member("usr/a"), b""), member("opt", LINK, "/tmp")))
+    assert own_python(find_root("image", tmp_path, tmp_path / "work")) == sys.executable
+
+
+def test_compilers_on_the_path_of_an_image_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "root"
+    for name in ("opt/rh/bin/gcc", "opt/rh/bin/ld", "opt/cuda/bin/nvcc", "usr/local/bin/ld"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / "opt/out").symlink_to("/usr/bin")
+    path = ["/opt/rh/bin", "/opt/out", "/opt/missing", "/opt/cuda/bin", "/../..", "/usr/bin", ""]
+    with UntrustedTree(folder) as tree:
+        add_compilers(tree, path)
+    assert {one.name: one.is_symlink() for one in (folder / "usr/local/bin").iterdir()} == {
+        "gcc": True,
+        "ld": False,
+    }
+    assert (folder / "usr/local/bin/gcc").readlink() == Path("/opt/rh/bin/gcc")

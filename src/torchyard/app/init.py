@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchyard.compute.registry import PLAIN
 from torchyard.config.document import Document
-from torchyard.config.evaluate import NO_RELEASE, VERSION
+from torchyard.config.evaluate import GLIBC, NO_RELEASE, VERSION
 from torchyard.config.known_extensions import known_extension
 from torchyard.config.load import config_of
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
@@ -27,6 +27,7 @@ from torchyard.index.simple.sdist import download_sdist, find_sdist
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
 from torchyard.model.tables import Release
+from torchyard.package.wheel.manylinux import image_for
 from torchyard.plan.build import make_plan
 from torchyard.toolchain.pypi import locks
 from torchyard.toolchain.reading.project import ProjectReading, read_project
@@ -35,6 +36,8 @@ from torchyard.toolchain.reading.source_text import SourceLine
 _EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_extension)
 _ANYWAY = f"--recipe {_EXTENSION} writes a file all the same"
 _MOST_SHOWN = 6
+_USUAL_GLIBC = "2.28"
+"""That of torch's own wheels."""
 
 Lists = Mapping[str, tuple[str, ...]]
 
@@ -155,21 +158,41 @@ class _Chooser:
             if own_release(word) != word:
                 msg = f"--torch: `{word}` is not a torch release, such as {self.newest}"
                 raise UsageError(msg)
+        platform = self.lists["platform"] or (platform_name(),)
+        glibc, image = self._system(platform)
         answers = Answers(
             recipe=recipe.name,
             name=name,
             version=version,
             source=self.project.source or git_source,
-            platform=self.lists["platform"] or (platform_name(),),
+            platform=platform,
             compute=self._computes(torch[0]),
             python=self.lists["python"] or (python_name(),),
             package=self.lists["package"] or ("wheel",),
             torch=torch,
+            image=image,
+            offered=image_for(_USUAL_GLIBC, platform[0].partition("-")[2]),
+            glibc=glibc,
             reading=reading,
         )
         if not (recipe.is_extension and reading.backend):
             return answers
         return replace(answers, notes=dict(self._notes(answers)))
+
+    def _system(self, platform: tuple[str, ...]) -> tuple[str, str]:
+        """Return the glibc that is promised, and the image to build in; empty if none is asked."""
+        glibc, image = self.given.get("glibc", ""), self.given.get("image", "")
+        if not glibc or image:
+            return glibc, image
+        if not GLIBC.fullmatch(glibc) or len(platform) > 1:
+            why = "names no image" if len(platform) > 1 else "is no version, such as 2.28"
+            msg = f"--glibc {glibc} {why}"
+            raise UsageError(msg, hint="pass --image NAME, of one for all platforms")
+        image = image_for(glibc, platform[0].partition("-")[2])
+        if not image:
+            msg = f"there is no image of PyPA for glibc {glibc}"
+            raise UsageError(msg, hint="pass --image NAME")
+        return glibc, image
 
     def _notes(self, answers: Answers) -> Iterator[tuple[str, str]]:
         """Yield why choices were made, by key."""
@@ -183,8 +206,9 @@ class _Chooser:
         if self.project.newer:
             yield "source", f"{self.project.newer}."
         if glibc := glibc_version():
-            older = "`root` in [toolchain] is for older systems"
-            yield "platform", f"Wheels can need this machine's glibc, {glibc}, or newer; {older}."
+            older = f"--glibc {_USUAL_GLIBC} is for older systems"
+            if not answers.image:
+                yield "platform", f"Wheels can need this machine's glibc, {glibc}; {older}."
         yield "compute", _about_compute(reading, answers.compute)
         yield "torch", _fit("torch", reading.torch_ranges, answers.torch)
         rows = [self.tables.pythons.get(name) for name in answers.python]

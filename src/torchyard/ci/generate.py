@@ -1,5 +1,6 @@
 """Generate a provider's files from a config, folded so that they keep the provider's limits."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +20,9 @@ from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.quantity import show_count
 from torchyard.model.recipe import Stage
+from torchyard.model.toolchain import REGISTRY
 from torchyard.plan.graph import Plan
+from torchyard.toolchain.registry import locked_digest
 from torchyard.version import ON_PYPI, __version__
 
 Planner = Callable[[str | None], Plan]
@@ -173,7 +176,7 @@ def fold_pipeline(
         settings=pipeline,
         file=file,
         install=_install(plan, table),
-        pythons=_pythons(plan, settings.python or table.python),
+        pythons=_pythons(plan, settings.python or table.python, table),
         jobs=tuple(jobs),
         publisher=publisher,
         carried=carried,
@@ -189,8 +192,13 @@ def fold_pipeline(
     )
 
 
-def _pythons(plan: Plan, own: str) -> tuple[str, ...]:
-    """Return the versions of the Pythons that are built for, and the one that runs torchyard."""
+def _pythons(plan: Plan, own: str, table: ProviderTable) -> tuple[str, ...]:
+    """Return the versions of the Pythons that are built for, and the one that runs torchyard.
+
+    An image brings the Pythons that are built for.
+    """
+    if _inside(plan.config, table):
+        return (own,)
     known = plan.config.tables.pythons
     rows = [known[name] for name in dict.fromkeys(c.python for c in plan.cells()) if name in known]
     versions = [f"{row.version}t" if row.free_threaded else row.version for row in rows]
@@ -249,7 +257,8 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
     can hold is only known if they are the provider's.
     """
     packages = machine_table().managers["apt-get"].packages
-    names = " ".join(packages[name] for name in ("compiler", "bubblewrap"))
+    inside = _inside(config, table)
+    names = " ".join(packages[name] for name in _needed(config))
     usual = CiRunner(
         labels=(),
         image=table.image.replace("{python}", config.ci.python or table.python),
@@ -263,6 +272,9 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
             raise PlanError(msg, hint="it plans, checks and publishes such packages")
         own = (r for r in reversed(config.ci.runners) if _suits(r, block, stage, needs))
         runner = next(own, CiRunner(labels=()))
+        if inside and not runner.image:
+            prepare = (*inside.prepare, *runner.prepare)
+            runner = msgspec.structs.replace(runner, image=inside.image, prepare=prepare)
         hosted = [machine for machine in table.machines if machine.platform == platform]
         if runner.labels:
             hosted = [machine for machine in hosted if (machine.label,) == runner.labels]
@@ -282,6 +294,30 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
         raise PlanError(msg, hint=hint)
 
     return choose
+
+
+def _inside(config: Config, table: ProviderTable) -> CiRunner | None:
+    """Return the container that jobs run in, in place of the image that is their root."""
+    image = _root_image(config)
+    if not (image and table.inside):
+        return None
+    locked_digest(image)
+    tag = f"cp{(config.ci.python or table.python).replace('.', '')}"
+    given = {"{image}": image, "{folder}": f"/opt/python/{tag}-{tag}/bin"}
+    prepare = (re.sub(r"\{\w+\}", lambda found: given[found[0]], line) for line in table.inside)
+    return CiRunner(labels=(), image=image, prepare=tuple(prepare))
+
+
+def _root_image(config: Config) -> str:
+    root = config.toolchain.root if config.toolchain else None
+    return root.removeprefix(REGISTRY) if root and root.startswith(REGISTRY) else ""
+
+
+def _needed(config: Config) -> Iterator[str]:
+    """Yield the programs that machines need."""
+    yield from ("compiler", "bubblewrap")
+    if _root_image(config):
+        yield "skopeo"
 
 
 def _missing_toolkit(config: Config, name: str, stage: Stage) -> str | None:

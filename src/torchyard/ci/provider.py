@@ -61,6 +61,9 @@ class ProviderTable(Value, kw_only=True):
     """The image that they run jobs in, with `{python}`; empty if they run them directly."""
     prepare: tuple[str, ...] = ()
     """Commands that make them ready, with the names of `{packages}`."""
+    inside: tuple[str, ...] = ()
+    """Commands that make a container of the root's `{image}` ready, with the `{folder}` of its
+    Python. Without any, jobs run in no such container, but in the root."""
     actions: dict[str, ActionPin] = {}
     action_host: str = ""
     """Where the repositories of actions are."""

@@ -54,7 +54,7 @@ _IMAGE = re.compile(
     r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 """The name of an image: its registry, path, tag and digest."""
-_GLIBC = re.compile(r"2\.\d{1,3}")
+GLIBC = re.compile(r"2\.\d{1,3}")
 _NUMBER = re.compile(r"0|[1-9]\d?")
 _DATE = re.compile(r"20\d{6}")
 
@@ -375,7 +375,7 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
     if not _LABEL.fullmatch(re.sub(r"\{(torch|compute)\}", "0", label)):
         hint = "letters, digits and points, with {torch} and {compute} for those of each cell"
         problems.add(("build", "label"), f"`{label}` can't be a local version", hint)
-    if spec.glibc is not None and not _GLIBC.fullmatch(spec.glibc):
+    if spec.glibc is not None and not GLIBC.fullmatch(spec.glibc):
         problems.add(("build", "glibc"), f"`{spec.glibc}` is no version of glibc", "such as 2.28")
     if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
         problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")

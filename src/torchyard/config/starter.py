@@ -28,7 +28,8 @@ _PINNED = re.compile(r'^(?:commit = "[0-9a-f]{40}|sha256 = "[0-9a-f]{64})"$', re
 class Answers(Value, kw_only=True):
     """The choices for a new file.
 
-    `source` has the keys of [source]. `notes` say why a choice was made, by its key.
+    `source` has the keys of [source]. `image` is what jobs run in, `offered` the usual one for a
+    comment, and `glibc` the promise. `notes` say why a choice was made, by its key.
     """
 
     recipe: str
@@ -40,6 +41,9 @@ class Answers(Value, kw_only=True):
     python: tuple[str, ...]
     package: tuple[str, ...]
     torch: tuple[str, ...]
+    image: str = ""
+    offered: str = ""
+    glibc: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     reading: ProjectReading = ProjectReading()
 

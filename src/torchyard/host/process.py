@@ -15,12 +15,16 @@ from pathlib import Path
 from torchyard.errors import HostError
 from torchyard.host.cache import runnable_folder
 
+OWN_PREFIX = "/mnt/own"
+"""Where the installation of torchyard is in a root whose own Python runs it."""
+
 _READ = 1 << 16
 
 
 def own_program(name: str) -> str:
     """Return the path of a program that was installed with torchyard, or else the one on PATH."""
-    beside = shutil.which(name, path=str(Path(sys.executable).parent))
+    folders = Path(sys.executable).parent, Path(OWN_PREFIX, "bin")
+    beside = shutil.which(name, path=os.pathsep.join(map(str, folders)))
     return beside or shutil.which(name) or name
 
 

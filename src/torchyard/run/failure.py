@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 import signal
-import sys
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -54,7 +53,7 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         stream.seek(error.mark)
         diagnosis = diagnose_stream(stream, failures).causes[0]
     kind = _kind(context, error, diagnosis)
-    is_own = error.step.run[: len(OWN)] == (sys.executable, *OWN[1:])
+    is_own = error.step.run[: len(OWN)] == (context.places()["self"], *OWN[1:])
     if is_own and error.ended.code in _own_classes():  # else what it ran has failed
         told, failure = _own_error(context, error, kind), failures.get(diagnosis.name or "")
         if failure is not None and failure.stage == _SMOKE:

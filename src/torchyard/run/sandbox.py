@@ -28,7 +28,7 @@ from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import Step
 from torchyard.run.workdir import BUILD, EQUIPMENT, WorkDir
-from torchyard.toolchain.root import check_root, name_servers, shown_own_paths
+from torchyard.toolchain.root import check_root, name_servers, own_view
 
 INSIDE = "/mnt/torchyard"
 """The path of the directory that steps own, on every machine. Every root has `/mnt`."""
@@ -95,8 +95,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     root = sandbox.root
     bwrap = [*isolated(), "--hostname", HOST, *system_view(root, sandbox.absent)]
     if root is not None:
-        shown = [*shown_own_paths(root), *sandbox.readable]
-        bwrap += read_only(shown, sandbox.hidden, root=root)
+        bwrap += [*own_view(root), *read_only(sandbox.readable, sandbox.hidden, root=root)]
         bwrap += name_servers(root) if step.network else []
     else:
         network = [NAME_SERVERS] if step.network else []

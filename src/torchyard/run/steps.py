@@ -38,6 +38,7 @@ from torchyard.run.tries import StepTries
 from torchyard.run.unit_meter import UnitMeter, leave_units
 from torchyard.run.work_left import WorkLeft
 from torchyard.run.workdir import EQUIPMENT, OUT, WorkDir
+from torchyard.toolchain.root import own_python
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
 _OFTEN, _SELDOM = 0.5, 2.0
@@ -77,6 +78,7 @@ class StepContext(NamedTuple):
         """Return what the words in braces stand for."""
         task = self.place.order.task
         work = work_path(self.sandbox.kind, self.place)
+        root = self.sandbox.root if self.sandbox.kind == "bwrap" else None
         inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
         return {
             "work": work,
@@ -84,7 +86,7 @@ class StepContext(NamedTuple):
             "out": f"{work}/out",
             "inputs": f"{work}/inputs",
             "order": order_path(self.sandbox.kind, self.place),
-            "self": sys.executable,
+            "self": own_python(root) if root else sys.executable,
             "file": self.file,
             "base": str(Path(self.file).parent),
             "root": self.sandbox.root or "",

@@ -1,13 +1,15 @@
 """A root: a directory with a system of its own, whose compilers, Pythons and libraries are used.
 
 torchyard looks at a root from within: it runs itself there, by bubblewrap, with its own Python from
-outside. So everything that finds and installs toolchains is the same with and without a root.
+outside, or with one of the same version that an image has in /opt/python. So everything that finds
+and installs toolchains is the same with and without a root.
 """
 
 import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,7 +23,7 @@ from torchyard.host.network_settings import (
     installer_variables,
     local_paths,
 )
-from torchyard.host.process import capture
+from torchyard.host.process import OWN_PREFIX, capture
 from torchyard.host.system_view import (
     NAME_SERVERS,
     ROOT_MARK,
@@ -31,15 +33,21 @@ from torchyard.host.system_view import (
     read_only,
     system_view,
 )
+from torchyard.host.untrusted_tree import TreeEntry, UntrustedTree
 from torchyard.model.step import OWN
 from torchyard.model.values import UNDECODABLE, Value
-from torchyard.toolchain.variables import SYSTEM_PATH
+from torchyard.toolchain.variables import COMPILER, SYSTEM_PATH
 
 FOLDERS = "/mnt/work"
 """Where directories of this machine are in a root."""
 
+_VENVS = "opt/torchyard"
+"""Where an image that was unpacked has environments of its Pythons, which see our packages."""
+
+_LINKED = "usr/local/bin"
 _SETTINGS = "/mnt/settings"
 _CACHE = "/mnt/cache"
+_PYTHON = re.compile(r"opt/python/cp3\d+-cp3(\d+t?)")
 _DPKG = "var/lib/dpkg/status"
 _RPM = ("rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\n")
 _FIELD = re.compile(r"^(Package|Version|Architecture|Status): (.*)$", re.MULTILINE)
@@ -79,8 +87,9 @@ def ask_in_root(
 
     It can write to the folder, which is below `FOLDERS` there.
     """
-    own = [word.replace("{self}", sys.executable) for word in OWN]
-    for path in own_paths():
+    own = [word.replace("{self}", own_python(root)) for word in OWN]
+    is_ours = own_python(root) == sys.executable
+    for path in own_paths() if is_ours else (sys.prefix, str(Path(__file__).parents[2])):
         if is_hidden_by(path, root):
             msg = f"torchyard is installed in {path}, which the root `{root}` hides"
             hint = "install it with a Python of uv or pyenv: `uv tool install --managed-python`"
@@ -104,7 +113,7 @@ def run_in_root(
     """Run a program in a root, and return what it prints."""
     check_root(root)
     leave_session_keyring()
-    bwrap = [*isolated(), *system_view(root), *read_only(shown_own_paths(root), root=root)]
+    bwrap = [*isolated(), *system_view(root), *own_view(root)]
     env = {"PATH": SYSTEM_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"} | ROOT_MARK  # noqa: S108 - its own
     where = "/mnt"
     if folder is not None:
@@ -133,9 +142,44 @@ def is_hidden_by(path: str, root: str) -> bool:
     return Path(path).parts[1] in {top.name for top in parts_of_root(root)}
 
 
-def shown_own_paths(root: str) -> list[str]:
-    """Return the directories of torchyard and its Python that can be shown in a root."""
-    return [path for path in own_paths() if not is_hidden_by(path, root)]
+def own_view(root: str) -> list[str]:
+    """Return bwrap's options that show torchyard and its Python in a root."""
+    shown = (path for path in own_paths() if not is_hidden_by(path, root))
+    return [*read_only(shown, root=root), "--symlink", sys.prefix, OWN_PREFIX]
+
+
+def own_python(root: str) -> str:
+    """Return the Python that runs torchyard in a root: the root's, if it has the same version."""
+    program = f"{_VENVS}/cp{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}/bin/python"
+    return f"/{program}" if Path(root, program).is_symlink() else sys.executable
+
+
+def add_environments(tree: UntrustedTree) -> None:
+    """Make an environment in an image for each Python in /opt/python, which sees our packages."""
+    entries: list[TreeEntry] = []
+    with suppress(HostError):  # there is no such directory
+        entries = tree.entries("opt/python")
+    for entry in entries:
+        found = _PYTHON.fullmatch(entry.path)
+        if found:
+            folder, packages = f"{_VENVS}/cp3{found[1]}", f"lib/python3.{found[1]}/site-packages"
+            tree.make_directory(f"{folder}/bin")
+            tree.make_directory(f"{folder}/{packages}".rpartition("/")[0])
+            tree.create_link(f"{folder}/bin/python", f"/{entry.path}/bin/python3")
+            tree.create_link(f"{folder}/{packages}", f"{OWN_PREFIX}/{packages}")
+            with tree.create_file(f"{folder}/pyvenv.cfg") as file:
+                file.write(f"home = /{entry.path}/bin\n".encode())
+
+
+def add_compilers(tree: UntrustedTree, path: Sequence[str]) -> None:
+    """Link the programs of an image beside a compiler that is on its PATH, and not on ours."""
+    for folder in (one.strip("/") for one in path if one not in SYSTEM_PATH.split(":")):
+        with suppress(HostError):  # there is no such directory
+            names = [entry.path.rpartition("/")[2] for entry in tree.entries(folder)]
+            for name in names if COMPILER in names else ():
+                tree.make_directory(_LINKED)
+                if tree.find(f"{_LINKED}/{name}") is None:
+                    tree.create_link(f"{_LINKED}/{name}", f"/{folder}/{name}")
 
 
 def name_servers(root: str) -> list[str]:

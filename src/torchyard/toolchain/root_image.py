@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,13 +22,11 @@ from torchyard.model.toolchain import REGISTRY
 from torchyard.model.values import UNDECODABLE
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.registry import locked_digest, pulled
-from torchyard.toolchain.root import check_root, identify_root
+from torchyard.toolchain.root import add_compilers, add_environments, check_root, identify_root
+from torchyard.toolchain.variables import IMAGE
 
 ROOTS = "roots"
 """The directory of unpacked roots, beside the directories of jobs."""
-
-IMAGE = "TORCHYARD_IMAGE"
-"""The variable that names the image that this machine is a container of, with its digest."""
 
 _OCI = "oci:"
 _LAYOUT = "oci-layout"
@@ -42,6 +40,9 @@ _HIDES_ALL = ".wh..wh..opq"
 
 _LARGEST_ROOT, _MOST_FILES = 64 << 30, 2_000_000
 """No system is larger; an archive of a few megabytes could fill any disk."""
+
+
+Json = TypeVar("Json", bound=msgspec.Struct)
 
 
 class Layer(NamedTuple):
@@ -83,10 +84,21 @@ class _Descriptor(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """An index, which has manifests, or a manifest, which has layers."""
+    """An index, which has manifests, or a manifest, which has layers and a configuration."""
 
     manifests: tuple[_Descriptor, ...] = ()
     layers: tuple[_Descriptor, ...] = ()
+    config: _Descriptor | None = None
+
+
+class _Variables(msgspec.Struct):
+    Env: tuple[str, ...] | None = None
+
+
+class _Configuration(msgspec.Struct):
+    """The configuration of an image: the variables of its containers."""
+
+    config: _Variables | None = None
 
 
 def find_root(place: str, base: Path, work: Path) -> str:
@@ -111,7 +123,7 @@ def find_root(place: str, base: Path, work: Path) -> str:
         with locked(folder.with_name(f"{digest}.lock"), wait=True), report_full_disk(work):
             if not folder.is_dir() and not layers:
                 with pulled(place, folder.with_name(f"{digest}.pulled")) as layout:
-                    _unpack(read_layout(layout)[1], place, folder)
+                    _unpack(read_layout(layout)[1], place, folder, _search_path(layout))
             elif not folder.is_dir():
                 _unpack(layers, str(path), folder)
     return str(folder)
@@ -138,9 +150,28 @@ def own_image(place: str | None) -> str:
 
 def read_layout(layout: Path) -> tuple[str, list[Layer]]:
     """Return the digest of the image in an OCI layout that is for this machine, and its layers."""
+    digest, image = _image_in(layout)
+    names = [one.digest for one in image.layers]
+    layers = [Layer(layout / _blob(layout, name), _hex(layout, name)) for name in names]
+    return _hex(layout, digest), layers
+
+
+def _search_path(layout: Path) -> list[str]:
+    """Return the directories that the image in a layout has on PATH."""
+    about = _image_in(layout)[1].config
+    if about is None:
+        return []
+    text = _read(layout, _blob(layout, about.digest))
+    found = _decoded(layout, text, _Configuration).config or _Variables()
+    paths = (one.removeprefix("PATH=") for one in found.Env or () if one.startswith("PATH="))
+    return [folder for path in paths for folder in path.split(":")]
+
+
+def _image_in(layout: Path) -> tuple[str, _Document]:
+    """Return the digest and the manifest of the one image that is for this machine."""
     _, _, machine = platform_name().partition("-")
     wanted = _Platform(_ARCHITECTURES.get(machine, machine), "linux")
-    waiting = [*_decoded(layout, _read(layout, "index.json")).manifests]
+    waiting = [*_decoded(layout, _read(layout, "index.json"), _Document).manifests]
     images = {}
     while waiting:
         named = waiting.pop()
@@ -149,7 +180,7 @@ def read_layout(layout: Path) -> tuple[str, list[Layer]]:
         data = _read(layout, _blob(layout, named.digest))
         if sha256(data).hexdigest() != _hex(layout, named.digest):
             raise _damaged(layout, f"{named.digest} has other bytes")
-        document = _decoded(layout, data)
+        document = _decoded(layout, data, _Document)
         waiting += document.manifests
         if document.layers:
             images[named.digest] = document
@@ -159,9 +190,7 @@ def read_layout(layout: Path) -> tuple[str, list[Layer]]:
         hint = "copy one image into a layout of its own: `skopeo copy … oci:DIR`"
         raise HostError(msg, hint=hint)
     ((digest, image),) = images.items()
-    names = [one.digest for one in image.layers]
-    layers = [Layer(layout / _blob(layout, name), _hex(layout, name)) for name in names]
-    return _hex(layout, digest), layers
+    return digest, image
 
 
 def _read(layout: Path, name: str) -> bytes:
@@ -172,9 +201,9 @@ def _read(layout: Path, name: str) -> bytes:
         raise HostError(msg, hint="`skopeo copy docker://… oci:DIR` makes one") from error
 
 
-def _decoded(layout: Path, data: bytes) -> _Document:
+def _decoded(layout: Path, data: bytes, kind: type[Json]) -> Json:
     try:
-        return msgspec.json.decode(data, type=_Document)
+        return msgspec.json.decode(data, type=kind)
     except UNDECODABLE as error:
         raise _damaged(layout, str(error)) from error
 
@@ -194,8 +223,8 @@ def _hex(layout: Path, digest: str) -> str:
     return found[1]
 
 
-def _unpack(layers: Sequence[Layer], place: str, folder: Path) -> None:
-    """Unpack layers into a new directory, whole or not at all."""
+def _unpack(layers: Sequence[Layer], place: str, folder: Path, path: Sequence[str] = ()) -> None:
+    """Unpack layers into a new directory, whole or not at all; its programs are on `path`."""
     part = folder.with_name(f"{folder.name}.part")
     remove_tree(part)  # left by a process that was killed
     part.mkdir()
@@ -204,6 +233,9 @@ def _unpack(layers: Sequence[Layer], place: str, folder: Path) -> None:
         for layer in layers:
             _add_layer(layer, place, part, room)
         check_root(str(part), place)
+        with UntrustedTree(part) as tree:
+            add_environments(tree)
+            add_compilers(tree, path)
         os.sync()  # the directory gets its name when its files are on the disk
         part.rename(folder)
     finally:

@@ -1,8 +1,25 @@
 """Merges environment variables; search paths are joined."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+IMAGE = "TORCHYARD_IMAGE"
+"""The variable that names the image that this machine is a container of, with its digest."""
+
+COMPILER = "gcc"
+"""Programs beside this one are compilers, in a directory that an image has on its PATH."""
+
+
+def _system_path() -> str:
+    """Return the usual directories, after those where a container's image has its compilers."""
+    usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    given = os.environ.get("PATH", "").split(":") if IMAGE in os.environ else ()
+    own = [one for one in given if one not in usual.split(":") and Path(one, COMPILER).exists()]
+    return ":".join([*own, usual])
+
+
+SYSTEM_PATH = _system_path()
 """The PATH of jobs for system programs, independent of the caller's."""
 
 LISTS = frozenset(

@@ -83,7 +83,9 @@ class _Workflow:
 
     def _impact(self) -> dict[str, Yaml]:
         """Return the job that finds out which others run."""
-        machine = self.pipeline.jobs[0].machine._replace(prepare=())
+        machine = self.pipeline.jobs[0].machine
+        if not machine.image:  # else it may lack Python
+            machine = machine._replace(prepare=())
         prepared = self._prepare(machine, self.pipeline.pythons[-1:], history=2)
         command = f'{self.pipeline.impact_command("github", "BASE")} >> "$GITHUB_OUTPUT"'
         return {

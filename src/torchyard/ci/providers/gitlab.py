@@ -68,7 +68,7 @@ def _affected(pipeline: Pipeline) -> dict[str, Yaml]:
             **_machine(pipeline, machine),
             "interruptible": pipeline.settings.is_superseded,
             "variables": {"GIT_DEPTH": "0"},
-            "script": [pipeline.install, f"{command} -o {_CHILD}"],
+            "script": [*machine.prepare, pipeline.install, f"{command} -o {_CHILD}"],
             "artifacts": {"paths": [_CHILD], "expire_in": "1 week"},
         },
         _name(pipeline, _AFFECTED): {

@@ -37,6 +37,8 @@ _several = partial(click.option, multiple=True, callback=_words)
 @_several("--python", help="A Python, or several.")
 @_several("--package", help="A kind of package, or several.")
 @_several("--torch", help="A torch release to compile against, or several.")
+@click.option("--glibc", metavar="VERSION", help="Oldest glibc of an extension's users: 2.28.")
+@click.option("--image", metavar="NAME", help="Image to build in; default: one for --glibc.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def command(*, file: str, force: bool, **flags: str | tuple[str, ...] | None) -> None:
     """Write a small, commented torchyard.toml.

@@ -20,11 +20,12 @@ class Manylinux(Value, kw_only=True):
     """A policy: its glibc, and the newest symbol versions that libraries may need.
 
     `words` are versions that are not numbers, and that no older policy has. The `alias` is the
-    policy's name before PEP 600.
+    policy's name before PEP 600, and `image` one in which wheels for it are built.
     """
 
     glibc: str
     alias: str = ""
+    image: str = ""
     newest: dict[str, str]
     words: tuple[str, ...] = ()
 
@@ -89,6 +90,13 @@ def promised_glibc(platform_tag: str) -> str:
         return f"{tag[1]}.{tag[2]}"
     aliases = (policy for policy in load_manylinux().policies if policy.alias)
     return next((p.glibc for p in aliases if platform_tag.startswith(f"{p.alias}_")), "")
+
+
+def image_for(glibc: str, machine: str) -> str:
+    """Return the newest image whose wheels run with a glibc; "" if all are newer."""
+    rows = (row for row in load_manylinux().policies if _numbers(row.glibc) <= _numbers(glibc))
+    images = [row.image for row in rows if row.image]
+    return images[-1].replace("{machine}", machine) if images else ""
 
 
 def _numbers(version: str) -> tuple[int, ...]:
