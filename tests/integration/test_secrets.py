@@ -77,20 +77,23 @@ def test_publishing_gets_them_and_nothing_tells_them(tmp_path: Path) -> None:
         "[steps]"
     )
     file = make_publishing_project(tmp_path, PUBLISHES.replace("[steps]", steps))
-    failed = torchyard("build", "-f", file, "--json", env=SECRETS)
+    env = {**SECRETS, "HTTPS_PROXY": "http://me:hunter22@proxy.example:3128"}
+    failed = torchyard("build", "-f", file, "--json", env=env)
     assert failed.returncode == 9, failed.stderr
     (log,) = (tmp_path / ".torchyard/work").glob("publish-*/log")
     told = log.read_text(encoding="utf-8")
     assert sha256(SECRET.encode()).hexdigest() in told, "the step had the real one"
     assert "AWS_SECRET_ACCESS_KEY=***" in told
     assert "AWS_SECRET_ACCESS_KEY=(the caller's)" in told
+    assert "HTTPS_PROXY=http://***@proxy.example:3128" in told
+    assert "HTTPS_PROXY=(the caller's)" in told
     file.write_text(file.read_text(encoding="utf-8").replace("; false", "; true"), "utf-8")
-    done = torchyard("build", "-f", file, env=SECRETS)
+    done = torchyard("build", "-f", file, env=env)
     assert done.returncode == 0, done.stderr
     store = Store.at(str(tmp_path / ".torchyard/store"))
     told = "".join(logs_of(store).values())
     told += failed.stdout + failed.stderr + done.stdout + done.stderr
-    for value in SECRETS.values():
+    for value in (*SECRETS.values(), "hunter22"):
         assert value not in told
         assert value.encode() not in everything_in(tmp_path)
     (published,) = [r for r in store.results() if r.order.task.stage == "publish"]

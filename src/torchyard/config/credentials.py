@@ -39,5 +39,8 @@ def secret_names() -> list[str]:
 
 def credentials() -> dict[str, str]:
     """Return the caller's variables that publishing needs, secrets included."""
+    from torchyard.host.network_settings import proxies_and_authorities  # noqa: PLC0415 - slow
+
     found = {**secrets.taken(), **os.environ}
-    return {name: found[name] for name in load_credentials() if name in found}
+    own = {name: found[name] for name in load_credentials() if name in found}
+    return {**proxies_and_authorities(), **own}

@@ -141,6 +141,12 @@ def installer_variables() -> dict[str, str]:
     return {name: text for name, text in env.items() if _VARIABLES.fullmatch(name)}
 
 
+def proxies_and_authorities() -> dict[str, str]:
+    """Return the part of it which is not about packages."""
+    env = installer_variables()
+    return {name: env[name] for name in env if re.search(r"(?i:_proxy)$|_CERT_FILE|_CA", name)}
+
+
 def local_paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Yield the existing files and directories in arguments or variables, each with its spelling.
 

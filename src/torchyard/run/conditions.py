@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import ElsewhereError, HostError
+from torchyard.host.network_settings import network_settings
 from torchyard.host.system_view import sandbox_cure, sandbox_fault
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import Listener, Noted
@@ -139,6 +140,8 @@ def enclosure_of(
         refuse_open_root(asked.root, place)
         return plain._replace(readable=(*asked.readable, *own), devices=_devices(order.task))
     readable = [*tool_paths(tools, place), *asked.readable, *own]
+    if order.task.stage is Stage.PUBLISH and not conditions.foreign:
+        readable += filter(None, [network_settings().authorities])
     if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
         readable.append(str(base))
     hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]

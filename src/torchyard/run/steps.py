@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.config.credentials import load_credentials
+from torchyard.config.credentials import credentials
 from torchyard.errors import BuildError, HostError
 from torchyard.host.child import Child, Exit
 from torchyard.host.jobserver import is_old_make, makeflags
@@ -99,7 +99,7 @@ class StepContext(NamedTuple):
         env, task = self.environment(), self.place.order.task
         passed = (
             *task.words("pass_env"),
-            *(load_credentials() if task.stage is Stage.PUBLISH else ()),
+            *(credentials() if task.stage is Stage.PUBLISH else ()),
         )
         hidden = (name for name in passed if name in env)
         return env | dict.fromkeys(hidden, "(the caller's)")
