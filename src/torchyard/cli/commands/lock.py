@@ -28,7 +28,7 @@ def command(
 
     These are the torch of the cell, the build requirements in the project's pyproject.toml and in
     `requires` of [build], and all that they need: the newest versions that uv finds in the indexes
-    of its settings. Builds use exactly these files.
+    of its settings. Builds use exactly these files. The image of [root] is locked by its digest.
 
     Run it again after a change of the matrix, or let it make the change: it finds the wheels of new
     cells, and keeps the others, so `torchyard build` makes only what is new. Torch releases that
@@ -40,4 +40,5 @@ def command(
 
     with updated_file(file, torch=torch, python=python, version=version):
         lock = lock_environments(file, upgrade=upgrade, say=say)
-    talk(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels")
+    images = f" and {len(lock.images)} image" if lock.images else ""
+    talk(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels{images}")
