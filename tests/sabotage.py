@@ -38,7 +38,10 @@ _TREE = {
     ".gitmodules": '[submodule "fmt"]\n\tpath = third_party/fmt\n\turl = ../fmt\n',
     "third_party/fmt/CMakeLists.txt": "",
 }
-_VERSIONS = {"cmake": "cmake version 3.25.1", "gcc": "12.2.0", "g++": "12.2.0"}
+_VERSIONS = {
+    "cmake": "cmake version 3.25.1",
+    **dict.fromkeys(("cc", "c++", "gcc", "g++"), "12.2.0"),
+}
 """What this machine's programs say they are: its own may be too new for a torch or a CUDA."""
 _BLAS = {"include/cblas.h": "", "lib/libopenblas.so": ""}
 
@@ -489,6 +492,8 @@ def stray_cuda_path(world: World) -> None:
 @sabotage("cuda-host-compiler", "the newest that it takes is 13", "export CUDAHOSTCXX=")
 def gcc_too_new_for_nvcc(world: World) -> None:
     stand_in_cuda(world, "12.6")
+    older = world.venv / "bin/gcc"
+    world.monkeypatch.setattr("torchyard.doctor.bench.list_compilers", lambda: [older])
     for name in ("gcc", "g++"):
         world.says(name, "16.2.0", f"/usr/bin/{name}")
     world.env |= {"CC": "gcc", "CXX": "g++"}
