@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -129,6 +130,17 @@ def shared_sample(factory: pytest.TempPathFactory) -> Iterator[Project]:
         if not project.folder.exists():
             copy_sample(project.folder)
         yield project
+
+
+def python_for_others(folder: Path) -> Path:
+    """An environment like this one, on the system's Python: this one's may be somebody's own."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    run("uv", "venv", "--quiet", "--python", f"/usr/bin/{version}", folder)
+    site = folder / "lib" / version / "site-packages"
+    if site.is_dir():
+        paths = (ROOT / "src", sysconfig.get_path("purelib"))
+        (site / "paths.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    return folder / "bin/python"
 
 
 def channel_for(project: Project, *pythons: str) -> None:

@@ -131,7 +131,7 @@ class Yard:
 
 def forget() -> None:
     """Forget what was found out about the machine."""
-    system_view.sandbox_fault.cache_clear()
+    system_view._tried.cache_clear()
     interpreters.find_interpreters.cache_clear()
 
 

@@ -40,6 +40,7 @@ PAGES = {
     ),
     "docs/guides/generate-ci.md": Page(Preparer.clone),
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
+    "docs/guides/build-in-a-container.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
@@ -106,6 +107,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/evidence/wheels.md": {
         "*": "needs wheels of 4.67 GB; tests/integration/test_wheels_evidence.py has small ones"
+    },
+    "docs/guides/build-in-a-container.md": {
+        "podman run *": "needs an image; tests/integration/test_containers.py runs containers",
     },
     "docs/guides/build-in-a-root.md": {
         "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one",

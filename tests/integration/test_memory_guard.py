@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from tests.helpers import ROOT
 
-from torchyard.host.memory import _groups
+from torchyard.host.cgroups import control_groups
 
 pytestmark = [
     pytest.mark.integration,
@@ -97,7 +97,8 @@ class Run(NamedTuple):
 @contextmanager
 def memory_group() -> Iterator[Path]:
     """Make a cgroup with the limit below our own, or where version 2 allows it above."""
-    found = [folder for folder, _ in _groups(Path("/")) if (folder / "cgroup.procs").exists()]
+    groups = (group.folder for group in control_groups("memory"))
+    found = [folder for folder in groups if (folder / "cgroup.procs").exists()]
     for folder in found:
         control = folder / "cgroup.subtree_control"
         if (folder / "memory.usage_in_bytes").exists() or (

@@ -5,7 +5,6 @@ import pwd
 import re
 import shutil
 import sys
-import sysconfig
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,6 @@ from tests.conda import (
     make_channel,
     solve_and_install,
 )
-from tests.helpers import ROOT
 from tests.recipe import (
     PREFIX,
     SAMPLE,
@@ -31,6 +29,7 @@ from tests.recipe import (
     metadata,
     ninja_made,
     outputs,
+    python_for_others,
     run,
     shared_sample,
 )
@@ -249,17 +248,6 @@ def test_bindings_need_only_the_store_in_another_directory_and_home(
         env={"HOME": str(tmp_path / "home"), "PYENV_ROOT": pyenv},
     )
     assert_nothing_of_the_core_was_made(built, work, tmp_path / "core")
-
-
-def python_for_others(folder: Path) -> Path:
-    """An environment like this one, on the system's Python: this one's may be somebody's own."""
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    run("uv", "venv", "--quiet", "--python", f"/usr/bin/{version}", folder)
-    site = folder / "lib" / version / "site-packages"
-    if site.is_dir():
-        paths = (ROOT / "src", sysconfig.get_path("purelib"))
-        (site / "paths.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
-    return folder / "bin/python"
 
 
 @pytest.mark.slow

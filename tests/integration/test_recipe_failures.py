@@ -1,11 +1,9 @@
 """What can be known to go wrong with a recipe's build is told before anything is compiled."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -230,18 +228,6 @@ def test_bubblewrap_that_is_not_installed(
     assert failed.code
     assert "bubblewrap is not installed" in failed.err
     assert "hint: install the package `bubblewrap`" in failed.err
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a right up")
-def test_bubblewrap_that_may_not_do_its_work(project: Project) -> None:
-    assert project.call("run", SOURCE).code == 0
-    less = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
-    command = [*less, sys.executable, "-m", "torchyard", "run", CPU, "-f", str(project.file)]
-    command += ["--sandbox", "view"]  # which needs the right, unlike a sandbox with its own users
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 75, done.stderr
-    assert "bwrap: Creating new namespace failed: Operation not permitted" in done.stderr
-    assert "hint: let this user make namespaces" in done.stderr
 
 
 def test_a_machine_with_another_compiler_than_the_one_that_planned(

@@ -5,6 +5,7 @@ nothing of torchyard's own has examined.
 """
 
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from datetime import date
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 from tests.helpers import SMALL, Command, plan_of
+from tests.hostile_steps import Machine
 from tests.made_wheel import make_wheel, order_for
 
 from torchyard.app.publish import PublishRequest, publish_request
@@ -23,6 +25,7 @@ from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.policies import load_policy, policy_digest
 from torchyard.checks.policy import Allowance, CheckPolicy
 from torchyard.errors import BuildError, PublishError
+from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.delivered import delivered_packages
@@ -33,7 +36,8 @@ from torchyard.publish.evidence import Evidence, read_evidence
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
-from torchyard.recipes.publishing import input_place
+from torchyard.recipes.publishing import CONFINED, input_place, is_confined
+from torchyard.store.store import Store
 from torchyard.version import __version__
 
 TODAY = date(2026, 11, 15)
@@ -486,6 +490,37 @@ def test_a_channel_that_demands_smoke_tests_has_them_run(inputs: Inputs) -> None
     assert inputs.published() == []
     publish_request(request._replace(try_out=lambda _packages, _around: {digest}))
     assert inputs.published() == [wheel.name]
+
+
+def test_a_channel_can_refuse_what_was_made_without_a_sandbox(inputs: Inputs) -> None:
+    request = PublishRequest(
+        url=str(inputs.channel),
+        paths=(),
+        policy=POLICY,
+        demands=Demands(sandbox="required"),
+        results=inputs.results,
+    )
+    with pytest.raises(PublishError, match="was not made in a sandbox, which the channel requires"):
+        publish_request(request)
+    (inputs.folder / CONFINED).write_text(f"{LABEL}/{SCOPE}-not", encoding="utf-8")
+    with pytest.raises(PublishError, match="was not made in a sandbox"):
+        publish_request(request)
+    (inputs.folder / CONFINED).write_text(f"x\n{LABEL}/{SCOPE}", encoding="utf-8")
+    publish_request(request)
+    assert len(inputs.published()) == 1
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.parametrize("kind", ["bwrap", "view", "none"])
+def test_results_say_in_which_sandbox_they_were_made(tmp_path: Path, kind: SandboxKind) -> None:
+    machine = Machine(tmp_path)
+    assert machine.run("touch {out}/made", kind=kind).error == ""
+    store = Store.at(str(tmp_path / "store"))
+    (result,) = store.results(store.fingerprints())
+    assert is_confined(result, store) == (kind == "bwrap")
+    task = msgspec.structs.replace(result.order.task, fingerprint="f" * 64)
+    order = msgspec.structs.replace(result.order, tasks=(task, *result.order.tasks))
+    assert not is_confined(msgspec.structs.replace(result, order=order), store), "one is gone"
 
 
 def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:

@@ -13,13 +13,14 @@ import pytest
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
+from torchyard.host import files
 from torchyard.host.child import Child
 from torchyard.host.demangle import demangled
 from torchyard.host.files import write_text
 from torchyard.host.locks import locked
 from torchyard.host.machine import platform_name, python_name
 from torchyard.host.process import capture
-from torchyard.host.process_id import is_running, is_same_process, process_birth
+from torchyard.host.process_id import group_is_running, is_running, is_same_process, process_birth
 from torchyard.host.process_tree import written_bytes
 
 
@@ -60,6 +61,40 @@ os.kill(os.getpid(), 9)
         time.sleep(0.01)
     assert not is_running(int(killed.stdout))
     assert not (tmp_path / "started").exists()
+
+
+def test_a_process_that_its_parent_never_asks_for_has_ended() -> None:
+    """As in containers, whose first process is often a program that does not know about others."""
+    group = subprocess.Popen(["sh", "-c", "exit"], start_new_session=True)
+    assert os.waitid(os.P_PID, group.pid, os.WEXITED | os.WNOWAIT) is not None
+    os.kill(group.pid, 0)  # it is still there
+    assert not is_running(group.pid)
+    assert not group_is_running(group.pid)
+    group.wait()
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as running:
+        assert is_running(running.pid)
+        assert group_is_running(running.pid)
+        running.kill()
+
+
+def test_a_user_without_a_name_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    files.complete_environment()
+    assert not Path.home().exists()
+
+
+def test_temporary_files_are_in_the_volume_if_nothing_else_can_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TMPDIR", raising=False)
+    files.complete_environment()
+    assert "TMPDIR" not in os.environ
+    monkeypatch.setattr(files, "_TEMPORARY", (str(tmp_path / "read-only"),))
+    files.complete_environment()
+    assert os.environ["TMPDIR"] == str(tmp_path / ".torchyard/tmp")
+    assert Path(os.environ["TMPDIR"]).is_dir()
 
 
 def test_a_program_has_ended_even_if_what_it_left_never_stops_talking(tmp_path: Path) -> None:

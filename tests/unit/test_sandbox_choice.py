@@ -1,8 +1,11 @@
 """Which sandbox a job gets: by default, on request, and on demand of the machine."""
 
+import os
 import shutil
+import subprocess
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -23,7 +26,7 @@ from torchyard.run import conditions as choice
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.job import open_job
 from torchyard.run.permissions import ROOTS, SANDBOX
-from torchyard.run.sandbox import enclose, tool_paths
+from torchyard.run.sandbox import enclose, is_traced, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
 from torchyard.toolchain.root import identify_root
@@ -78,7 +81,7 @@ def test_a_job_gets_what_is_asked_for_and_never_less_than_demanded(
 def test_without_bubblewrap_a_note_says_that_there_is_no_sandbox() -> None:
     kind, (noted,) = chosen(order_of(STEP))
     assert kind == "none"
-    assert "runs without a sandbox, which does not work here: no namespaces" in str(noted)
+    assert "jobs run without a sandbox: their steps can use the network" in str(noted)
 
 
 @pytest.mark.usefixtures("fault")
@@ -391,8 +394,93 @@ def test_a_machine_without_bubblewrap_has_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    system_view.sandbox_fault.cache_clear()
+    system_view._tried.cache_clear()
     try:
         assert "bubblewrap is not installed" in system_view.sandbox_fault()
     finally:
-        system_view.sandbox_fault.cache_clear()
+        system_view._tried.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "refuses", "cure"),
+    [
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        (
+            "kernel/unprivileged_userns_clone",
+            "0",
+            "sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        ("user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"),
+        ("kernel/none", "1", "start the container with --security-opt seccomp=unconfined"),
+    ],
+)
+@needs_bwrap
+def test_the_line_that_helps_is_known(tmp_path: Path, name: str, refuses: str, cure: str) -> None:
+    """The first is Ubuntu 24.04's: bubblewrap starts, and may not map users."""
+    file = tmp_path / "proc/sys" / name
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{refuses}\n", encoding="ascii")
+    assert cure in system_view.sandbox_cure(tmp_path)
+
+
+REFUSES = """#!/bin/sh
+case "$*" in *"{word}"*) exec {bwrap} "$@";; esac
+echo "bwrap: {said}" >&2
+exit 1
+"""
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("kind", "word"), [("view", "--unshare-user"), ("bwrap", "--ro-bind /proc /proc")]
+)
+def test_what_a_container_refuses_is_had_in_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["view", "bwrap"], word: str
+) -> None:
+    """A fake bwrap refuses what the real one may not do as root in podman's containers."""
+    real = shutil.which("bwrap")
+    said = "Creating new namespace failed: Operation not permitted"
+    fake = tmp_path / "bwrap"
+    fake.write_text(REFUSES.format(word=word, bwrap=real, said=said), encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    system_view._tried.cache_clear()
+    try:
+        assert system_view.sandbox_fault(kind) == ""
+        shown = [*system_view.isolated(), *system_view.system_view()]
+        made = system_view.machine_view() if kind == "view" else shown
+        assert word in " ".join(made)
+        assert subprocess.call([*made, "--", "true"], env={"PATH": os.defpath}) == 0
+    finally:
+        system_view._tried.cache_clear()
+
+
+@pytest.mark.parametrize("compiler", ["cc", None])
+def test_without_any_namespace_jobs_that_compile_are_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str | None
+) -> None:
+    """A fake bwrap refuses all, as that of Ubuntu 24.04 without its profile does."""
+    fake = tmp_path / "bwrap"
+    said = "setting up uid map: Permission denied"
+    fake.write_text(REFUSES.format(word="-never-", bwrap="false", said=said), encoding="utf-8")
+    fake.chmod(0o755)
+    if compiler:
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    system_view._tried.cache_clear()
+    try:
+        order = order_of(STEP)
+        given = Conditions(tmp_path / "work", "/torchyard.toml", sandbox=Sandbox(kind="view"))
+        if compiler:
+            assert choose_sandbox(order, given, lambda _: None) == "view"
+            assert is_traced("view")
+        else:
+            with pytest.raises(ElsewhereError, match=r"uid map.*nor without.*no C compiler"):
+                choose_sandbox(order, given, lambda _: None)
+    finally:
+        system_view._tried.cache_clear()

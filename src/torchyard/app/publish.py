@@ -86,6 +86,7 @@ def publish_packages(
             upstream=(*(known.upstream if known else ()), *map(_index_url, upstream)),
             partial=partial,
             smoke=known.smoke if known else "planned",
+            sandbox=known.sandbox if known else "any",
             overrides=tuple(map(parse_override, overrides)),
         ),
         try_out=functools.partial(_try_out, level=level, on_line=on_line),

@@ -35,7 +35,7 @@ def stored_results(source: ResultSource, *, packages: bool) -> Iterator["PlanRes
     from torchyard.errors import TorchyardError
     from torchyard.model.recipe import CELL_STAGES, Stage
     from torchyard.publish.plan_results import PlanResults
-    from torchyard.recipes.publishing import input_place
+    from torchyard.recipes.publishing import CONFINED, input_place, is_confined
     from torchyard.store.trees import fetch_tree
 
     try:
@@ -50,15 +50,19 @@ def stored_results(source: ResultSource, *, packages: bool) -> Iterator["PlanRes
     home = Path(home_directory(source.file))
     home.mkdir(parents=True, exist_ok=True)
     made: dict[str, str] = {}
+    confined: list[str] = []
     with TemporaryDirectory(prefix="publish-", dir=home) as folder:
         for result in store.results(names):
             task = result.order.task
             if task.stage is Stage.PACKAGE:
                 made.update(_packages_of(result))
+                if source.channel.sandbox == "required" and is_confined(result, store):
+                    confined.append(task.cell)
             if packages or task.stage is not Stage.PACKAGE:
                 place = Path(folder, input_place(task))
                 place.mkdir(parents=True)
                 fetch_tree(store, result.tree, place)
+        Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")
         yield PlanResults(Path(folder), plan.label, made)
 
 

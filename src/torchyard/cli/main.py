@@ -13,6 +13,7 @@ import click
 from torchyard.app.faults import host_error, redacted_diagnostics
 from torchyard.cli.lazy_group import LazyGroup, command_modules
 from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
+from torchyard.host.files import complete_environment
 from torchyard.version import __version__
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def main() -> NoReturn:
     """Run the program and exit with the code that fits."""
     if "_TORCHYARD_COMPLETE" in os.environ:
         import_module("torchyard.cli.completion")  # click asks for the shell's class at once
+    complete_environment()
     gc.disable()  # loading creates no garbage; the command turns this on again
     try:
         torchyard(standalone_mode=False)

@@ -128,7 +128,7 @@ override_option = click.option(
     "overrides",
     multiple=True,
     metavar="GATE:FILE=REASON",
-    help="Take a file though the gate cell, check or smoke refuses it; the channel shows why.",
+    help="Take a file though the gate cell, check, smoke or sandbox refuses it; this is shown.",
 )
 
 

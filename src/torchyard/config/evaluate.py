@@ -221,6 +221,7 @@ def _channels(
             external=tuple(sorted(set(spec.external))),
             upstream=tuple(dict.fromkeys(spec.upstream)),
             smoke=spec.smoke,
+            sandbox=spec.sandbox,
             variants=spec.variants,
         )
     return channels

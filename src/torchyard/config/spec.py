@@ -454,6 +454,13 @@ class ChannelSpec(Value, kw_only=True):
             "smoke jobs; every package; or none."
         ),
     ] = "planned"
+    sandbox: Annotated[
+        Literal["required", "any"],
+        Meta(
+            description="`required` refuses packages of which something was made without a "
+            "sandbox, as in containers that allow no namespaces."
+        ),
+    ] = "any"
     variants: Annotated[
         Literal["compute", "compute-blas"],
         Meta(description="What gets its own index; fixed once the channel exists."),

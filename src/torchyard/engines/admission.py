@@ -22,8 +22,9 @@ from torchyard.doctor.table import machine_table
 from torchyard.errors import Diagnostic, HostError, PlanError, TorchyardError
 from torchyard.host.entry_points import require_module
 from torchyard.host.machine import platform_name
-from torchyard.model.config import own_release
-from torchyard.model.event import AnyEvent, Noted
+from torchyard.host.system_view import LOST, sandbox_cure, sandbox_fault
+from torchyard.model.config import SandboxKind, own_release
+from torchyard.model.event import AnyEvent
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import Task, short_name
 from torchyard.model.recipe import Stage
@@ -36,6 +37,7 @@ from torchyard.plan.job_specs import make_job_spec, make_task
 from torchyard.publish.channel.channel import Channel
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.run.conditions import Conditions, choose_sandbox
+from torchyard.run.sandbox import is_traced
 from torchyard.store.store import Store
 from torchyard.toolchain.root import ask_in_root
 from torchyard.toolchain.root_image import find_root
@@ -251,22 +253,23 @@ def _disk(pending: PendingJobs) -> dict[str, int]:
 def job_sandbox(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
     """Bubblewrap makes the sandboxes that jobs run in; one is made to see that."""
     noted: list[AnyEvent] = []
-    kinds: dict[str, None] = {}
+    kinds: dict[SandboxKind, None] = {}
     for job in {job.stage: job for job in pending.jobs}.values():
         spec = make_job_spec(pending.plan, job)
         try:
             kinds[choose_sandbox(spec, pending.conditions, noted.append)] = None
         except TorchyardError as error:
-            hint = error.diagnostics[0].hint or ""
-            cure = bench.install("bubblewrap") if "bubblewrap" in hint else ""
-            yield Trouble(str(error), _LATER, cure or hint)
+            yield Trouble(str(error), _LATER, _cure(error.diagnostics[0].hint or "", bench))
             return
-    for text in dict.fromkeys(
-        one.text.partition(": ")[2] for one in noted if isinstance(one, Noted)
-    ):
-        what = f"jobs run without a sandbox, which does not work here: {text}"
-        yield Trouble(what, "their steps can read and change this machine", "", Severity.WARNING)
-    yield Seen(f"sandboxes of jobs: {', '.join(kinds)}")
+    if noted:
+        what = f"jobs run without a sandbox, which does not work here: {sandbox_fault()}"
+        yield Trouble(what, LOST, _cure(sandbox_cure(), bench), Severity.WARNING)
+    shown = (f"{kind} (traced)" if is_traced(kind) else kind for kind in kinds)
+    yield Seen(f"sandboxes of jobs: {', '.join(shown)}")
+
+
+def _cure(hint: str, bench: Bench) -> str:
+    return (bench.install("bubblewrap") if "bubblewrap" in hint else "") or hint
 
 
 def job_modules(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:

@@ -7,13 +7,15 @@ longer than reading its configuration does.
 import errno
 import os
 from collections.abc import Iterable
-from os.path import basename, dirname, exists, isdir, isfile, join, normpath, realpath
+from contextlib import suppress
+from os.path import basename, dirname, exists, expanduser, isdir, isfile, join, normpath, realpath
 
 from torchyard.errors import BuildError, HostError
 
 __all__ = [
     "HOME",
     "basename",
+    "complete_environment",
     "data_path",
     "dirname",
     "exists",
@@ -45,8 +47,24 @@ _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, err
 """Errors of `link` that mean: copy instead (another disk, or no hard links there)."""
 
 
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - as Python does
+
 FULL = 50 << 20
 """A disk with fewer free bytes than this counts as full."""
+
+
+def complete_environment() -> None:
+    """Set what some containers lack: a home, and a directory for temporary files.
+
+    A user without a name has no home, and all but one volume may be read-only.
+    """
+    if "HOME" not in os.environ and expanduser("~") == "~":
+        os.environ["HOME"] = "/nonexistent"
+    if "TMPDIR" not in os.environ and not any(os.access(one, os.W_OK) for one in _TEMPORARY):
+        folder = join(os.getcwd(), HOME, "tmp")
+        with suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            os.environ["TMPDIR"] = folder
 
 
 def is_full(error: OSError) -> bool:

@@ -23,10 +23,12 @@ def python_name() -> str:
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many processors this process may use, by its affinity and its control groups."""
+    from torchyard.host.cgroups import allowed_processors  # noqa: PLC0415 - few commands need it
+
+    has_affinity = hasattr(os, "sched_getaffinity")
+    found = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(found, allowed_processors() or found)
 
 
 def glibc_version() -> str:

@@ -4,11 +4,13 @@ A container's limit is not in /proc/meminfo: a build that trusts those numbers i
 most of the machine's memory is free.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+
+from torchyard.host.cgroups import SYSTEM, ControlGroup, control_groups
+from torchyard.host.cgroups import read_kernel_file as _text
 
 
 class Memory(NamedTuple):
@@ -36,29 +38,29 @@ _V1 = _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactiv
 _V2 = _Names(("memory.max", "memory.high"), "memory.current", "inactive_file")
 
 
-def read_memory(root: Path = Path("/")) -> Memory:
+def read_memory(root: Path = SYSTEM) -> Memory:
     """Return the tightest limit of the machine and of every cgroup that contains this process.
 
     `root` is the directory with proc and sys; tests pass recorded ones.
     """
     available, total = _of_machine(root / "proc/meminfo")
     pressures = [_pressure(root / "proc/pressure/memory")]
-    for folder, names in _groups(root):
-        pressures.append(_pressure(folder / "memory.pressure"))
-        if room := _of_group(folder, names):
+    for group in control_groups("memory", root):
+        pressures.append(_pressure(group.folder / "memory.pressure"))
+        if room := _of_group(group):
             available, total = min(available, room.available), min(total, room.total)
     pressure = max((found for found in pressures if found is not None), default=None)
     return Memory(max(available, 0), total, pressure)
 
 
-def limiting_file(root: Path = Path("/")) -> Path | None:
+def limiting_file(root: Path = SYSTEM) -> Path | None:
     """Return the file of a cgroup that limits memory most; None if no cgroup limits it."""
     limits: dict[int, Path] = {}
-    for folder, names in _groups(root):
-        for name in names.limits:
-            limit = _text(folder / name).strip()
+    for group in control_groups("memory", root):
+        for name in _names(group).limits:
+            limit = group.read(name)
             if limit.isdigit() and int(limit) < _of_machine(root / "proc/meminfo")[1]:
-                limits.setdefault(int(limit), folder / name)
+                limits.setdefault(int(limit), group.folder / name)
     return limits[min(limits)] if limits else None
 
 
@@ -70,35 +72,17 @@ def _of_machine(meminfo: Path) -> tuple[int, int]:
     return machine.available, machine.total
 
 
-def _groups(root: Path) -> Iterator[tuple[Path, _Names]]:
-    """Yield the cgroups of this process and all their ancestors.
-
-    In a container the path may be the host's and not exist below the container's own mount; then
-    only the mount itself, the last ancestor, is left, which is the container's group.
-    """
-    mounts = root / "sys/fs/cgroup"
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            mount, names = mounts / "memory", _V1
-        elif not controllers:
-            mount, names = mounts, _V2
-        else:
-            continue
-        group = mount.joinpath(*(part for part in path.split("/") if part not in {"", ".."}))
-        for folder in (group, *group.parents):
-            yield folder, names
-            if folder == mount:
-                break
+def _names(group: ControlGroup) -> _Names:
+    return _V2 if group.unified else _V1
 
 
-def _of_group(folder: Path, names: _Names) -> Memory | None:
-    found = [_text(folder / name).strip() for name in names.limits]
-    limits = [int(limit) for limit in found if limit.isdigit()]
-    usage = _text(folder / names.usage).strip()
+def _of_group(group: ControlGroup) -> Memory | None:
+    names = _names(group)
+    limits = [int(limit) for limit in map(group.read, names.limits) if limit.isdigit()]
+    usage = group.read(names.usage)
     if not limits or not usage:
         return None
-    statistics = {words[0]: int(words[1]) for words in _lines(folder / "memory.stat")}
+    statistics = {words[0]: int(words[1]) for words in _lines(group.folder / "memory.stat")}
     limit = min(limits)
     return Memory(limit - int(usage) + statistics.get(names.reclaimable, 0), limit)
 
@@ -112,11 +96,3 @@ def _pressure(path: Path) -> float | None:
 
 def _lines(path: Path) -> list[list[str]]:
     return [line.split() for line in _text(path).splitlines()]
-
-
-def _text(path: Path) -> str:
-    """Read a file of the kernel; empty if it does not exist."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""

@@ -2,11 +2,22 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this machine exists; a negative number means a whole group."""
+    """Return whether a process of this machine exists, and has not ended."""
+    return _exists(pid) and not _has_ended(str(pid))
+
+
+def group_is_running(group: int) -> bool:
+    """Return whether some process of a process group exists, and has not ended."""
+    return _exists(-group) and not _has_ended("*", group)
+
+
+def _exists(pid: int) -> bool:
+    """Return whether a process exists; a negative number means a whole group."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -16,9 +27,18 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def group_is_running(group: int) -> bool:
-    """Return whether some process of a process group exists."""
-    return is_running(-group)
+def _has_ended(names: str, group: int | None = None) -> bool:
+    """Return whether processes, or those of a group, wait for a parent that never asks for them.
+
+    The first process of a container is often a program that does not know that it should.
+    """
+    states = set()
+    for path in Path("/proc").glob(f"{names}/stat"):
+        with suppress(OSError, ValueError):
+            state, _, own, *_ = path.read_bytes().rpartition(b")")[2].split()
+            if group in (None, int(own)):
+                states.add(state)
+    return bool(states) and states <= {b"Z", b"X"}
 
 
 def boot_id() -> str:

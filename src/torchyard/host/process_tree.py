@@ -44,10 +44,15 @@ class _Process(NamedTuple):
 
 
 def family(pid: int) -> list["psutil.Process"]:
-    """Return a process and all its descendants; empty if it has ended."""
+    """Return a process and all its descendants; empty if it has ended.
+
+    Empty, too, in a sandbox that shows the `/proc` of a container: its numbers are not ours.
+    """
     import psutil  # noqa: PLC0415 - slow to import
 
     try:
+        if (proc := Path("/proc/self")).is_symlink() and str(proc.readlink()) != str(os.getpid()):
+            return []
         top = psutil.Process(pid)
         return [top, *top.children(recursive=True)]
     except psutil.Error:

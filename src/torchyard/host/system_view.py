@@ -54,9 +54,21 @@ _LIMITS = {
 """Settings of kernels: the value that keeps users from making namespaces, and one that does not."""
 
 _MOUNTS = (
-    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
+    *("--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
     *(w for name in _KERNEL for w in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
 )
+
+BubblewrapKind = Literal["view", "bwrap"]
+
+_WAYS: dict[BubblewrapKind, tuple[tuple[str, ...], ...]] = {
+    "view": ((), ("--unshare-user",)),
+    "bwrap": (("--proc", "/proc"), ("--ro-bind", "/proc", "/proc")),
+}
+"""The options by which each kind can be had, the best first; the others are for containers.
+
+There, root may make a user namespace, but mount nothing without one. A new `/proc` would show what
+the container hides, so its own is shown: steps see the names of its processes, and nothing else.
+"""
 
 
 def isolated() -> list[str]:
@@ -70,8 +82,8 @@ def isolated() -> list[str]:
 def system_view(root: str | None = None, absent: Sequence[str] = ()) -> list[str]:
     """Return bwrap's options that show the system, or the one in a root, without some paths."""
     if root:
-        return [*_shown_root(root), *_MOUNTS, *without(absent, root)]
-    bwrap = [*_shown_system(), *_MOUNTS, *without(absent)]
+        return [*_shown_root(root), *_way("bwrap"), *_MOUNTS, *without(absent, root)]
+    bwrap = [*_shown_system(), *_way("bwrap"), *_MOUNTS, *without(absent)]
     for path, is_folder in _private_files():
         if not _is_below(Path(path), absent):
             bwrap += ["--tmpfs", path] if is_folder else ["--ro-bind", os.devnull, path]
@@ -98,11 +110,16 @@ def without(absent: Sequence[str], root: str = "") -> list[str]:
 
 def machine_view(free: str = "") -> list[str]:
     """Return the command that shows the machine as it is; `free`, a path in /mnt, is left out."""
-    bwrap = [find_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    bwrap = [*whole_machine(), "--tmpfs", "/mnt"]
     for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
         if str(path) != free:
             bwrap += ["--dev-bind-try", str(path), str(path)]
     return bwrap
+
+
+def whole_machine() -> list[str]:
+    """Return the command that shows all of the machine, to be followed by what is different."""
+    return [find_bwrap(), "--die-with-parent", *_way("view"), "--dev-bind", "/", "/"]
 
 
 def parts_of_root(root: str) -> list[Path]:
@@ -144,27 +161,52 @@ def own_paths() -> tuple[str, ...]:
     return tuple(sorted({*found, sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}))
 
 
-@cache
-def sandbox_fault(kind: Literal["view", "bwrap"] = "bwrap") -> str:
+def sandbox_fault(kind: BubblewrapKind = "bwrap") -> str:
     """Return why bubblewrap makes no sandboxes of a kind here, or ""."""
-    try:
-        command = machine_view() if kind == "view" else [*isolated(), *system_view()]
-        capture([*command, "--", "true"], cwd=Path("/"), env={"PATH": os.defpath})
-    except HostError as error:
-        _, _, how = str(error).rpartition("` failed with ")  # its command is a page
-        return how
-    return ""
+    return _tried(kind)[1]
 
 
-def sandbox_cure() -> str:
-    """Return what lets bubblewrap make sandboxes here."""
+def _way(kind: BubblewrapKind) -> tuple[str, ...]:
+    return _tried(kind)[0]
+
+
+@cache
+def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
+    """Return the options by which a kind can be had here, or the usual ones and why they fail."""
+    faults = []
+    for way in _WAYS[kind]:
+        try:
+            if kind == "view":
+                command = [find_bwrap(), *way, "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+            else:
+                command = [*isolated(), *_shown_system(), *way, *_MOUNTS]
+            capture([*command, "--", "true"], cwd=Path("/"), env={"PATH": os.defpath})
+        except HostError as error:
+            faults.append(str(error).rpartition("` failed with ")[2])  # its command is a page
+        else:
+            return way, ""
+    return _WAYS[kind][0], faults[0]
+
+
+LOST = "their steps can use the network, and see and change each other's files"
+"""What it means that jobs run without a sandbox."""
+
+
+def without_sandbox() -> str:
+    """Return the note for builds whose jobs run without a sandbox: what is lost, and why."""
+    return f"jobs run without a sandbox: {LOST}; bubblewrap does not work here: {sandbox_fault()}"
+
+
+def sandbox_cure(system: Path = Path("/")) -> str:
+    """Return what lets bubblewrap make sandboxes here; tests pass another proc."""
     if shutil.which("bwrap") is None:
         return "install the package `bubblewrap`"
     for name, (refuses, allows) in _LIMITS.items():
-        path = Path("/proc/sys", name)
+        path = system / "proc/sys" / name
         if path.is_file() and path.read_text(encoding="ascii").strip() == refuses:
             return f"sysctl -w {name.replace('/', '.')}={allows}"
-    return "let this user make namespaces; a container has to be started with `--privileged`"
+    options = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+    return f"let this user make namespaces: start the container with {options}"
 
 
 def in_root() -> bool:

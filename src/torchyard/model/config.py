@@ -113,6 +113,7 @@ class Patches(Value, kw_only=True):
 
 
 SmokeDemand = Literal["planned", "required", "off"]
+SandboxDemand = Literal["required", "any"]
 """Which packages a channel takes only if they work: those that a plan has smoke jobs for, all, or
 none."""
 
@@ -129,6 +130,8 @@ class ChannelConfig(Value, kw_only=True):
     upstream: tuple[str, ...] = ()
     """Addresses of simple indexes that have these."""
     smoke: SmokeDemand = "planned"
+    sandbox: SandboxDemand = "any"
+    """Whether steps of the jobs that made its packages must have run in a sandbox."""
     variants: Literal["compute", "compute-blas"] = "compute"
     """What its simple indexes are named after."""
 

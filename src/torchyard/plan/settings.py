@@ -92,6 +92,8 @@ class SettingsMaker:
                 draft.set("upstream", channel.upstream, self.config.origin(f"{path}.upstream"))
             if channel.smoke != "planned":
                 draft.set("smoke", channel.smoke, self.config.origin(f"{path}.smoke"))
+            if channel.sandbox != "any":
+                draft.set("sandbox", channel.sandbox, self.config.origin(f"{path}.sandbox"))
             self._set_check(draft)
         return draft.finish(self._all_overrides(Stage.PUBLISH))
 

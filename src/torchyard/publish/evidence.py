@@ -56,6 +56,8 @@ class Evidence(NamedTuple):
     """The cell and sha256 of packages that were installed and passed all smoke tests."""
     finished: frozenset[str] = frozenset()
     """The cells whose smoke jobs succeeded, whatever steps they have."""
+    confined: frozenset[str] = frozenset()
+    """The cells whose packages were made in a sandbox, with all that they are made from."""
 
 
 NO_EVIDENCE = Evidence()
@@ -72,6 +74,7 @@ def read_evidence(results: PlanResults, policy: CheckPolicy, today: date) -> Evi
         checked=frozenset(_checked(results, policy, today)),
         working=frozenset(_working(results)),
         finished=frozenset(results.succeeded(Stage.SMOKE)),
+        confined=frozenset(results.confined()),
     )
 
 

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion
 from torchyard.errors import Diagnostic, PublishError
 from torchyard.index.entry import SHARED, Entry, State
 from torchyard.index.sections import section_of
-from torchyard.model.config import SmokeDemand
+from torchyard.model.config import SandboxDemand, SmokeDemand
 from torchyard.model.quantity import listed
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
@@ -26,6 +26,7 @@ from torchyard.publish.package_gates import (
     is_planned,
     override,
     refused_packages,
+    unconfined,
 )
 from torchyard.publish.publish import add, in_order, news
 from torchyard.publish.squattable import squattable
@@ -46,6 +47,7 @@ class Demands(NamedTuple):
     """Addresses of indexes that have these."""
     partial: bool = False
     smoke: SmokeDemand = "planned"
+    sandbox: SandboxDemand = "any"
     overrides: tuple[GateOverride, ...] = ()
     evidence: Evidence = NO_EVIDENCE
 
@@ -64,8 +66,10 @@ def judge_all(
     channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
 ) -> Verdict:
     """Apply all gates."""
-    found = refused_packages(packages, demands.cells, demands.evidence, demands.smoke)
-    ruling = override(list(found), demands.overrides)
+    found = [*refused_packages(packages, demands.cells, demands.evidence, demands.smoke)]
+    if demands.sandbox == "required":
+        found += unconfined(packages, demands.evidence)
+    ruling = override(found, demands.overrides)
     notes = [f"{one} overrides a gate" for one in ruling.used]
     refusals = [*ruling.refusals, *clashing(packages)]
     refusals += squattable(channel, head, packages, (*head.external, *demands.external))

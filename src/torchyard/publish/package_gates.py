@@ -23,9 +23,9 @@ from torchyard.package.versions import public_version
 from torchyard.publish.evidence import Evidence
 from torchyard.publish.staged import Package
 
-_CELL, _CHECK, _SMOKE = "cell", "check", "smoke"
-GATES = (_CELL, _CHECK, _SMOKE)
-"""The gates that can be overridden: a new one is named here, and called by `refused_packages`."""
+_CELL, _CHECK, _SMOKE, _SANDBOX = "cell", "check", "smoke", "sandbox"
+GATES = (_CELL, _CHECK, _SMOKE, _SANDBOX)
+"""The gates that can be overridden: a new one is named here, and called by `judge_all`."""
 
 
 class GateOverride(NamedTuple):
@@ -180,6 +180,15 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
         what = f"`{file}` has errors: {where}{said} [{first.rule}]{more}"
         hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
         yield GateRefusal(_CHECK, package, what, hint)
+
+
+def unconfined(packages: Iterable[Package], evidence: Evidence) -> Iterator[GateRefusal]:
+    """Yield packages of which something was made without a sandbox, or by jobs that are unknown."""
+    for package in packages:
+        if evidence.confined.isdisjoint({package.entry.cell, *package.cells}):
+            what = f"`{package.entry.file}` was not made in a sandbox, which the channel requires"
+            hint = "build it where bubblewrap works: `torchyard doctor` tells"
+            yield GateRefusal(_SANDBOX, package, what, hint)
 
 
 def is_untried(package: Package, evidence: Evidence, smoke: SmokeDemand) -> bool:

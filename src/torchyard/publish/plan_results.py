@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torchyard.model.recipe import Stage
 from torchyard.package.delivered import delivered_packages
-from torchyard.recipes.publishing import OTHERS
+from torchyard.recipes.publishing import CONFINED, OTHERS
 
 _SCOPE = "*/*/*/*"
 """The folders of cells: PLATFORM/COMPUTE-VARIANT/PYTHON/PACKAGE."""
@@ -50,6 +50,11 @@ class PlanResults(NamedTuple):
     def succeeded(self, stage: Stage) -> set[str]:
         """Return the cells whose jobs of a stage succeeded, also those with steps of the file."""
         return {*self._folders(stage), *self._folders(f"{OTHERS}/{stage}")}
+
+    def confined(self) -> set[str]:
+        """Return the cells whose packages were made in a sandbox, as torchyard noted it."""
+        file = self.folder / CONFINED
+        return set(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else set()
 
     def _folders(self, place: str) -> dict[str, Path]:
         """Return the folders of a stage by their cells."""

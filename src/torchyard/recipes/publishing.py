@@ -2,10 +2,17 @@
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
 from torchyard.model.step import OWN, Step, beside
 from torchyard.recipes.proof import is_evidence
+from torchyard.store.store import Store
 
 PUBLISHED = "published.json"
+
+CONFINED = "confined.txt"
+"""A file beside the folders of the stages, with the cells whose packages are made in a sandbox."""
+
+_MAKING = (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE)
 
 OTHERS = "others"
 """The folder of results that are neither packages nor evidence, beside those of the stages."""
@@ -19,6 +26,13 @@ def input_place(task: Task) -> str:
     """
     place = f"{task.stage}/{task.scope}"
     return place if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{place}"
+
+
+def is_confined(result: Result, store: Store) -> bool:
+    """Return whether a package, and what it is made from, was made in a sandbox."""
+    tasks = (task for task in result.order.tasks if task.stage in _MAKING)
+    made = (store.find(task.fingerprint) for task in tasks)
+    return all(one is not None and one.facts.get("sandbox") == "bwrap" for one in made)
 
 
 def publishing(task: Task) -> tuple[Step, ...]:

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import ElsewhereError, HostError
+from torchyard.host.fixed_path import fixed_path_fault
 from torchyard.host.network_settings import network_settings
-from torchyard.host.system_view import sandbox_cure, sandbox_fault
+from torchyard.host.system_view import sandbox_cure, sandbox_fault, without_sandbox
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec, Task
@@ -104,8 +105,7 @@ def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -
     if kind is None:
         kind = "none" if sandbox_fault() else "bwrap"
         if kind == "none" and conditions.demanded != "bwrap":
-            text = f"runs without a sandbox, which does not work here: {sandbox_fault()}"
-            on_event(Noted(job=task.id, text=text))
+            on_event(Noted(job=task.id, text=without_sandbox()))
         elif conditions.cache and compiles_by_recipe(task) and order.compiled.settings.get("cache"):
             kind = "view"
     if kind == "none" and compiles_by_recipe(task):
@@ -113,11 +113,20 @@ def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -
     if conditions.demanded == "bwrap":
         refuse_wider_view(task, asked)
     kind = stricter(kind, conditions.demanded)
-    if kind != "none" and (fault := sandbox_fault(kind)):
+    if fault := _fault(kind, conditions.work):
         what = "a sandbox" if kind == "bwrap" else "a directory of the same path everywhere"
         msg = f"{task.id} has to run in {what}, which does not work here: {fault}"
         raise (HostError if kind == "bwrap" else ElsewhereError)(msg, hint=sandbox_cure())
     return kind
+
+
+def _fault(kind: SandboxKind, work: Path) -> str:
+    """Return why there can't be a kind of sandbox here, or ""."""
+    fault = "" if kind == "none" else sandbox_fault(kind)
+    if kind == "view" and fault:
+        traced = fixed_path_fault(work)
+        return traced and f"{fault}; nor without namespaces: {traced}"
+    return fault
 
 
 def enclosure_of(

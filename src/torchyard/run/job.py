@@ -29,12 +29,13 @@ from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
-from torchyard.recipes.publishing import input_place
+from torchyard.recipes.publishing import CONFINED, input_place, is_confined
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
 from torchyard.run.kept_build import KeptBuild
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
+from torchyard.run.sandbox import usable_links
 from torchyard.run.steps import StepContext, StepError, run_steps
 from torchyard.run.unfinished import restore_unfinished
 from torchyard.run.workdir import INPUTS, OUT, WorkDir
@@ -198,7 +199,8 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
             log.add(f"   {name}={value}")
         try:
             remember = partial(remember_units, store.objects, task.id)
-            used = run_steps(context, steps, log, on_event, remember)
+            with usable_links(context.sandbox.kind, place):
+                used = run_steps(context, steps, log, on_event, remember)
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 
@@ -246,6 +248,8 @@ def _fetch_inputs(
     """Fetch the inputs of a job, each completely or not at all."""
     size = fetched = 0
     order = place.order
+    confined: list[str] = []
+    is_asked = order.task.stage is Stage.PUBLISH and order.task.text("sandbox") == "required"
     known = {task.fingerprint: task for task in order.tasks}
     for fingerprint in order.task.inputs:
         result = store.get(
@@ -255,6 +259,8 @@ def _fetch_inputs(
         needed = _needed_of(result.tree, made, order.task)
         is_publication = order.task.stage is Stage.PUBLISH
         path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
+        if is_asked and made.stage is Stage.PACKAGE and is_confined(result, store):
+            confined.append(made.cell)
         with UntrustedTree(place.job) as tree:
             tree.make_directory(path.rpartition("/")[0])
             if tree.find(path) is not None:
@@ -272,6 +278,9 @@ def _fetch_inputs(
                 raise StoreError(msg, hint=hint, reason=MISSING) from error
             tree.move_in(part, path)
         size += sum(file.size for file in needed.files)
+    if is_asked:
+        with UntrustedTree(place.job, INPUTS) as tree, tree.create_file(CONFINED) as file:
+            file.write("\n".join(confined).encode())
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
         on_event(Noted(job=order.task.id, text=text))

@@ -4,22 +4,26 @@ In the sandbox `bwrap` steps see the system and their tools read-only, and nothi
 machine; they can write to the job's own directories only, have no capabilities and no network, and
 names and paths are the same on every machine. A `view` has only the last of these: the job's
 directory has the same path everywhere, so that the build tree of a core is still valid when it is
-restored elsewhere. It protects nothing.
+restored elsewhere. It protects nothing. Where the kernel allows no namespaces, steps are traced to
+have that view.
 """
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import HostError
 from torchyard.host.bubblewrap import hide_secret_files
+from torchyard.host.fixed_path import fixed_path_program, move_links
 from torchyard.host.system_view import (
     NAME_SERVERS,
     isolated,
     machine_view,
     own_paths,
     read_only,
+    sandbox_fault,
     system_view,
     without,
 )
@@ -35,6 +39,7 @@ INSIDE = "/mnt/torchyard"
 
 SLOTS = "/mnt/slots"
 _ORDER = f"/mnt/{ORDER}"
+_NOWHERE = "/nonexistent"
 HOST = "torchyard"
 
 _PARTS = frozenset(("bin", "sbin", "include", "lib", "lib64", "libexec", "share"))
@@ -78,20 +83,43 @@ def slots_path(kind: SandboxKind, slots: str | None) -> str | None:
     return SLOTS if slots and kind == "bwrap" else slots
 
 
+def is_traced(kind: SandboxKind) -> bool:
+    """Return whether steps are traced to have their view, as the kernel allows no namespaces."""
+    return kind == "view" and bool(sandbox_fault("view"))
+
+
+def watched_path(kind: SandboxKind, place: WorkDir) -> str:
+    """Return the path of the directory that the steps own, as the kernel shows it to others."""
+    return str(place.job) if is_traced(kind) else work_path(kind, place)
+
+
+@contextmanager
+def usable_links(kind: SandboxKind, place: WorkDir) -> Iterator[None]:
+    """Let links in the job's directory lead to where steps see them, also for the kernel."""
+    if not is_traced(kind):
+        yield
+        return
+    real = {f"{INSIDE}/{name}": str(place.folder / name) for name in EQUIPMENT}
+    real |= {INSIDE: str(place.job), f"{INSIDE}/{BUILD}": str(place.build)}
+    for folder in (place.job, *(place.folder / name for name in EQUIPMENT)):
+        move_links(folder, real)
+    try:
+        yield
+    finally:
+        move_links(place.job, {path: seen for seen, path in real.items()})
+
+
 def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -> list[str]:
     """Return the command that runs a step in the sandbox."""
     if sandbox.kind == "none":
         return list(step.run)
     if sandbox.kind == "view":
-        return [
-            *machine_view(INSIDE),
-            *without(sandbox.absent),
-            *_own_directories(place),
-            "--chdir",
-            step.cwd,
-            "--",
-            *step.run,
-        ]
+        if is_traced(sandbox.kind):
+            view = [fixed_path_program(place.folder.parent)]
+            view += [word for path in sandbox.absent for word in ("--bind", _NOWHERE, path)]
+        else:
+            view = [*machine_view(INSIDE), *without(sandbox.absent)]
+        return [*view, *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
     root = sandbox.root
     bwrap = [*isolated(), "--hostname", HOST, *system_view(root, sandbox.absent)]
     if root is not None:

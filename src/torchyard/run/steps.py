@@ -32,6 +32,7 @@ from torchyard.run.sandbox import (
     order_path,
     slots_path,
     tools_path,
+    watched_path,
     work_path,
 )
 from torchyard.run.tries import StepTries
@@ -146,7 +147,7 @@ def run_steps(
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
         tries = StepTries(place, state, step.title)
-        meter, seen_as = UnitMeter(), work_path(context.sandbox.kind, place)
+        meter, seen_as = UnitMeter(), watched_path(context.sandbox.kind, place)
         left = WorkLeft(place.job, seen_as, meter, context.known)
         try:
             with meter:

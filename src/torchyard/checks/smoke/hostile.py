@@ -29,6 +29,7 @@ from torchyard.errors import HostError
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
+from torchyard.host.system_view import whole_machine
 from torchyard.model.values import Value
 
 
@@ -213,12 +214,8 @@ def _cut_off(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surro
 
 def _shut_in(around: Surroundings, *words: str) -> Surroundings:
     """Return the surroundings with more bwrap options, if bwrap works here."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        msg = "there is no bwrap here"
-        raise _ImpossibleError(msg)
-    wrapper = around.wrapper or (bwrap, "--die-with-parent", "--dev-bind", "/", "/")
     try:
+        wrapper = around.wrapper or tuple(whole_machine())
         capture([*wrapper, *words, "--", "true"], cwd=Path("/"))
     except HostError as error:
         raise _ImpossibleError(str(error)) from error

@@ -446,7 +446,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.app.publish import PublishRequest, publish_request
     from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.config.credentials import take_credentials
-    from torchyard.model.config import SmokeDemand
+    from torchyard.model.config import SandboxDemand, SmokeDemand
     from torchyard.publish.gates import Demands
     from torchyard.publish.plan_results import PlanResults
     from torchyard.recipes.publishing import PUBLISHED
@@ -467,6 +467,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
             external=tuple(task.words("external")),
             upstream=tuple(task.words("upstream")),
             smoke=msgspec.convert(task.text("smoke") or "planned", SmokeDemand),
+            sandbox=msgspec.convert(task.text("sandbox") or "any", SandboxDemand),
         ),
         name=task.text("channel"),
         grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",

@@ -14,7 +14,7 @@ from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import BuildError, HostError, PlanError, UsageError
 from torchyard.host.machine import platform_name, processors
-from torchyard.host.system_view import sandbox_fault
+from torchyard.host.system_view import sandbox_fault, without_sandbox
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Began, Ended, Listener, Noted
@@ -181,9 +181,8 @@ class LocalEngine(Value, kw_only=True):
         """Return the sandbox for all jobs; note once if there can't be the usual one."""
         if self.sandbox is not None or plan.config.sandbox.kind is not None:
             return self.sandbox
-        fault = sandbox_fault()
-        if fault and demanded_sandbox() is None:
-            emit(Noted(text=f"jobs run without a sandbox, which does not work here: {fault}"))
+        if sandbox_fault() and demanded_sandbox() is None:
+            emit(Noted(text=without_sandbox()))
             return "none"
         return None
 
