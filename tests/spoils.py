@@ -19,7 +19,7 @@ import pytest
 from tests.sabotage import write
 
 from torchyard.compute.cuda import machine_checks
-from torchyard.host import system_view
+from torchyard.host import fixed_path, system_view
 from torchyard.toolchain import blas, interpreters
 
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -125,13 +125,14 @@ class Yard:
     def compilations(self) -> list[str]:
         """Return the calls of compilers that are neither questions nor trials of `doctor`."""
         calls = self.calls.read_text(encoding="utf-8") if self.calls.exists() else ""
-        asks = ("--version", "-dumpfullversion", "-print-", "-E ", "torchyard-doctor-")
+        asks = ("--version", "-dumpfullversion", "-print-", "-E ", "torchyard-doctor-", "program.c")
         return [call for call in calls.splitlines() if not any(word in call for word in asks)]
 
 
 def forget() -> None:
     """Forget what was found out about the machine."""
     system_view._tried.cache_clear()
+    fixed_path.fixed_path_program.cache_clear()
     interpreters.find_interpreters.cache_clear()
 
 
@@ -165,7 +166,7 @@ def spoils(says: str, cells: tuple[str, ...] = ALL) -> Callable[[Callable[[Yard]
 # ---------------------------------------------------------------------------- sandboxes
 
 
-@spoils("bubblewrap is not installed")
+@spoils("", ALL)
 def no_bubblewrap(yard: Yard) -> None:
     (yard.bin / "bwrap").unlink()
     yard.monkeypatch.setenv("PATH", str(yard.bin))
@@ -174,9 +175,19 @@ def no_bubblewrap(yard: Yard) -> None:
 _DENIED = 'echo "bwrap: No permissions to create new namespace" >&2; exit 1'
 
 
-@spoils("No permissions to create new namespace")
-def a_container_without_namespaces(yard: Yard) -> None:
+def no_namespaces(yard: Yard) -> None:
     yard.script(yard.bin / "bwrap", _DENIED)
+
+
+@spoils("", ALL)
+def a_container_without_namespaces(yard: Yard) -> None:
+    no_namespaces(yard)
+
+
+@spoils("No permissions to create new namespace")
+def a_container_that_lets_nothing_be_traced(yard: Yard) -> None:
+    no_namespaces(yard)
+    yard.monkeypatch.setattr(fixed_path, "_COMPILERS", ())
 
 
 @spoils("has to run in a sandbox")
@@ -527,6 +538,7 @@ OF_PROJECT = frozenset(
 QUICK = frozenset(
     (
         "a-cmake-that-the-release-refuses",
+        "a-container-that-lets-nothing-be-traced",
         "a-container-without-namespaces",
         "a-disk-that-is-too-small",
         "a-python-without-headers",

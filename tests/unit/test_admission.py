@@ -102,7 +102,7 @@ def test_doctor_and_build_both_go_on(name: str, cell: str, yard: Yard) -> None:
 
 
 def test_the_commands_say_the_same(yard: Yard, torchyard: Command) -> None:
-    SPOILS["a-container-without-namespaces"].spoil(yard)
+    SPOILS["a-container-that-lets-nothing-be-traced"].spoil(yard)
     SPOILS["an-empty-submodule"].spoil(yard)
     looked = torchyard("doctor", "cpu", "-f", yard.file, "--json")
     built = torchyard("build", "cpu", "-f", yard.file)
@@ -143,7 +143,9 @@ def test_results_that_are_stored_need_no_machine(
     forget()
 
 
-@pytest.mark.parametrize("name", [*sorted(OF_PROJECT), "no-bubblewrap", "no-mkl"])
+@pytest.mark.parametrize(
+    "name", [*sorted(OF_PROJECT), "a-container-that-lets-nothing-be-traced", "no-mkl"]
+)
 def test_ci_is_generated_only_for_what_a_machine_could_build(
     name: str, torchyard: Command, yard: Yard
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from torchyard.errors import HostError
+from torchyard.host.cache import runnable_folder
 from torchyard.host.files import read_data
 from torchyard.host.process import capture
 
@@ -49,14 +50,18 @@ def _compile(source: str, scratch: Path) -> None:
         msg = f"there is no C compiler: none of {', '.join(_COMPILERS)} is on PATH"
         raise HostError(msg)
     (scratch / "program.c").write_text(source, encoding="utf-8")
-    env = {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(scratch)}
+    env = {"PATH": f"{os.environ.get('PATH', '')}:{os.defpath}", "TMPDIR": str(scratch)}
     capture([compiler, "-O2", "-o", "program", "program.c"], cwd=scratch, env=env)
 
 
 def fixed_path_fault(folder: Path) -> str:
     """Return why programs can't be run with fixed paths here, or ""."""
     try:
-        fixed_path_program(folder)
+        if folder.is_dir():
+            fixed_path_program(folder)
+        else:  # nothing is made just to find out
+            with TemporaryDirectory(dir=runnable_folder()) as scratch:
+                fixed_path_program(Path(scratch))
     except (HostError, OSError) as error:
         return str(error)
     return ""
