@@ -290,7 +290,8 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     file = tmp_path / "torchyard.toml"
     file.touch()
     sandbox = SimpleNamespace(kind="bwrap")
-    context = SimpleNamespace(place=place, sandbox=sandbox, file=str(file))
+    places = {"self": sys.executable}
+    context = SimpleNamespace(place=place, sandbox=sandbox, file=str(file), places=lambda: places)
     error = StepError("smoke:x", step, Exit(14, 1.0, 1.0, 0), 0)
     found = explained(error, cast("StepContext", context), cast("Log", None))
     assert isinstance(found, SmokeError)
