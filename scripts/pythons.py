@@ -25,6 +25,7 @@ import sys
 import tarfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +38,6 @@ from torchyard.toolchain.interpreters import interpreter_for
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements/dev.txt"
 RECORDS = ROOT / "build/pythons"
-MIRROR = "http://deb.debian.org/debian"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 QUICK = (
     *("pytest", "pytest-xdist", "hypothesis", "jsonschema", "syrupy", "allpairspy", "pyyaml"),
@@ -58,7 +58,7 @@ class MissingPythonError(Exception):
     """There is no Python of a version here, nor what unpacks Debian's."""
 
     def __str__(self) -> str:
-        return f"there is no Python {self.args[0]}, nor dpkg-deb, gpgv and gcc to get Debian's with"
+        return f"there is no Python {self.args[0]}; Debian's needs apt-get, dpkg-deb, gpgv and gcc"
 
 
 def supported() -> list[str]:
@@ -81,7 +81,7 @@ def provide(version: str) -> Path:
         return Path(interpreter_for(f"cp{version.replace('.', '')}").path)
     except TorchyardError:
         pass
-    if not all(map(shutil.which, ("dpkg-deb", "gpgv", "gcc"))):
+    if not all(map(shutil.which, ("apt-get", "dpkg-deb", "gpgv", "gcc"))):
         raise MissingPythonError(version)
     place = kept() / version
     program = place / "usr/bin" / f"python{version}"
@@ -95,8 +95,15 @@ def provide(version: str) -> Path:
 # ------------------------------------------------------------------------ from Debian
 
 
+@cache
+def _mirror() -> str:
+    """Return the mirror of Debian that apt uses here."""
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()[0]
+
+
 def _fetch(path: str) -> bytes:
-    with urlopen(f"{MIRROR}/{path}", timeout=120) as answer:  # noqa: S310 - the address is ours
+    with urlopen(f"{_mirror()}{path}", timeout=120) as answer:  # noqa: S310 - the address is ours
         data: bytes = answer.read()
     return data
 
@@ -113,7 +120,7 @@ def _index(suite: str, name: str) -> dict[str, str]:
 def _checked(path: str, digest: str) -> bytes:
     data = _fetch(path)
     if hashlib.sha256(data).hexdigest() != digest:
-        sys.exit(f"{MIRROR}/{path} is not what the index says")
+        sys.exit(f"{_mirror()}{path} is not what the index says")
     return data
 
 
@@ -255,7 +262,7 @@ def main() -> int:
     if asked.quick and not words:
         files = sorted({str(f) for n in QUICK_TESTS for f in ROOT.glob(f"tests/unit/test_{n}.py")})
         chosen += files
-    rows = []
+    rows, is_missing = [], False
     for version in versions:
         key = hashlib.sha256(json.dumps([state(), chosen]).encode()).hexdigest()
         record = RECORDS / f"{version}.json"
@@ -265,7 +272,8 @@ def main() -> int:
             try:
                 before = {**run_tests(version, chosen, quick=asked.quick), "key": key}
             except MissingPythonError as missing:
-                print(f"skipped: {missing}")
+                print(missing, flush=True)
+                is_missing = True
                 continue
             record.write_text(json.dumps(before), encoding="utf-8")
         rows.append(before)
@@ -273,7 +281,7 @@ def main() -> int:
     for row in rows:
         shown = (row[name] for name in ("python", "passed", "failed", "skipped", "seconds"))
         print(f"| {' | '.join(map(str, shown))} |")
-    return int(any(row["exit"] for row in rows))
+    return int(is_missing or any(row["exit"] for row in rows))
 
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:

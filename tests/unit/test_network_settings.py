@@ -15,6 +15,7 @@ from torchyard.host.cache import cache_folder
 from torchyard.host.network_faults import network_error, network_faults
 from torchyard.host.network_settings import (
     NetworkSettings,
+    _default_index,
     fetching_environment,
     installer_variables,
     network_settings,
@@ -59,9 +60,10 @@ class Told(NamedTuple):
 
 
 PIP, UV = ".config/pip/pip.conf", ".config/uv/uv.toml"
+DEFAULT = _default_index()
 ONE, TWO = "https://one.example/simple", "https://two.example/simple"
 INDEXES = {
-    "nothing": (Told({}, {}), ("https://pypi.org/simple",)),
+    "nothing": (Told({}, {}), (DEFAULT,)),
     "pip.conf": (
         Told({PIP: f"[global]\nindex_url = {ONE}\nextra-index-url =\n  {TWO}\n  {ONE}\n"}, {}),
         (ONE, TWO),
@@ -69,7 +71,7 @@ INDEXES = {
     "the old pip.conf": (Told({".pip/pip.conf": f"[install]\nindex-url = {ONE}\n"}, {}), (ONE,)),
     "another pip.conf": (
         Told({PIP: f"[global]\nindex-url = {TWO}\n"}, {"PIP_CONFIG_FILE": os.devnull}),
-        ("https://pypi.org/simple",),
+        (DEFAULT,),
     ),
     "pip's variables": (
         Told({PIP: f"[global]\nindex-url = {TWO}\n"}, {"PIP_INDEX_URL": ONE}),
@@ -175,7 +177,7 @@ def test_a_proxy_is_told_to_all_programs(
     file = {PIP: f"[global]\nproxy = {bare}\n"} if name == "pip.conf" else {}
     found = Told(file, {} if file else {name: bare}).apply(home, monkeypatch)
     monkeypatch.setenv("NO_PROXY", ".inside.example")
-    assert found.proxy_for("https://pypi.org/simple/") == PROXY
+    assert found.proxy_for("https://outside.example/simple/") == PROXY
     assert found.proxy_for("https://index.inside.example/simple/") == ""
     assert fetching_environment()["https_proxy"].endswith(bare)
     assert fetching_environment()["HTTPS_PROXY"].endswith(bare)

@@ -15,16 +15,16 @@ from configparser import Error, RawConfigParser
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import proxy_bypass
 
 from torchyard.errors import HostError
 from torchyard.host.cache import cache_base, cache_folder
-from torchyard.host.process import capture
+from torchyard.host.process import capture, own_program
 from torchyard.host.secrets import caller_environment
 
-_PYPI = "https://pypi.org/simple"
 _NO_INDEX = "file:///nonexistent"
 """The default index of uv if there is to be none: no variable says so."""
 
@@ -116,7 +116,7 @@ def network_settings() -> NetworkSettings:
     def first(name: str, other: str = "") -> str:
         return " ".join(found.get(name, ())) or other
 
-    indexes = (first("index-url", _PYPI), *found.get("extra-index-url", ()))
+    indexes = (first("index-url") or _default_index(), *found.get("extra-index-url", ()))
     uses_keyring = first("keyring-provider", "disabled") != "disabled"
     return NetworkSettings(
         indexes=() if _is_set(first("no-index")) else _addresses(indexes, keyring=uses_keyring),
@@ -253,6 +253,18 @@ def _with_login(url: str, user: str, password: str) -> str:
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
     netloc = f"{login}{parts.netloc.rpartition('@')[2]}"
     return parts._replace(netloc=netloc).geturl() if password else url
+
+
+@cache
+def _default_index() -> str:
+    """Return the address of the index that uv looks into by default, as it says itself."""
+    with TemporaryDirectory() as folder:
+        nothing = Path(folder, "requirements.txt")
+        nothing.touch()
+        words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python")
+        argv = [own_program("uv"), "pip", "compile", *words, sys.executable, str(nothing)]
+        said = capture(argv, cwd=Path(folder), env={"UV_NO_CONFIG": "1"})
+    return said.strip().removeprefix("--index-url ")
 
 
 def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
