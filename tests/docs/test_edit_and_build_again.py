@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PAGE = "docs/getting-started/extension.md"
 WHOLE = """\
+#undef TORCH_TARGET_VERSION
 #include <torch/extension.h>
 #include <torch/library.h>
 
@@ -98,7 +99,10 @@ def test_an_edited_file_takes_what_ninja_takes(
             assert "begins with the objects of the last build" in printed
             tries.append((took, (before + bare.seconds()) / 2))
             print(f"ninja and the linker {tries[-1][1]:.1f} s, the second wheel {took:.1f} s")
+            if took <= ALLOWED * tries[-1][1] + MORE:
+                break
+        else:
+            pytest.fail(f"none of these is fast enough: {tries}")
         say = "import torch, fastops; print(torch.ops.fastops.thrice(torch.ones(1)))"
         shell.type(typed("pip install --no-deps --force-reinstall dist/*.whl"))
-        assert "6." in shell.type(typed(f"python -c {shlex.quote(say)}"))
-        assert any(took <= ALLOWED * ninja + MORE for took, ninja in tries), tries
+        assert f"{number}." in shell.type(typed(f"python -c {shlex.quote(say)}"))
