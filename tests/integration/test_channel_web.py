@@ -11,7 +11,7 @@ from tests.helpers import SMALL, Command
 from tests.served import Served, directory_config
 from tests.services import Nginx
 
-from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
+from torchyard.errors import HostError, SelectionError, StoreError, UsageError
 from torchyard.host.fetcher import Fetcher
 from torchyard.publish.channel.channel import Channel
 
@@ -87,8 +87,8 @@ def test_passwords_are_used_and_never_shown(
         refused = torchyard("which", nginx.url, "tiny", *MACHINE, "--cpu")
         address = nginx.url.replace("://", "://me:secret@")
         known = torchyard("which", address, "tiny", *MACHINE, "--cpu")
-    assert refused.code == ElsewhereError.exit_code
-    assert "answers 401" in refused.err
+    assert refused.code == HostError.exit_code
+    assert "its server wants another user name or password (401)" in refused.err
     assert known.code == 0
     assert "tiny==1.2+cpu" in known.out
     assert "secret" not in known.out + known.err

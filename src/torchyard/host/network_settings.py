@@ -15,7 +15,6 @@ from configparser import Error, RawConfigParser
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import proxy_bypass
@@ -116,7 +115,8 @@ def network_settings() -> NetworkSettings:
     def first(name: str, other: str = "") -> str:
         return " ".join(found.get(name, ())) or other
 
-    indexes = (first("index-url") or _default_index(), *found.get("extra-index-url", ()))
+    default = first("index-url") or _default_index()
+    indexes = (*filter(None, (default,)), *found.get("extra-index-url", ()))
     uses_keyring = first("keyring-provider", "disabled") != "disabled"
     return NetworkSettings(
         indexes=() if _is_set(first("no-index")) else _addresses(indexes, keyring=uses_keyring),
@@ -257,14 +257,13 @@ def _with_login(url: str, user: str, password: str) -> str:
 
 @cache
 def _default_index() -> str:
-    """Return the address of the index that uv looks into by default, as it says itself."""
-    with TemporaryDirectory() as folder:
-        nothing = Path(folder, "requirements.txt")
-        nothing.touch()
-        words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python")
-        argv = [own_program("uv"), "pip", "compile", *words, sys.executable, str(nothing)]
-        said = capture(argv, cwd=Path(folder), env={"UV_NO_CONFIG": "1"})
-    return said.strip().removeprefix("--index-url ")
+    """Return the index that uv looks into by default, as it says itself, or "" if it can't."""
+    words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python", sys.executable)
+    argv = [own_program("uv"), "pip", "compile", *words, "-"]  # of nothing: its stdin is empty
+    with suppress(HostError):  # it needs a cache that can be written to
+        said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1"})
+        return said.strip().removeprefix("--index-url ")
+    return ""
 
 
 def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
