@@ -308,7 +308,7 @@ def test_an_index_out_of_reach(
     assert failed.code == 75
     ended = json.loads(failed.out.splitlines()[-1])
     assert (ended["event"], ended["reason"]) == ("ended", "network")
-    assert "hint: look at the network, and at the index and proxy" in failed.err
+    assert "hint: look at the network, and at proxy and index" in failed.err
     project.check_untouched(failed)
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
 from torchyard.app.run import find_job_spec
+from torchyard.host.process_id import group_is_running
 from torchyard.model.canonical import fingerprint
 from torchyard.model.event import AnyEvent
 from torchyard.model.result import Usage
@@ -631,10 +632,9 @@ def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
         first.kill()
     (state,) = (tmp_path / ".torchyard/work").glob("*/state.json")
     group = json.loads(state.read_text(encoding="utf-8"))["group"]
-    os.killpg(group, 0)
+    assert group_is_running(group)
     subprocess.run(command, check=True)
-    with pytest.raises(ProcessLookupError):
-        os.killpg(group, 0)
+    assert not group_is_running(group)
 
 
 def test_what_killed_and_stopped_tries_used_is_added_up(torchyard: Command, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from torchyard.host.network_settings import (
     installer_files,
     installer_variables,
     local_paths,
+    network_settings,
 )
 from torchyard.host.process import capture, own_program
 from torchyard.model.requirement import MALFORMED
@@ -113,7 +114,8 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
             if says_full(msg):
                 hint = "make room, or set TMPDIR to a directory on another disk"
                 raise ElsewhereError(msg, hint=hint, reason="disk") from error
-            raise explain_fetch(msg) or HostError(msg) from error
+            cause = None if network_settings().is_offline else explain_fetch(msg)
+            raise cause or HostError(msg) from error
 
 
 def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
