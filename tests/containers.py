@@ -64,11 +64,11 @@ POD = (
 """A pod that is restricted as Kubernetes can; docker's profile comes on top."""
 
 
-def container(volume: Path, *options: str, name: str = "") -> list[str]:
+def container(volume: Path, *options: str, name: str = "", root: str = "/") -> list[str]:
     """Return the command that runs another one in a container, which can write to a directory."""
     called = ("--name", name) if name else ("--rm",)
     words = ["podman", "run", *called, *_USUAL, "--volume", f"{volume}:{volume}"]
-    return [*words, "--workdir", str(volume), *options, "--rootfs", "/:O"]
+    return [*words, "--workdir", str(volume), *options, "--rootfs", f"{root}:O"]
 
 
 def as_in_docker(folder: Path) -> tuple[str, str]:

@@ -115,7 +115,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one",
         "torchyard farm worker /srv/work *": _MACHINES,
         "tar *": "needs that root; tests/integration/test_root_images.py packs a small one",
-        "skopeo *": "needs a registry; tests/unit/test_root_image.py writes such a directory",
+        "skopeo *": "needs a registry; tests/integration/test_registry.py runs one",
     },
     "docs/guides/build-on-a-farm.md": {
         "torchyard farm worker /srv/work *": _MACHINES,
