@@ -21,6 +21,7 @@ ALLOWED = {
     ("compute/registry.py", "cpu"): "the compute of packages that use no GPU",
     ("config/evaluate.py", "cuda"): "the key `cuda` of [toolchain] is a part of the file's format",
     ("config/recipes.py", "pytorch"): "the default of the key `recipe`",
+    ("host/cgroups.py", "cpu"): "the name of a controller",
     ("package/elf/image.py", "cuda"): "a machine in the header of an ELF file",
     ("reports/store/text.py", "cpu"): "seconds of processors",
 }
