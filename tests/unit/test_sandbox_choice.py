@@ -428,7 +428,7 @@ def test_the_line_that_helps_is_known(tmp_path: Path, name: str, refuses: str, c
 
 
 REFUSES = """#!/bin/sh
-case "$*" in *"{word}"*) exec {bwrap} "$@";; esac
+case "$*" in *"{refused}"*) ;; *"{word}"*) exec {bwrap} "$@";; esac
 echo "bwrap: {said}" >&2
 exit 1
 """
@@ -436,16 +436,27 @@ exit 1
 
 @needs_bwrap
 @pytest.mark.parametrize(
-    ("kind", "word"), [("view", "--unshare-user"), ("bwrap", "--ro-bind /proc /proc")]
+    ("kind", "word", "refused"),
+    [
+        ("view", "--unshare-user", "-never-"),
+        ("bwrap", "--ro-bind /proc /proc", "-never-"),
+        ("bwrap", "--ro-bind /proc /proc", "--hostname"),
+    ],
 )
 def test_what_a_container_refuses_is_had_in_another_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["view", "bwrap"], word: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Literal["view", "bwrap"],
+    word: str,
+    refused: str,
 ) -> None:
     """A fake bwrap refuses what the real one may not do as root in podman's containers."""
     real = shutil.which("bwrap")
     said = "Creating new namespace failed: Operation not permitted"
     fake = tmp_path / "bwrap"
-    fake.write_text(REFUSES.format(word=word, bwrap=real, said=said), encoding="utf-8")
+    fake.write_text(
+        REFUSES.format(word=word, refused=refused, bwrap=real, said=said), encoding="utf-8"
+    )
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     system_view._tried.cache_clear()
@@ -466,7 +477,9 @@ def test_without_any_namespace_jobs_that_compile_are_traced(
     """A fake bwrap refuses all, as that of Ubuntu 24.04 without its profile does."""
     fake = tmp_path / "bwrap"
     said = "setting up uid map: Permission denied"
-    fake.write_text(REFUSES.format(word="-never-", bwrap="false", said=said), encoding="utf-8")
+    fake.write_text(
+        REFUSES.format(word="-never-", refused="-", bwrap="false", said=said), encoding="utf-8"
+    )
     fake.chmod(0o755)
     if compiler:
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple
 
 import msgspec
@@ -169,8 +170,12 @@ def refuse_project(plan: Plan, numbers: Iterable[int], file: str) -> None:
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the variables of a job that compilers depend on: none of the caller's."""
-    return {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+    """Return the variables of a job that compilers depend on: none of the caller's.
+
+    Jobs have a directory for temporary files, also where `/tmp` can't be written to.
+    """
+    plain = {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+    return plain | {"TMPDIR": gettempdir()}
 
 
 def _demand(pending: PendingJobs) -> BuildDemand:

@@ -60,14 +60,17 @@ _MOUNTS = (
 
 BubblewrapKind = Literal["view", "bwrap"]
 
+_PROC, _CONTAINER = ("--proc", "/proc"), ("--ro-bind", "/proc", "/proc")
+_NAMED = ("--hostname", "torchyard")
 _WAYS: dict[BubblewrapKind, tuple[tuple[str, ...], ...]] = {
     "view": ((), ("--unshare-user",)),
-    "bwrap": (("--proc", "/proc"), ("--ro-bind", "/proc", "/proc")),
+    "bwrap": ((*_PROC, *_NAMED), (*_CONTAINER, *_NAMED), _CONTAINER),
 }
 """The options by which each kind can be had, the best first; the others are for containers.
 
 There, root may make a user namespace, but mount nothing without one. A new `/proc` would show what
 the container hides, so its own is shown: steps see the names of its processes, and nothing else.
+Some containers let nothing change the machine's name.
 """
 
 

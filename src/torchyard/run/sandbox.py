@@ -40,7 +40,6 @@ INSIDE = "/mnt/torchyard"
 SLOTS = "/mnt/slots"
 _ORDER = f"/mnt/{ORDER}"
 _NOWHERE = "/nonexistent"
-HOST = "torchyard"
 
 _PARTS = frozenset(("bin", "sbin", "include", "lib", "lib64", "libexec", "share"))
 """Names of directories in an installation's own."""
@@ -121,7 +120,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
             view = [*machine_view(INSIDE), *without(sandbox.absent)]
         return [*view, *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
     root = sandbox.root
-    bwrap = [*isolated(), "--hostname", HOST, *system_view(root, sandbox.absent)]
+    bwrap = [*isolated(), *system_view(root, sandbox.absent)]
     if root is not None:
         bwrap += [*own_view(root), *read_only(sandbox.readable, sandbox.hidden, root=root)]
         bwrap += name_servers(root) if step.network else []
