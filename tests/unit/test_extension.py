@@ -103,12 +103,13 @@ def test_a_build_without_a_gpu_is_told_by_variables() -> None:
 
 def test_architectures_are_put_into_variables() -> None:
     text = re.sub('name = "[^"]*"', 'name = "natten"', TOOLED, count=1)
-    override = '[[override]]\nstage = "bindings"\nenv = { ARCHS = "{sms};{other}" }\n'
+    override = '[[override]]\nstage = "bindings"\nenv = { ARCHS = "{sms};{sms,};{other}" }\n'
     plan = plan_with(text=f"{text}{override}")
     order = order_in(plan, Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
     archs = order.compiled.words("archs")
     assert environment(order)["NATTEN_CUDA_ARCH"] == ";".join(archs)
-    assert environment(order)["ARCHS"] == ";".join(archs).replace(".", "") + ";{other}"
+    sms = [arch.replace(".", "") for arch in archs]
+    assert environment(order)["ARCHS"] == f"{';'.join(sms)};{','.join(sms)};{{other}}"
 
 
 def test_requirements_and_label_of_an_extension() -> None:

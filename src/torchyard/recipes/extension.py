@@ -61,12 +61,14 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
 def environment(order: JobSpec) -> dict[str, str]:
     """Return the variables of the project's build: those it is known to read, and the file's.
 
-    `{archs}` in them stands for the architectures of the cell, as `9.0;10.0`, `{sms}` for `90;100`.
+    `{archs}` in them stands for the architectures of the cell, as `9.0;10.0`, `{sms}` for `90;100`,
+    `{sms,}` for `90,100`.
     """
     archs = ";".join(order.compiled.words("archs"))
-    given = {"{archs}": archs, "{sms}": archs.replace(".", "")}
+    sms = archs.replace(".", "")
+    given = {"{archs}": archs, "{sms}": sms, "{sms,}": sms.replace(";", ",")}
     return {
-        name: re.sub(r"\{(archs|sms)\}", lambda found: given[found[0]], value)
+        name: re.sub(r"\{(archs|sms,?)\}", lambda found: given[found[0]], value)
         for name, value in order.compiled.table("env").items()
     }
 
