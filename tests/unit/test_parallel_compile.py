@@ -255,6 +255,15 @@ def test_a_file_that_does_not_compile_ends_the_build(project: Project) -> None:
     assert "wrong.c" in last, "nothing was begun after it"
 
 
+def test_no_progress_is_printed_after_an_error(project: Project) -> None:
+    """A reader of the log, and `diagnose`, would take the error for a harmless one."""
+    setup = ONE_FAILS.replace("two_more.c", "slow.c")
+    code, said = project.build(setup, slots=3, together=4)
+    assert code != 0
+    assert "slow.c" in project.commands.read_text(encoding="utf-8")
+    assert "] slow.c" not in said
+
+
 def test_slots_are_free_again_after_a_failure(project: Project) -> None:
     code, _ = project.build(ONE_FAILS, slots=2)
     assert code != 0

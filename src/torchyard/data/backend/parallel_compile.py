@@ -102,6 +102,8 @@ class BackgroundBuild:
                 return
         with self._counting:
             self._done += 1
+            if self._failure:  # progress after an error would make it look harmless
+                return
             print(f"[{self._done}/{len(self._objects) + len(self._links)}] {name}")
 
     def finish(self):
