@@ -96,14 +96,14 @@ def provide(version: str) -> Path:
 
 
 @cache
-def _mirror() -> str:
+def debian_mirror() -> str:
     """Return the mirror of Debian that apt uses here."""
     asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()[0]
 
 
 def _fetch(path: str) -> bytes:
-    with urlopen(f"{_mirror()}{path}", timeout=120) as answer:  # noqa: S310 - the address is ours
+    with urlopen(f"{debian_mirror()}{path}", timeout=120) as answer:  # noqa: S310 - the address is ours
         data: bytes = answer.read()
     return data
 
@@ -120,7 +120,7 @@ def _index(suite: str, name: str) -> dict[str, str]:
 def _checked(path: str, digest: str) -> bytes:
     data = _fetch(path)
     if hashlib.sha256(data).hexdigest() != digest:
-        sys.exit(f"{_mirror()}{path} is not what the index says")
+        sys.exit(f"{debian_mirror()}{path} is not what the index says")
     return data
 
 

@@ -1,0 +1,123 @@
+"""torchyard on aarch64, emulated: unit tests, and the sample built, checked, imported, published.
+
+qemu runs a root of Debian 13 of that machine. It emulates no namespaces: bubblewrap in the root is
+this machine's own, which starts emulated programs.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts.pythons import LOCK, QUICK, QUICK_TESTS, debian_mirror, kept
+from tests.helpers import ROOT
+from tests.recipe import SAMPLE, needs_debootstrap
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
+
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+HANDLER = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
+PACKAGES = "python3,python3-venv,python3-dev,ca-certificates,gcc,g++,make,libopenblas-dev"
+CELL = "linux-aarch64/cpu-openblas/cp313/wheel"
+WITHIN = {
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "PATH": "/mnt/site/bin:/usr/bin:/usr/sbin",
+    "PYTHONPATH": f"/mnt/site:{ROOT}/src",
+    "PYTHONPYCACHEPREFIX": "/mnt/bytecode",
+    "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _emulation() -> None:
+    """Let the kernel run programs of aarch64, in all roots."""
+    if not (BINFMT / "register").exists():
+        subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True)
+    if not (BINFMT / "qemu-aarch64").exists():
+        (BINFMT / "register").write_bytes(HANDLER.read_bytes().strip())
+
+
+@pytest.fixture(scope="module")
+def root(_emulation: None) -> Path:
+    """A root of Debian 13; it is kept, as its second stage takes a quarter of an hour."""
+    place = kept() / "aarch64"
+    if not place.exists():
+        new = place.with_name("aarch64.new")
+        shutil.rmtree(new, ignore_errors=True)
+        options = ("--arch=arm64", "--variant=minbase", f"--include={PACKAGES}")
+        subprocess.run(["debootstrap", *options, "trixie", new, debian_mirror()], check=True)
+        _take_bubblewrap(new)
+        new.rename(place)
+    return place
+
+
+def _take_bubblewrap(root: Path) -> None:
+    """Copy this machine's bubblewrap into a root, and the libraries that it needs."""
+    program = shutil.which("bwrap")
+    assert program
+    said = subprocess.run(["ldd", program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    for file in (program, *re.findall(r"(/\S+) \(0x", said)):
+        copy = root / file.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that emulated commands write to, with what torchyard requires, from wheels."""
+    work = tmp_path_factory.mktemp("aarch64")
+    machine = ("--python-platform=aarch64-manylinux_2_28", "--python-version=3.13")
+    install = ("uv", "pip", "install", "-q", "--system-certs", "--only-binary=:all:", "-c", LOCK)
+    wanted = ("-r", ROOT / "pyproject.toml", *QUICK)
+    subprocess.run([*install, *machine, "--target", work / "site", *wanted], check=True)
+    return work
+
+
+def emulate(root: Path, work: Path, *argv: object, folder: str = "/mnt") -> str:
+    """Run a command that must succeed, and return its output."""
+    mounts = ["--bind", root, "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    mounts += ["--ro-bind", "/sys", "/sys", "--tmpfs", "/run", "--tmpfs", "/tmp"]
+    for path in ("/etc/resolv.conf", "/etc/ssl/certs"):
+        mounts += ["--ro-bind", path, path]
+    mounts += ["--ro-bind", ROOT, ROOT, "--bind", work, "/mnt", "--chdir", folder]
+    env = [word for name, value in WITHIN.items() for word in ("--setenv", name, value)]
+    proxies = [name for name in os.environ if name.lower().endswith("_proxy")]
+    env += [word for name in proxies for word in ("--setenv", name, os.environ[name])]
+    words = ["bwrap", *mounts, "--cap-add", "ALL", "--clearenv", *env, "--die-with-parent", *argv]
+    done = subprocess.run(
+        [str(word) for word in words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_unit_tests_pass(root: Path, work: Path) -> None:
+    assert emulate(root, work, "uname", "-m").strip() == "aarch64"
+    files = [f"tests/unit/test_{name}.py" for name in QUICK_TESTS]
+    pytest_words = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+    said = emulate(root, work, *pytest_words, *files, folder=str(ROOT))
+    assert re.search(r"^\d{3,} passed", said, re.MULTILINE), said
+
+
+def test_the_sample_is_built_checked_imported_and_published(root: Path, work: Path) -> None:
+    project = work / "tinytorch"
+    shutil.copytree(SAMPLE, project, ignore=shutil.ignore_patterns(".torchyard"))
+    file = project / "torchyard.toml"
+    text = re.sub(r"\[\[matrix\.include\]\]\n(?:.+\n)+", "", file.read_text(encoding="utf-8"))
+    channel = '\n[channel.open]\nurl = "open"\nexternal = ["*"]\n'
+    file.write_text(text.replace("linux-x86_64", "linux-aarch64") + channel, encoding="utf-8")
+    torchyard = ("python3", "-m", "torchyard")
+    jobs = [f"{stage}:*/{CELL}" for stage in ("package", "check", "smoke")]
+    emulate(root, work, *torchyard, "build", *jobs, "-o", "dist", folder="/mnt/tinytorch")
+    (wheel,) = (project / "dist").glob("*.whl")
+    assert wheel.name.endswith("_aarch64.whl")
+    assert "-cp313-cp313-" in wheel.name
+    emulate(root, work, *torchyard, "publish", "--to", "open", "--partial", folder="/mnt/tinytorch")
+    assert list((project / "open").rglob("*_aarch64.whl"))
