@@ -45,7 +45,6 @@ PAGES = {
     "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/see-why-it-was-built.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/follow-history.md": Page(Preparer.torch),
     "docs/guides/compare-dependencies.md": Page(Preparer.small),
     "docs/guides/write-a-report.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/run-detached.md": Page(Preparer.torch),

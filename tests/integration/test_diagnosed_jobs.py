@@ -85,7 +85,6 @@ def test_a_job_that_failed_is_looked_at(
         shown = torchyard(command)
         assert shown.code == 0
         assert shown.out == torchyard(command, CORE).out == torchyard(command, made.parent).out
-    assert torchyard("symbol", "f").code == 5
 
 
 @pytest.mark.slow

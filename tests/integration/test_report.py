@@ -19,7 +19,7 @@ pytestmark = [
     ),
 ]
 
-SECTIONS = ("plan", "grid", "timeline", "graph", "sizes", "findings", "history", "drift")
+SECTIONS = ("plan", "grid", "timeline", "graph", "sizes", "findings", "drift")
 _NO_LINE = {"downloadThroughput": 0, "uploadThroughput": 0}
 TAB, ENTER = "\ue004", "\ue007"
 
@@ -48,9 +48,6 @@ def test_the_data_beside_the_page(project: Path) -> None:
     assert document["graphs"][0]["nodes"]
     assert len(document["checks"]) == 2
     assert document["drift"]["release"] == "2.5"
-    runs = {one["series"].split(":")[0]: len(one["rows"]) for one in document["history"]["series"]}
-    assert runs.pop("source") == 1  # of the same code: both versions share its result
-    assert set(runs.values()) == {2}
 
 
 def test_a_job_of_the_plan(project: Path) -> None:
@@ -140,8 +137,7 @@ def test_axe_finds_no_serious_fault(
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.devtools("Emulation.setEmulatedMedia", features=features)
     torchyard(project, "deps", "--source", "tree", "--html", "deps.html")
-    torchyard(project, "history", "--html", "history.html")
-    for name in ("all", "deps", "history"):
+    for name in ("all", "deps"):
         browser.open((project / f"{name}.html").as_uri())
         assert browser.run("return document.querySelectorAll('main table').length")
         browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")

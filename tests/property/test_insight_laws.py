@@ -1,4 +1,4 @@
-"""Versions in any file, and figures of any runs."""
+"""Versions in any file."""
 
 import re
 
@@ -8,8 +8,6 @@ from packaging.version import Version
 
 from torchyard.insight.dependency_table import dependency_table
 from torchyard.insight.drift import agree
-from torchyard.insight.history import find_jumps
-from torchyard.insight.history_rows import HistoryRow
 from torchyard.insight.version_readings import ReadFrom, VersionReading, requirements_in
 
 NAMES = sorted(dependency_table().pip_names())
@@ -58,47 +56,3 @@ def test_agreement_is_mutual_and_a_version_agrees_with_ranges_that_contain_it(
     assert agree(reading(one), reading(other)) == agree(reading(other), reading(one))
     is_at_least = Version(one) >= Version(other)
     assert agree(reading(f"=={one}"), reading(f">={other}")) == is_at_least
-
-
-FIGURES = st.dictionaries(
-    st.sampled_from(["time", "size", "library/a", "device/sm_90", "unit/a", "unit/b", "other/x"]),
-    st.floats(0, 1e9),
-)
-
-
-@given(st.lists(FIGURES))
-def test_jumps_are_of_runs_that_differ(runs: list[dict[str, float]]) -> None:
-    rows = [
-        HistoryRow(
-            fingerprint=str(number),
-            job="core:x-1/y",
-            release="1",
-            commit="",
-            started=str(number),
-            machine="",
-            metrics=metrics,
-        )
-        for number, metrics in enumerate(runs)
-    ]
-    for jump in find_jumps(rows):
-        number = int(jump.fingerprint)
-        metric = f"{jump.kind}/{jump.name}".rstrip("/")
-        assert number > 0
-        assert jump.kind != "other"
-        assert jump.before != jump.now
-        assert jump.now == runs[number].get(metric)
-        assert (jump.before is None) == (metric not in runs[number - 1])
-
-
-@given(FIGURES, st.integers(1, 9))
-def test_runs_that_are_alike_have_no_jumps(metrics: dict[str, float], count: int) -> None:
-    row = HistoryRow(
-        fingerprint="0",
-        job="core:x-1/y",
-        release="1",
-        commit="",
-        started="",
-        machine="",
-        metrics=metrics,
-    )
-    assert find_jumps([row] * count) == []

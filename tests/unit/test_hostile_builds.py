@@ -127,17 +127,15 @@ def test_names_reach_neither_the_terminal_nor_the_page(torchyard: Command, tmp_p
 # ------------------------------------------------------------------------ wrong arguments
 
 
-@pytest.mark.parametrize(
-    "words", [["graph"], ["timings"], ["why"], ["symbol", "add"]], ids=lambda words: words[0]
-)
+@pytest.mark.parametrize("command", ["graph", "timings", "why"])
 def test_what_is_neither_a_path_nor_a_job(
     torchyard: Command,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
+    command: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = torchyard(*words, "nowhere")
+    done = torchyard(command, "nowhere")
     assert done.code == 5
     assert "there is no file or directory `nowhere`" in done.err
     assert "torchyard.toml" in done.err
@@ -147,7 +145,7 @@ def test_a_wheel_that_is_none(torchyard: Command, tmp_path: Path) -> None:
     wheel = tmp_path / "torch-2.6.0-cp312-cp312-linux_x86_64.whl"
     wheel.write_text("404 not found")
     build = written(tmp_path / "build", UNIT)
-    for words in (["graph", wheel], ["symbol", "add", wheel], ["graph", build, "--against", wheel]):
+    for words in (["graph", wheel], ["graph", build, "--against", wheel]):
         done = torchyard(*words)
         assert done.code == 5
         assert "can't be read as a package" in done.err.replace("\n", " ")
@@ -158,9 +156,6 @@ def test_a_build_that_ninja_has_not_begun(torchyard: Command, tmp_path: Path) ->
     (build / LOG).unlink()
     done = torchyard("timings", build)
     assert done.code == 2
-    assert "run ninja there" in done.err.replace("\n", " ")
-    done = torchyard("symbol", "add", build)
-    assert done.code == 5
     assert "run ninja there" in done.err.replace("\n", " ")
 
 

@@ -88,7 +88,6 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
         torchyard("status", *at).out,
         torchyard("explain", *at, "package:*").out,
         torchyard("build", *at, "cp312").err,
-        torchyard("history", *at).out,
     ]
     planned = set(printed[0].split())
     found = {name for text in printed for name in PRINTED.findall(text) if "cpu-openblas" in name}
@@ -116,7 +115,6 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
         shown = torchyard("store", "show", *at, name)
         assert shown.code == 0, name
         assert path in shown.out
-        assert torchyard("history", *at, name).code == 0, name
         assert torchyard("report", *at, name, "-o", file.with_name("r.html")).code == 0, name
         assert torchyard("ci", "explain", *at, name, "github").code == 0, name
 

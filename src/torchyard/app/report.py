@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torchyard.reports.check.document import CheckDocument
     from torchyard.reports.deps.document import DepsDocument
     from torchyard.reports.graph.document import GraphDocument
-    from torchyard.reports.history.document import HistoryDocument
     from torchyard.reports.report.document import JobStateDocument, ReportDocument
     from torchyard.reports.timings.document import TimingsDocument
     from torchyard.store.store import Store
@@ -63,7 +62,6 @@ def report_plan(
         timings=list(_timings(results.values(), file, store)),
         graphs=list(_graphs(results.values(), file, store)),
         checks=checks,
-        history=_history(sorted({job.identifier for job in jobs}), file, store),
         drift=_drift(source, file),
     )
 
@@ -168,20 +166,6 @@ def _graphs(results: Iterable["Result"], file: str, store: str | None) -> Iterat
             continue
         if found.nodes:
             yield msgspec.structs.replace(found, what=one.id)
-
-
-def _history(jobs: Sequence[str], file: str, store: str | None) -> "HistoryDocument | None":
-    """Return the runs of the same jobs, with all versions."""
-    from torchyard.app.history import follow_history
-
-    globs = []
-    for job in jobs:
-        label, slash, scope = job.partition("/")
-        globs.append(f"{label.rpartition('-')[0]}-*{slash}{scope}")
-    try:
-        return follow_history(globs, file=file, store=store)
-    except SelectionError:
-        return None
 
 
 def _drift(source: str, file: str) -> "DepsDocument | None":

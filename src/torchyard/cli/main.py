@@ -31,8 +31,6 @@ _HELP_ORDER = (
         "rebuild",
         "timings",
         "graph",
-        "symbol",
-        "history",
         "deps",
         "report",
     ),

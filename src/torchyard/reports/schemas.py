@@ -25,7 +25,6 @@ from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.document import ErrorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
 from torchyard.reports.graph.document import GraphDocument
-from torchyard.reports.history.document import HistoryDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
@@ -45,7 +44,6 @@ from torchyard.reports.store.document import (
     TransferDocument,
     VerifyDocument,
 )
-from torchyard.reports.symbol.document import SymbolsDocument
 from torchyard.reports.timings.document import TimingsDocument
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
@@ -75,7 +73,6 @@ SCHEMAS: dict[str, object] = {
     "error": ErrorDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
-    "history": HistoryDocument,
     "index-check": IndexCheckDocument,
     "mirror": MirrorDocument,
     "plan": PlanDocument,
@@ -89,7 +86,6 @@ SCHEMAS: dict[str, object] = {
     "store-show": ResultsDocument,
     "store-transfer": TransferDocument,
     "store-verify": VerifyDocument,
-    "symbol": SymbolsDocument,
     "timings": TimingsDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,

@@ -66,20 +66,12 @@ def remove_garbage(
     grace: timedelta,
     *,
     dry_run: bool = False,
-    leave: Callable[[Store, str], None] = lambda _store, _fingerprint: None,
 ) -> Garbage:
-    """Remove results that are neither reachable, pinned, published nor young, and unused blobs.
-
-    `leave` is called with each result before any is removed.
-    """
+    """Remove results that are neither reachable, pinned, published nor young, and unused blobs."""
     sweep = GcLease(store.objects)
     with sweep as now:
         garbage = _find(store, {*reachable, *pinned_fingerprints(store)}, now - grace, sweep.beat)
         if not dry_run:
-            for fingerprint in garbage.results:
-                sweep.beat()
-                leave(store, fingerprint)
-            store.objects.sync()
             # Manifests are deleted before their blobs: no result is ever incomplete.
             for keys in (map(result_key, garbage.results), garbage.blobs):
                 for key in keys:

@@ -3,7 +3,6 @@
 blobs/ab/ab12…             the bytes of a file, or of a part of one
 results/cd/cd34….json      a manifest: which blobs a job's result consists of
 pins/NAME.json             results that garbage collection keeps
-history/cd/cd34….json      figures of a result that was collected
 claims/cd/cd34….json       a process is working on this job
 unfinished/cd/cd34….json   what a job had done when its time was over
 units/ef/ef56….json        what the units of a job took in memory, by a digest of its name
@@ -17,7 +16,6 @@ from torchyard.errors import StoreError
 BLOBS = "blobs/"
 RESULTS = "results/"
 PINS = "pins/"
-HISTORY = "history/"
 CLAIMS = "claims/"
 UNFINISHED = "unfinished/"
 UNITS = "units/"
@@ -41,10 +39,6 @@ def blob_key(digest: str) -> str:
 
 def result_key(fingerprint: str) -> str:
     return f"{RESULTS}{digest_path(fingerprint)}.json"
-
-
-def history_key(fingerprint: str) -> str:
-    return f"{HISTORY}{digest_path(fingerprint)}.json"
 
 
 def claim_key(fingerprint: str) -> str:

@@ -25,7 +25,7 @@ from torchyard.terminal.console import say
     help="Page to write; its data goes to a .json file beside it.",
 )
 def command(*, what: str, file: str, store_url: str | None, source: str, output: Path) -> None:
-    """Write one page about a plan: its jobs, timeline, graph, sizes, findings, history and drift.
+    """Write one page about a plan: its jobs, timeline, graph, sizes, findings and drift.
 
     PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
     the file's. The page stands alone and needs no network.

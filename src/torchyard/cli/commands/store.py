@@ -11,7 +11,6 @@ from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, names_argument, store_option
 from torchyard.config.load import load_config
 from torchyard.errors import StoreError, UsageError
-from torchyard.insight.history_rows import keep_row
 from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.model.result import Result
 from torchyard.package.zip.writer import Member, writing
@@ -188,7 +187,7 @@ def collect_garbage(
         raise UsageError(str(error)) from error
     store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,), store)
-    garbage = remove_garbage(store, kept, age, dry_run=dry_run, leave=keep_row)
+    garbage = remove_garbage(store, kept, age, dry_run=dry_run)
     work = tidy(Path(home_directory(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
         write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))

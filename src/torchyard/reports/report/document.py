@@ -9,7 +9,6 @@ from torchyard.reports.check.document import CheckDocument
 from torchyard.reports.deps.document import DepsDocument
 from torchyard.reports.document import JsonDocument
 from torchyard.reports.graph.document import GraphDocument
-from torchyard.reports.history.document import HistoryDocument
 from torchyard.reports.timings.document import TimingsDocument
 
 
@@ -48,7 +47,6 @@ class ReportDocument(JsonDocument, kw_only=True):
     graphs: list[GraphDocument]
     checks: dict[str, CheckDocument]
     """By job."""
-    history: HistoryDocument | None
     drift: DepsDocument | None
 
     def stages(self) -> list[tuple[str, int, int, float]]:

@@ -7,7 +7,6 @@ from torchyard.model.severity import Severity
 from torchyard.reports.check.document import CheckDocument
 from torchyard.reports.deps.page import DEPS_FILTERS, deps_values
 from torchyard.reports.graph.picture import graph_values
-from torchyard.reports.history.page import HISTORY_FILTERS
 from torchyard.reports.picture import PICTURE_FILTERS
 from torchyard.reports.report.document import ReportDocument
 from torchyard.reports.templates import Filters, render_template
@@ -15,7 +14,6 @@ from torchyard.reports.timings.page import TIMINGS_FILTERS, timings_values
 
 _FILTERS: Filters = {
     **DEPS_FILTERS,
-    **HISTORY_FILTERS,
     **PICTURE_FILTERS,
     **TIMINGS_FILTERS,
     "size": show_size,
@@ -35,7 +33,6 @@ def report_page(report: ReportDocument) -> str:
         timings=[timings_values(one) for one in report.timings],
         graphs=[graph_values(one) for one in report.graphs],
         drift=deps_values(report.drift) if report.drift else None,
-        history=report.history,
         findings=_findings(report.checks),
     )
 

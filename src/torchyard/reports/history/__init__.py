@@ -1,1 +1,0 @@
-"""Reports about figures from run to run."""

@@ -1,1 +1,0 @@
-"""Reports about the files that define and need a symbol."""
