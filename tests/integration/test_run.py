@@ -283,6 +283,51 @@ def test_a_shell_in_a_sandbox_has_variables_that_its_maker_has_not(tmp_path: Pat
     assert not [*tmp_path.rglob("trace*")]
 
 
+@needs_bwrap
+def test_a_job_that_runs_can_be_looked_into_by_its_name(torchyard: Command, tmp_path: Path) -> None:
+    waits = "echo begun; until test -e {{work}}/home/go; do sleep 0.1; done; ls {out}/lib >"
+    file = make_project(
+        tmp_path, WORKS.replace("ls {out}/lib >", waits.replace("{{work}}", "{work}"))
+    )
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert "has not run" in torchyard("status", CORE, "-f", file).out
+    with subprocess.Popen([*TORCHYARD, "run", CORE, "-f", str(file)]) as running:
+        until = time.monotonic() + 60
+        while "\n  begun\n" not in (shown := torchyard("status", CORE, "-f", file).out):
+            assert time.monotonic() < until, shown
+        assert f"{CORE} runs: 1 of 2 steps done" in shown
+        assert "step: list" in shown
+        for command in ("timings", "graph"):
+            early = torchyard(command, CORE, "-f", file)
+            assert (early.code, early.out) == (5, "")
+            assert f"ninja has finished nothing of {CORE}" in early.err
+        assert torchyard("diagnose", CORE, "-f", file).code == 0
+        line = "cat ../out/lib/core.bin; touch ../home/go"
+        look = [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "sh", "-c", line]
+        shell = subprocess.run(look, capture_output=True, text=True, check=True)
+        assert shell.stdout == "some code\nmore code\n"
+        assert "runs now" in shell.stderr
+        assert running.wait() == 0, "it was not disturbed"
+    assert "is finished: made in" in torchyard("status", CORE, "-f", file).out
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [("exit 3;", "`list` failed with exit code 3"), ("kill -9 $PPID;", "+ sh -c 'kill")],
+)
+def test_the_status_of_a_job_that_failed_or_was_killed(
+    torchyard: Command, tmp_path: Path, ends: str, told: str
+) -> None:
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", f"{ends} ls {{out}}/lib >"))
+    for job in ("source:demo-1.0", CORE):
+        subprocess.run([*TORCHYARD, "run", job, "-f", file, "--sandbox", "none"], check=False)
+    shown = torchyard("status", CORE, "-f", file).out
+    assert f"{CORE} does not run, and did not finish: 1 of 2 steps done" in shown
+    assert told in shown.partition("which ends:\n")[2]
+    assert f"torchyard diagnose {CORE}" in shown
+
+
 def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path) -> None:
     """As on a machine of a farm, which gets an order and nothing else."""
     file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))

@@ -32,13 +32,21 @@ def named_build(what: str | None, file: str) -> str:
     if what is not None and Path(what).exists():
         return what
     from torchyard.insight.build_record import LOG
+    from torchyard.recipes import steps_of
     from torchyard.run.workdir import WorkDir
 
     if left := left_job(what, file):
-        logs = WorkDir(Path(work_directory(file)), left).build.rglob(LOG)
-        for log in sorted(logs, key=lambda log: log.stat().st_mtime, reverse=True):
+        place = WorkDir(Path(work_directory(file)), left)
+        for log in sorted(place.build.rglob(LOG), key=_changed_at, reverse=True):
             return str(log.parent)
+        if len(place.state().steps) < len(steps_of(left)):
+            msg = f"ninja has finished nothing of {left.task.id} so far"
+            raise SelectionError(msg, hint=f"torchyard status {left.task.id} says what it does")
     return what or (left.task.id if left else "core:*")
+
+
+def _changed_at(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 @contextmanager

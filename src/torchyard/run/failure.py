@@ -48,6 +48,13 @@ _LINES, _WIDTH = 1000, 2000
 
 def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
     """Return the error for a failed step: the cause in its log, its kind, and what to do."""
+    told = _explained(error, context)
+    with suppress(OSError):  # the disk may be what failed
+        log.add(f"== {error}")
+    return told
+
+
+def _explained(error: StepError, context: StepContext) -> TorchyardError:
     path, failures = context.place.log, load_failures()
     with path.open("rb") as stream:
         stream.seek(error.mark)
@@ -64,8 +71,6 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
         return told
     if error.ended.code in _KILLED:
         diagnosis = _killed(diagnosis)
-    with suppress(OSError):  # the disk may be what failed
-        log.add(f"== {error}")
     return _error(context, error, diagnosis, kind)
 
 

@@ -10,6 +10,7 @@ import platform
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,7 @@ from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import report_full_disk
 from torchyard.host.process_tree import written_bytes
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted, Progress, Started
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_count, show_size
@@ -119,7 +121,8 @@ def open_job(
 ) -> StepContext:
     """Prepare the directory of a job with all its inputs and tools, and run nothing.
 
-    Of a job that is finished, and whose directory is gone, the result is restored.
+    Of a job that is finished, and whose directory is gone, the result is restored. Nothing is
+    changed in the directory of a job that another process runs.
     """
     place = WorkDir(conditions.work, order)
     finished = None if place.folder.exists() else store.find(order.task.fingerprint)
@@ -128,13 +131,26 @@ def open_job(
         conditions = conditions._replace(sandbox=sandbox)
     with place.alone(wait=False) as alone:
         if not alone:
-            msg = f"{order.task.id} is running in {place.folder}"
-            raise BusyError(msg, hint="wait for it, or stop it")
+            return _look_into(place, store, conditions, on_event)
         context = _open(place, store, conditions, on_event, as_left=True)
         if finished is not None:
             _restore(place, store, finished, on_event)
         place.keep()
         return context
+
+
+def _look_into(
+    place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
+) -> StepContext:
+    """Return the context of a job that another process runs."""
+    state = place.state()
+    if state.tools is None:
+        msg = f"another process prepares {place.folder} for {place.order.task.id}"
+        raise BusyError(msg, hint="try it again when the first step runs")
+    text = "runs now: if it succeeds, its directory is removed"
+    on_event(Noted(job=place.order.task.id, text=text))
+    conditions = with_found_root(conditions, place.order, state.sandbox)
+    return _context(place, store, conditions, state.sandbox, state.tools)
 
 
 def _restore(place: WorkDir, store: Store, result: Result, on_event: Listener) -> None:
@@ -168,7 +184,19 @@ def _open(  # noqa: PLR0913 - all that a job begins with
     if kept and not place.state().steps and kept.restore():
         on_event(Noted(job=task.id, text="begins with the objects of the last build"))
     bring_ninja(place.folder / "tools")
-    tools = equip_job(place, kind, conditions, on_event)
+    tools = dict(equip_job(place, kind, conditions, on_event))
+    place.save(msgspec.structs.replace(place.state(), tools=tools))
+    return _context(place, store, conditions, kind, tools)
+
+
+def _context(
+    place: WorkDir,
+    store: Store,
+    conditions: Conditions,
+    kind: SandboxKind,
+    tools: Mapping[str, str],
+) -> StepContext:
+    task = place.order.task
     return StepContext(
         place,
         enclosure_of(kind, place, conditions, tools, store),

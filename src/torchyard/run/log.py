@@ -62,6 +62,14 @@ def _last_time(path: Path) -> tuple[datetime, bool]:
     return datetime.min.replace(tzinfo=UTC), bool(tail)
 
 
+def last_line(path: Path) -> str:
+    """Return the last line of a log, without its time."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        lines = file.read().decode(errors="replace").splitlines() or [""]
+    return lines[-1][STAMP:]
+
+
 def lines_since(path: Path, mark: int) -> Iterator[str]:
     """Yield the lines of a log from an offset on, without their times."""
     with path.open(encoding="utf-8", errors="replace") as file:

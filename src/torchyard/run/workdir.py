@@ -55,7 +55,7 @@ class JobState(Value, kw_only=True):
     `unfinished` is what tries of the next step used that did not end well, as far as it was saved.
     `group` is the process group of a step that may still be running; `born` distinguishes it from
     a later one with the same number, such as after a reboot. `boot` is the boot of the machine in
-    which the directory was made.
+    which the directory was made. `tools` are the variables of its toolchain, once it is equipped.
     """
 
     sandbox: SandboxKind = "none"
@@ -64,6 +64,7 @@ class JobState(Value, kw_only=True):
     group: int | None = None
     born: str = ""
     boot: str = ""
+    tools: dict[str, str] | None = None
 
     @property
     def seconds(self) -> float:
@@ -122,7 +123,7 @@ class WorkDir:
             remove_folder(self.folder)
             state = JobState(boot=boot_id())
         self.make_directories()
-        self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born=""))
+        self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born="", tools=None))
 
     def make_directories(self) -> None:
         """Make the directories that steps find, and write the order."""

@@ -56,8 +56,8 @@ def command(
     """Enter the work directory of a job, with its inputs, its environment and its sandbox.
 
     After a failure everything is as the failed step left it; of a job that is finished, the result
-    is restored, with the build directory of a core. COMMAND is run instead of a shell. Without a
-    JOB, it is the last one that failed.
+    is restored, with the build directory of a core; of one that runs, nothing is changed. COMMAND
+    is run instead of a shell. Without a JOB, it is the last one that runs or failed.
     """
     if job and _NO_COMMAND.isdisjoint(job):
         words, job = (job, *words), None
