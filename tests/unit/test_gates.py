@@ -500,7 +500,7 @@ def test_a_channel_can_refuse_what_was_made_without_a_sandbox(inputs: Inputs) ->
         demands=Demands(sandbox="required"),
         results=inputs.results,
     )
-    with pytest.raises(PublishError, match="was not made in a sandbox, which the channel requires"):
+    with pytest.raises(PublishError, match="was not made in a sandbox, from nothing"):
         publish_request(request)
     (inputs.folder / CONFINED).write_text(f"{LABEL}/{SCOPE}-not", encoding="utf-8")
     with pytest.raises(PublishError, match="was not made in a sandbox"):

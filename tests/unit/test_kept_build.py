@@ -3,8 +3,10 @@
 ninja is real; the compiler is played by `cat`, and its dependency file by `echo`.
 """
 
+import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -12,17 +14,21 @@ from tests.unit.test_extension import CELL, order_in, plan_with
 
 from torchyard.config.load import load_config
 from torchyard.errors import BuildError
+from torchyard.host.process import capture
+from torchyard.model.config import Sandbox
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.plan.build import make_plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import steps_of
+from torchyard.recipes.publishing import is_confined
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
 from torchyard.run.rebuild import _copy_source
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_file, read_result_log
+from torchyard.toolchain.ninja import read_deps
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed"),
@@ -72,6 +78,9 @@ smoke = []
 """
 
 
+ANY = Sandbox()
+
+
 class Project:
     """A checkout that is built again and again."""
 
@@ -88,11 +97,20 @@ class Project:
     def write(self, name: str, text: str) -> None:
         (self.code / name).write_text(text, encoding="utf-8")
 
-    def build(self, store: str = "store") -> list[str]:
+    def link(self, name: str, target: str) -> None:
+        (self.code / name).unlink()
+        (self.code / name).symlink_to(target)
+
+    def before_ninja(self, line: str) -> None:
+        """Let the build run a line of shell first."""
+        text = self.file.read_text(encoding="utf-8")
+        self.file.write_text(text.replace("ninja -j1", f"{line}\nninja -j1"), encoding="utf-8")
+
+    def build(self, store: str = "store", sandbox: Sandbox = ANY) -> list[str]:
         """Build, and return the objects that were compiled."""
         plan = make_plan(load_config(str(self.file)), EVERYTHING)
         order = make_job_spec(plan, plan.find(Stage.BINDINGS, CELL))
-        conditions = Conditions(self.file.parent / "work", str(self.file))
+        conditions = Conditions(self.file.parent / "work", str(self.file), sandbox=sandbox)
         self.store = Store.at(str(self.file.parent / store))
         _copy_source(order.of(order.tasks[0]), self.store, conditions)
         self.result = run_job(order, self.store, conditions, lambda _: None).result
@@ -166,3 +184,100 @@ def test_objects_in_the_source_are_the_sources(project: Project) -> None:
     project.write("made/given.o", "later\n")
     project.build()
     assert project.made("given") == "later\n"
+
+
+def test_a_link_that_leads_elsewhere_is_no_old_header(project: Project) -> None:
+    project.write("a.h", "a\n")
+    project.write("b.h", "b\n")
+    project.link("common.h", "a.h")
+    project.build()
+    project.link("common.h", "b.h")
+    project.build()
+    assert project.made("one") == "one\nb\n"
+
+
+def test_an_object_of_which_ninja_knows_no_headers_is_compiled(project: Project) -> None:
+    rule = "rule blind\n  command = cat $in common.h > $out\nbuild made/four.o: blind one.c\n"
+    project.write("build.ninja", NINJA + rule)
+    project.build()
+    project.write("common.h", "shared\n")
+    project.build()
+    assert project.made("four") == "one\nshared\n"
+
+
+@pytest.mark.parametrize("header", ["common.h", "copied.h"])
+def test_a_header_that_the_build_copies_with_its_time_is_new(project: Project, header: str) -> None:
+    project.write("build.ninja", NINJA.replace("common.h", header))
+    project.before_ninja(f"cp -p $(cat choice).h {header}")
+    for name, text in {"a.h": "a\n", "b.h": "b\n", "choice": "a"}.items():
+        project.write(name, text)
+    project.build()
+    project.write("choice", "b")
+    project.build()
+    assert project.made("one") == "one\nb\n"
+
+
+def test_a_clock_that_was_ahead_hides_no_edit(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.build()
+    project.write("two.c", "second\n")
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18)  # in 2001
+    assert project.build() == ["two"]
+    assert project.made("two") == "second\ncommon\n"
+
+
+def test_a_header_of_the_system_that_was_replaced_by_an_older_one_is_new(project: Project) -> None:
+    header = project.file.with_name("system.h")
+    sandbox = Sandbox(readable=(str(header),))
+    header.write_text("4.1\n", encoding="utf-8")
+    project.write("build.ninja", NINJA.replace("common.h", str(header)))
+    project.build(sandbox=sandbox)
+    project.write("two.c", "second\n")
+    assert project.build(sandbox=sandbox) == ["two"]
+    header.write_text("4.2\n", encoding="utf-8")
+    os.utime(header, (1, 1))  # as package managers do
+    project.write("two.c", "third\n")
+    assert project.build(sandbox=sandbox) == ALL
+    assert project.made("one") == "one\n4.2\n"
+
+
+def test_another_script_can_set_variables_that_no_command_shows(project: Project) -> None:
+    project.write("setup.py", "2")
+    project.build()
+    project.write("setup.py", "3")
+    assert project.build() == ALL
+
+
+def test_objects_of_a_build_without_a_sandbox_do_not_become_those_of_one(project: Project) -> None:
+    project.build(sandbox=Sandbox(kind="view"))
+    project.write("two.c", "second\n")
+    assert project.build(sandbox=Sandbox(kind="bwrap")) == ALL
+    assert is_confined(project.result, project.store)
+
+
+def test_a_result_that_began_with_objects_is_not_one_of_a_sandbox_alone(project: Project) -> None:
+    """A branch that was built before can have planted what the next build links."""
+    project.write("evil", "yes")
+    text = project.file.read_text(encoding="utf-8")
+    plant = "touch -r made/one.o time\n[ ! -s evil ] || echo planted > made/one.o\n"
+    plant += "touch -r time made/one.o\ncp made"
+    project.file.write_text(text.replace("cp made", plant), encoding="utf-8")
+    project.build()
+    assert is_confined(project.result, project.store)
+    project.write("evil", "")
+    project.build()
+    assert project.made("one") == "planted\n"
+    assert not is_confined(project.result, project.store)
+
+
+def test_what_objects_include_is_what_ninja_says(tmp_path: Path) -> None:
+    for name in ("one.c", "two.c", "three.c", "common.h", "broken"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    (tmp_path / "build.ninja").write_text(NINJA, encoding="utf-8")
+    capture(["ninja"], cwd=tmp_path)
+    data = (tmp_path / ".ninja_deps").read_bytes()
+    assert read_deps(data) == {f"made/{n}.o": [f"{n}.c", "common.h"] for n in ALL}
+    cut = [read_deps(data[:size]) for size in range(len(data))]
+    assert all(found.items() <= read_deps(data).items() for found in cut)
+    assert read_deps(data.replace(b"\4", b"\3", 1)) == {}

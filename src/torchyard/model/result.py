@@ -11,6 +11,9 @@ from torchyard.model.values import Digest, Value
 Size = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Nanoseconds = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
 
+CONTINUED = "continued"
+"""The fact of a result whose job began with files that steps of an earlier build wrote."""
+
 
 class Part(Value, kw_only=True):
     """A range of a file's bytes that is stored as its own blob."""

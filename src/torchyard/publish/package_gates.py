@@ -186,8 +186,8 @@ def unconfined(packages: Iterable[Package], evidence: Evidence) -> Iterator[Gate
     """Yield packages of which something was made without a sandbox, or by jobs that are unknown."""
     for package in packages:
         if evidence.confined.isdisjoint({package.entry.cell, *package.cells}):
-            what = f"`{package.entry.file}` was not made in a sandbox, which the channel requires"
-            hint = "build it where bubblewrap works: `torchyard doctor` tells"
+            what = f"`{package.entry.file}` was not made in a sandbox, from nothing"
+            hint = "the channel requires it: build a commit, where bubblewrap works"
             yield GateRefusal(_SANDBOX, package, what, hint)
 
 

@@ -2,7 +2,7 @@
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
-from torchyard.model.result import Result
+from torchyard.model.result import CONTINUED, Result
 from torchyard.model.step import OWN, Step, beside
 from torchyard.recipes.proof import is_evidence
 from torchyard.store.store import Store
@@ -29,10 +29,13 @@ def input_place(task: Task) -> str:
 
 
 def is_confined(result: Result, store: Store) -> bool:
-    """Return whether a package, and what it is made from, was made in a sandbox."""
+    """Return whether a package, and what it is made from, was made in a sandbox, from nothing."""
     tasks = (task for task in result.order.tasks if task.stage in _MAKING)
     made = (store.find(task.fingerprint) for task in tasks)
-    return all(one is not None and one.facts.get("sandbox") == "bwrap" for one in made)
+    return all(
+        one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts
+        for one in made
+    )
 
 
 def publishing(task: Task) -> tuple[Step, ...]:

@@ -256,7 +256,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds=round(earlier + time.monotonic() - began, 3),
         torchyard=__version__,
-        facts={"sandbox": context.sandbox.kind, **cached},
+        facts=place.state().facts | cached,
         run=uuid.uuid4().hex,
     )
     if not writer.publish(result):

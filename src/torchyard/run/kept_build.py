@@ -1,15 +1,21 @@
 """What the last build of a working directory leaves to the next one, after an edit.
 
-For each cell, there are its Python environment, compiled Python modules, and the objects that ninja
-made, with the digest and time of each file of the source. If a job's files have the same names, it
-begins with the objects: files that did not change get the times they had, others the present one,
-so ninja compiles what was edited, or includes what was.
+For each cell and kind of sandbox, there are its Python environment, compiled Python modules, and
+objects that ninja made, with the digest and time of each file of the source. If a job's source has
+the same files, links and build script, it begins with the objects: files that did not change get
+the times they had, others a later one, so ninja compiles what was edited, or includes what was.
+
+Only objects are kept of which ninja knows what they include, and these are files of the source as
+it was given, or outside of the job: times of files that a build copies or unpacks mean nothing.
 """
 
 import os
+import posixpath
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,24 +28,42 @@ from torchyard.host.untrusted_tree import EntryKind, UntrustedTree
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import short_name
 from torchyard.model.recipe import Stage
+from torchyard.model.values import Value
 from torchyard.run.conditions import Conditions
+from torchyard.run.sandbox import work_path
 from torchyard.run.workdir import BUILD, EQUIPMENT, INPUTS, WorkDir
 from torchyard.store.store import Store
-from torchyard.toolchain.ninja import is_unit
+from torchyard.toolchain.ninja import is_unit, read_deps
 
-_OBJECTS, _MODULES, _TIMES = "objects", "modules", "times.json"
+_OBJECTS, _MODULES, _RECORD = "objects", "modules", "record.json"
 _SOURCE = f"{INPUTS}/{Stage.SOURCE}"
 _LOG, _DEPS = ".ninja_log", ".ninja_deps"
+_LONGEST = 1 << 28
+_SCRIPTS = ("setup.py", "setup.cfg", "pyproject.toml")
+"""Files that can change what compilers do by variables, which are no part of their commands."""
 
-_Times = dict[str, tuple[str, int]]
-"""Digest and time of each file of a source, by its path."""
+
+class _Record(Value, kw_only=True):
+    """What objects were made from.
+
+    `basis` is a digest of the source's names, links and scripts. `times` has the digest and time of
+    each file, `outside` the time of the last change of each file that is not the job's. `newest` is
+    the time of the newest object.
+    """
+
+    basis: str
+    times: dict[str, tuple[str, int]]
+    outside: dict[str, int]
+    newest: int
 
 
 class KeptBuild(NamedTuple):
-    """The directory for a job's cell and settings; `digests` are those of the source's files."""
+    """What is kept for a job's cell and settings; `digests` are those of the source's files."""
 
-    folder: Path
     place: WorkDir
+    work: Path
+    settings: str
+    basis: str
     digests: dict[str, str]
 
     @classmethod
@@ -52,58 +76,141 @@ class KeptBuild(NamedTuple):
         if conditions.foreign or conditions.demanded:  # others could write what is reused
             return None
         settings = msgspec.structs.replace(task.payload, inputs=[])
-        name = short_name("kept", fingerprint([conditions.file, store.url, settings]))
         source = store.get(folders[0].fingerprint, folders[0].id).tree
-        return cls(conditions.work / name, place, {file.path: file.digest for file in source.files})
+        digests = {file.path: file.digest for file in source.files}
+        scripts = {path: digests.get(path) for path in _SCRIPTS}
+        name = fingerprint([conditions.file, store.url, settings])
+        basis = fingerprint([sorted(digests), source.links, scripts])
+        return cls(place, conditions.work, name, basis, digests)
+
+    @property
+    def folder(self) -> Path:
+        """The directory; what was made in another sandbox is another one's."""
+        named = fingerprint([self.settings, self.place.state().sandbox])
+        return self.work / short_name("kept", named)
 
     def restore(self) -> bool:
         """Give what is kept to a job that has not begun; return whether objects are part of it.
 
         If a file was added they are not: it can be a header that is found before another one.
         """
-        known: _Times = {}
-        with suppress(OSError, msgspec.DecodeError):
-            known = msgspec.json.decode((self.folder / _TIMES).read_bytes(), type=_Times)
+        own = self.place.folder / "last"
+        remove_folder(own)
+        try:
+            self.folder.rename(own)  # at once: another build may be about to replace it
+            record = msgspec.json.decode((own / _RECORD).read_bytes(), type=_Record)
+        except (OSError, msgspec.DecodeError):
+            return False
+        self.place.save(msgspec.structs.replace(self.place.state(), is_continued=True))
         with suppress(OSError):
             for name in EQUIPMENT:
-                (self.folder / name).rename(self.place.folder / name)
-        now = time.time_ns()
+                (own / name).rename(self.place.folder / name)
+        later = max(time.time_ns(), record.newest + 1)  # the clock may have been ahead
         with UntrustedTree(self.place.job) as tree:
             with suppress(HostError):
-                tree.move_in(self.folder / _MODULES, _MODULES)
+                tree.move_in(own / _MODULES, _MODULES)
             with suppress(HostError):
-                if known.keys() == self.digests.keys():
-                    tree.move_in(self.folder / _OBJECTS, _OBJECTS)
+                if record.basis == self.basis and record.outside == _changes(record.outside):
+                    tree.move_in(own / _OBJECTS, _OBJECTS)
                     for path, digest in self.digests.items():
-                        then = known[path][1] if known[path][0] == digest else now
+                        known, then = record.times[path]
                         with tree.open_file(f"{_SOURCE}/{path}") as file:
-                            os.utime(file.fileno(), ns=(then, then))
+                            os.utime(file.fileno(), ns=(0, then if known == digest else later))
                     return True
         return False
 
     def keep(self) -> None:
-        """Keep the objects of which ninja knows what they include, also if another one failed."""
-        part = self.folder.with_name(f"{self.folder.name}.part")
+        """Keep the objects of which it is known what they include, also if another one failed."""
+        part = self.place.folder / "next"
         remove_folder(part)
         with suppress(HostError), UntrustedTree(self.place.job) as tree:
-            found = {entry.path: entry.status.st_mtime_ns for entry in tree.walk(partly=True)}
-            noted = tuple(path.removesuffix(_DEPS) for path in found if path.endswith(f"/{_DEPS}"))
-            for path in (path for path in found if path.startswith(noted)):
-                name = path.removeprefix(f"{BUILD}/")
-                if path.endswith((_LOG, _DEPS)) or (is_unit(name) and name not in self.digests):
-                    copy = part / _OBJECTS / name
+            made = _Made(tree, work_path(self.place.state().sandbox, self.place), self.digests)
+            newest = 0
+            for path, entry in made.found.items():
+                if path.endswith((f"/{_LOG}", f"/{_DEPS}")) or made.is_reusable(path):
+                    copy = part / _OBJECTS / path.removeprefix(f"{BUILD}/")
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     with tree.open_file(path) as file, copy.open("wb") as out:
                         shutil.copyfileobj(file, out)
-                    os.utime(copy, ns=(0, found[path]))
-            if noted:
-                times = {path: (d, found[f"{_SOURCE}/{path}"]) for path, d in self.digests.items()}
-                (part / _TIMES).write_bytes(msgspec.json.encode(times))
-                remove_folder(self.folder)
-                part.rename(self.folder)
-                tree.move_out(_MODULES, self.folder / _MODULES, EntryKind.FOLDER)
+                    newest = max(newest, entry.st_mtime_ns)
+                    os.utime(copy, ns=(0, entry.st_mtime_ns))
+            if made.includes:
+                record = _Record(
+                    basis=self.basis,
+                    times={
+                        path: (digest, made.found[f"{_SOURCE}/{path}"].st_mtime_ns)
+                        for path, digest in self.digests.items()
+                    },
+                    outside=_changes(made.outside),
+                    newest=newest,
+                )
+                (part / _RECORD).write_bytes(msgspec.json.encode(record))
+                with suppress(HostError):
+                    tree.move_out(_MODULES, part / _MODULES, EntryKind.FOLDER)
+                with suppress(OSError):  # another build was faster
+                    remove_folder(self.folder)
+                    part.rename(self.folder)
 
     def take_equipment(self) -> None:
         """Keep the environment of a job that is finished, and whose directory is to be removed."""
-        for name in EQUIPMENT if self.folder.exists() else ():
-            (self.place.folder / name).rename(self.folder / name)
+        with suppress(OSError):
+            for name in EQUIPMENT:
+                (self.place.folder / name).rename(self.folder / name)
+
+
+class _Made:
+    """What a job's steps left: regular files, and what ninja says that they include."""
+
+    def __init__(self, tree: UntrustedTree, seen_as: str, digests: dict[str, str]) -> None:
+        self.found = {
+            entry.path: entry.status
+            for entry in tree.walk(partly=True)
+            if entry.kind is EntryKind.FILE
+        }
+        self.includes: dict[str, list[str]] = {}
+        self.outside: set[str] = set()
+        self._tree, self._top, self._digests = tree, f"{seen_as}/", digests
+        self._known: dict[str, bool] = {}
+        for path in (path for path in self.found if path.endswith(f"/{_DEPS}")):
+            folder = posixpath.dirname(self._top + path)
+            with tree.open_file(path) as file:
+                for name, names in read_deps(file.read(_LONGEST)).items():
+                    output = posixpath.normpath(posixpath.join(folder, name))
+                    self.includes[output] = [
+                        posixpath.normpath(posixpath.join(folder, one)) for one in names
+                    ]
+
+    def is_reusable(self, path: str) -> bool:
+        """Return whether an object includes nothing but files that are given."""
+        if not is_unit(path) or path.removeprefix(f"{BUILD}/") in self._digests:
+            return False
+        includes = self.includes.get(self._top + path, [])
+        return bool(includes) and all(map(self._is_given, includes))
+
+    def _is_given(self, path: str) -> bool:
+        """Return whether a file is the source's, as it was, or none that a step has made."""
+        if path not in self._known:
+            inside = path.removeprefix(self._top)
+            if inside == path:
+                self.outside.add(path)
+            self._known[path] = inside == path or self._is_as_given(inside)
+        return self._known[path]
+
+    def _is_as_given(self, path: str) -> bool:
+        if path.startswith(tuple(f"{name}/" for name in EQUIPMENT)):
+            return True
+        digest = self._digests.get(path.removeprefix(f"{BUILD}/").removeprefix(f"{_SOURCE}/"))
+        if digest is None or path not in self.found:
+            return False
+        with self._tree.open_file(path) as file:
+            return sha256(file.read()).hexdigest() == digest
+
+
+def _changes(paths: Iterable[str]) -> dict[str, int]:
+    """Return when each file was last changed or replaced, whatever time it was given; 0 if gone."""
+    found = {}
+    for path in paths:
+        found[path] = 0
+        with suppress(OSError, ValueError):
+            found[path] = Path(path).stat().st_ctime_ns
+    return found

@@ -12,14 +12,13 @@ from torchyard.host.locks import remove_folder
 from torchyard.host.process_id import boot_id
 from torchyard.host.untrusted_tree import remove_tree
 from torchyard.model.config import SandboxKind
-from torchyard.model.result import Result
+from torchyard.model.result import CONTINUED, Result
 from torchyard.run.workdir import JobState, WorkDir
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_file, fetch_tree
 from torchyard.version import __version__
 
 _FINISHED = "finished"
-_SANDBOX = "sandbox"
 _PLACE = "place"
 
 
@@ -44,7 +43,7 @@ def keep_unfinished(place: WorkDir, store: Store) -> int | None:
             steps=begun,
             facts={
                 _FINISHED: str(len(state.steps)),
-                _SANDBOX: state.sandbox,
+                **state.facts,
                 _PLACE: str(place.folder),
             },
             machine=platform.node(),
@@ -61,7 +60,7 @@ def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> in
     it made, so it has to be at the same place.
     """
     kept = None if place.folder.exists() else store.find_unfinished(place.order.task.fingerprint)
-    if kept is None or kept.facts.get(_SANDBOX) != sandbox:
+    if kept is None or kept.facts.get("sandbox") != sandbox:
         return 0
     if sandbox == "none" and kept.facts.get(_PLACE) != str(place.folder):
         return 0
@@ -75,7 +74,12 @@ def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> in
         return 0
     number = kept.facts.get(_FINISHED, "")
     finished = int(number) if number.isdecimal() else 0
-    state = JobState(sandbox=sandbox, steps=kept.steps[:finished], boot=boot_id())
+    state = JobState(
+        sandbox=sandbox,
+        steps=kept.steps[:finished],
+        boot=boot_id(),
+        is_continued=CONTINUED in kept.facts,
+    )
     if left := kept.steps[finished:]:
         state = msgspec.structs.replace(state, unfinished=left[0])
     part.save(state)

@@ -32,7 +32,7 @@ from torchyard.host.process_tree import end_group
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER, JobSpec, short_name
-from torchyard.model.result import Usage
+from torchyard.model.result import CONTINUED, Usage
 from torchyard.model.values import Value
 
 KEPT = "kept"
@@ -56,6 +56,7 @@ class JobState(Value, kw_only=True):
     `group` is the process group of a step that may still be running; `born` distinguishes it from
     a later one with the same number, such as after a reboot. `boot` is the boot of the machine in
     which the directory was made. `tools` are the variables of its toolchain, once it is equipped.
+    `is_continued` means that it began with files which steps of an earlier build wrote.
     """
 
     sandbox: SandboxKind = "none"
@@ -65,6 +66,12 @@ class JobState(Value, kw_only=True):
     born: str = ""
     boot: str = ""
     tools: dict[str, str] | None = None
+    is_continued: bool = False
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the result of the job tells of how it was made."""
+        return {"sandbox": self.sandbox} | ({CONTINUED: "yes"} if self.is_continued else {})
 
     @property
     def seconds(self) -> float:

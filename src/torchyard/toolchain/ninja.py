@@ -1,7 +1,9 @@
 """Reads ninja's log and the output of `-d explain`: what was built, and why."""
 
 import re
+import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +39,10 @@ _NUMBERS = re.compile(r"[0-9]{1,10}\t[0-9]{1,10}\t[0-9]{1,19}\t")
 """Ninja has begin and end in 32 bits, and times of files in 64."""
 
 
+_IS_DEPS = 1 << 31
+_DEPS_HEAD = b"# ninjadeps\n\4\0\0\0"
+
+
 class LogRow(NamedTuple):
     """A line of ninja's log: begin and end in milliseconds, and the rest as it stands there."""
 
@@ -58,6 +64,24 @@ def log_rows(path: Path) -> Iterator[LogRow]:
 def read_log(path: Path) -> dict[str, LogRow]:
     """Return the outputs in ninja's log, each with its last entry."""
     return {row.output: row for row in log_rows(path)}
+
+
+def read_deps(data: bytes) -> dict[str, list[str]]:
+    """Return what each output includes, by `.ninja_deps`; nothing behind a damaged record."""
+    paths: list[str] = []
+    found: dict[str, list[str]] = {}
+    at = len(_DEPS_HEAD)
+    with suppress(struct.error, IndexError):
+        while data.startswith(_DEPS_HEAD) and at < len(data):
+            (size,) = struct.unpack_from("<I", data, at)
+            is_path, size = size < _IS_DEPS, size % _IS_DEPS
+            record = struct.unpack_from(f"<{size}s" if is_path else f"<{size // 4}I", data, at + 4)
+            if is_path:  # it ends in zeros and a checksum
+                paths.append(record[0][:-4].rstrip(b"\0").decode(errors="surrogateescape"))
+            else:  # an output, its time in two numbers, and what it includes
+                found[paths[record[0]]] = [paths[number] for number in record[3:]]
+            at += 4 + size
+    return found
 
 
 def is_compiled(output: str) -> bool:
