@@ -1,4 +1,4 @@
-"""The sample is built, checked and imported with the newest Pythons."""
+"""The sample is built, checked and imported with the newest Pythons, and without the GIL."""
 
 import os
 from pathlib import Path
@@ -17,12 +17,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = copy_sample(tmp_path_factory.mktemp("project") / "tinytorch")
     text = project.file.read_text(encoding="utf-8")
     assert MATRIX in text
-    newer = text.replace(MATRIX, 'python = ["cp314", "cp315"]')
+    newer = text.replace(MATRIX, 'python = ["cp313t", "cp314", "cp315"]')
     project.file.write_text(newer, encoding="utf-8")
     return project
 
 
-@pytest.mark.parametrize("version", ["3.14", "3.15"])
+@pytest.mark.parametrize("version", ["3.13t", "3.14", "3.15"])
 def test_a_wheel_is_built_checked_and_imported(
     project: Project, version: str, tmp_path: Path
 ) -> None:
@@ -36,4 +36,4 @@ def test_a_wheel_is_built_checked_and_imported(
     jobs = [f"{stage}:{cell}" for stage in ("package", "check", "smoke")]
     project.torchyard("build", *jobs, "-o", tmp_path, env=env)
     (wheel,) = tmp_path.glob("*.whl")
-    assert f"-{tag}-{tag}-" in wheel.name
+    assert f"-{tag.rstrip('t')}-{tag}-" in wheel.name

@@ -380,16 +380,18 @@ def test_what_a_driver_needs_is_no_matter_of_the_package(tmp_path: Path) -> None
 
 
 @needs_gcc
-@pytest.mark.parametrize(("modules", "code"), [("demo", 0), ("torch", 1)])
-def test_what_torch_loads_is_no_matter_of_an_extension(
-    tmp_path: Path, modules: str, code: int
+@pytest.mark.parametrize("loads", ["torch", "PIL"])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_what_another_package_loads_is_no_matter_of_an_extension(
+    tmp_path: Path, loads: str, *, is_own: bool
 ) -> None:
-    """As when torch takes the CUDA of the system, because its own is not where it looks."""
+    """As when torch takes the CUDA of the system, or Pillow its FriBiDi."""
     library = compile_stub(tmp_path, "libdemo_foreign.so", "int demo;\n")
     site = tmp_path / "site"
     site.mkdir()
-    (site / "torch.py").write_text(f'import ctypes\nctypes.CDLL("{library}")\n')
-    (site / "demo.py").write_text("import torch\n")
+    (site / f"{loads}.py").write_text(f'import ctypes\nctypes.CDLL("{library}")\n')
+    (site / "demo.py").write_text(f"import {loads}\n")
+    modules = loads if is_own else "demo"
     env = {"PYTHONPATH": str(site), "TORCHYARD_SMOKE_SYSTEM": ""}
     test = str(ROOT / "src/torchyard/data/smoke/any/libraries.py")
     done = subprocess.run(
@@ -398,7 +400,7 @@ def test_what_torch_loads_is_no_matter_of_an_extension(
         check=False,
         capture_output=True,
     )
-    assert done.returncode == code
+    assert done.returncode == is_own, done.stderr
 
 
 # ------------------------------------------------------------------------ tinytorch

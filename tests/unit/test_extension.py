@@ -375,7 +375,9 @@ def test_another_package_than_that_of_the_cell_is_refused(
         assemble(tmp_path)
 
 
-def test_a_wheel_in_which_nothing_was_compiled_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_in_which_nothing_was_compiled_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image = make_image(tmp_path, tag="py3-none-any")
     project = tmp_path / "project"
     project.mkdir()
@@ -391,3 +393,7 @@ def test_a_wheel_in_which_nothing_was_compiled_is_refused(tmp_path: Path) -> Non
     hint = str(caught.value.diagnostics[0].hint)
     assert hint.startswith("its build asks for BUILD_IT (setup.py:2). ")
     assert 'env = { BUILD_IT = "1" }' in hint
+    monkeypatch.setenv("BUILD_IT", "1")
+    with pytest.raises(BuildError) as caught:
+        check_compiled(image, project)
+    assert "further up in the log" in str(caught.value.diagnostics[0].hint)

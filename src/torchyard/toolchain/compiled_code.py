@@ -1,5 +1,6 @@
 """Refuse a build that compiled nothing, with the switches that the project asks for."""
 
+import os
 from pathlib import Path
 
 from torchyard.errors import BuildError
@@ -16,7 +17,8 @@ def check_compiled(image: Path, project: Path) -> None:
     msg = "the project's backend compiled nothing: its wheel has no extension module"
     switches = [one for one in read_project(project).switches if "*" not in one.text]
     hint = "look further up in the log: many projects leave their C++ code out without an error"
-    if own := [one for one in switches if not one.is_cmake][:_NAMED]:
+    unset = (one for one in switches if os.environ.get(one.text) != (one.expects or "1"))
+    if own := [one for one in unset if not one.is_cmake][:_NAMED]:
         named = ", ".join(f"{one.text} ({one.file}:{one.line})" for one in own)
         env = f'{own[0].text} = "{own[0].expects or 1}"'
         hint = f"its build asks for {named}. In torchyard.toml:\n"

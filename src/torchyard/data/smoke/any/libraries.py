@@ -46,9 +46,22 @@ def is_system(path):
 outside = {path for path in loaded() - before if not is_inside(path)}
 system = {path for path in outside if is_system(path)}
 if outside - system:
-    # What the system's own need, such as a driver, is no matter of the package either.
-    code = "import ctypes, sys; [*map(ctypes.CDLL, sys.argv[1:])]; print(*open('/proc/self/maps'))"
-    argv = [sys.executable, "-c", code, *system]
+    # What the system's own libraries need, such as a driver, and what modules of other packages
+    # load is no matter of the package either.
+    own = {name.partition(".")[0] for name in modules}
+    others = [name for name in sys.modules if name.partition(".")[0] not in own]
+    code = """
+import ctypes, importlib, sys
+system, others = (words.split() for words in sys.argv[1:])
+for load, names in (ctypes.CDLL, system), (importlib.import_module, others):
+    for name in names:
+        try:
+            load(name)
+        except Exception:
+            pass
+print(*open("/proc/self/maps"))
+"""
+    argv = [sys.executable, "-c", code, " ".join(system), " ".join(others)]
     brought = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
     outside -= set(brought.stdout.split())
 wrong = sorted(outside - system)
