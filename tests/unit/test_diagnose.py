@@ -24,11 +24,11 @@ from torchyard.run.diagnose import diagnose_log, diagnose_pieces, templates_of
 from torchyard.run.draft_failure import draft_failure
 from torchyard.run.failure import explained
 from torchyard.run.failure_patterns import FailurePatterns
+from torchyard.run.log import Log
 from torchyard.run.log_text import LogText, pieces_of_lines
 from torchyard.run.steps import StepError
 
 if TYPE_CHECKING:
-    from torchyard.run.log import Log
     from torchyard.run.steps import StepContext
 
 FAILURES = load_failures()
@@ -293,9 +293,58 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     places = {"self": sys.executable}
     context = SimpleNamespace(place=place, sandbox=sandbox, file=str(file), places=lambda: places)
     error = StepError("smoke:x", step, Exit(14, 1.0, 1.0, 0), 0)
-    found = explained(error, cast("StepContext", context), cast("Log", None))
+    with Log(log) as opened:
+        found = explained(error, cast("StepContext", context), opened)
+    assert "== smoke:x: `try it` failed with exit code 14" in log.read_text(encoding="utf-8")
     assert isinstance(found, SmokeError)
     first, second = found.diagnostics
     assert first.what == "The package imports a_b, and does not require it"
     assert '[project]\n    dependencies = ["a_b"]' in str(first.hint)
     assert "No module named 'a_b'" in second.what
+
+
+@pytest.mark.parametrize(
+    ("setup", "lines"),
+    [
+        ('os.getenv("DEMO_SMS", "")\n', 'env = { DEMO_SMS = "{sms}" }  # or {archs}: setup.py:2'),
+        ("", "prepare = [\"sed -i -E 's/(compute|sm)_35/\\\\1_90/g' setup.py\"]"),
+    ],
+)
+def test_an_architecture_that_the_project_asks_for_itself(
+    tmp_path: Path, setup: str, lines: str
+) -> None:
+    """Its own variable is proposed if it reads one, or else another architecture in its code."""
+    job = tmp_path / "job"
+    for folder in (job / "inputs/source", job / "build"):
+        folder.mkdir(parents=True)
+        text = f"import os\n{setup}flags = ['-gencode', 'arch=compute_35,code=sm_35']\n"
+        (folder / "setup.py").write_text(text, encoding="utf-8")
+    line = "nvcc fatal   : Unsupported gpu architecture 'compute_35'"
+    (log := tmp_path / "log").write_text(f"2026-11-17T19:00:00.000Z {line}\n", encoding="utf-8")
+    compiled = SimpleNamespace(words=lambda _: ("9.0", "10.0"))
+    task = SimpleNamespace(id="bindings:x", recipe="extension")
+    place = SimpleNamespace(
+        log=log,
+        folder=tmp_path,
+        job=job,
+        inputs=job / "inputs",
+        order=SimpleNamespace(task=task, compiled=compiled),
+    )
+    places = {"self": sys.executable, "work": "/mnt/torchyard"}
+    context = SimpleNamespace(
+        place=place,
+        sandbox=SimpleNamespace(kind="bwrap"),
+        file=str(tmp_path / "torchyard.toml"),
+        places=lambda: places,
+        store="",
+    )
+    (tmp_path / "torchyard.toml").touch()
+    error = StepError("bindings:x", Step(run=("build",)), Exit(1, 1.0, 1.0, 0), 0)
+    with Log(log) as opened:
+        found = explained(error, cast("StepContext", context), opened)
+    cause = found.diagnostics[0]
+    assert lines in (cause.hint or "")
+    tomllib.loads((cause.hint or "").partition("torchyard.toml:\n")[2])
+    assert "TORCH_CUDA_ARCH_LIST=" not in (cause.hint or "")
+    assert cause.span
+    assert cause.span.file == "setup.py"

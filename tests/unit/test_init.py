@@ -1,6 +1,7 @@
 """`torchyard init` writes down what a project says, with its reasons, or says why it does not."""
 
 import hashlib
+import subprocess
 import tarfile
 import tomllib
 from collections.abc import Mapping
@@ -47,6 +48,30 @@ def written(folder: Path, table: str) -> dict[str, object]:
     found = tomllib.loads((folder / "torchyard.toml").read_text(encoding="utf-8"))[table]
     assert isinstance(found, dict)
     return found
+
+
+def test_init_reads_a_repository(init: Init, torchyard: Command, tmp_path: Path) -> None:
+    """A tag is written as it is, and else the present commit; submodules are no downloads."""
+    origin = tmp_path / "origin"
+    plain = SETUP.replace("modules = [", "modules = [CppExtension(), ")
+    module = '[submodule "m"]\n  path = m\n  url = https://example.invalid/m\n'
+    files = {"origin/setup.py": plain, "origin/.gitmodules": module}
+    assert init(files, *CELL).code == 0  # of an empty directory
+    git = ("git", "-C", str(origin), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in ("init -q", "add .", "commit -q -m one", "tag v1"):
+        subprocess.run([*git, *words.split()], check=True)
+    commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+    again = init({}, *CELL, "--force", "--git", str(origin))
+    assert again.code == 0, again.err
+    assert written(tmp_path, "project")["name"] == "my_ext"
+    assert written(tmp_path, "source") == {"git": str(origin), "commit": commit}
+    assert init({}, *CELL, "--force", "--git", str(origin), "--rev", "v1").code == 0
+    assert written(tmp_path, "source") == {"git": str(origin), "rev": "v1"}
+    for away in (("--rev", "v2"), ("--git", str(tmp_path / "gone"))):
+        unread = init({}, *CELL, "--force", "--recipe", "extension", "--git", str(origin), *away)
+        assert unread.code == 0, unread.err
+        assert "Nothing of it was read" in unread.err
+        assert "run `torchyard init` there" in " ".join(unread.err.split())
 
 
 def test_init_reads_the_checkout_that_it_is_in(
@@ -129,7 +154,7 @@ def test_downloads_switches_and_requirements_are_lines_of_the_file(
     text = (tmp_path / "torchyard.toml").read_text("utf-8")
     git = "https://github.com/metatensor/gpu-lite.git"
     by = f"# Its build downloads gpulite, by FetchContent: {git} at\n# {'ceb0' * 10} "
-    assert f"{by}(CMakeLists.txt:4).\n[[source.also]]\n" in text
+    assert f"{by}(CMakeLists.txt:7).\n[[source.also]]\n" in text
     fmt = '# [[source.also]]\n# git = "https://github.com/fmtlib/fmt"\n# rev = "11.0"\n'
     assert fmt in text
     assert load_config(str(tmp_path / "torchyard.toml")).source.also == (

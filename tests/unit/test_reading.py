@@ -165,6 +165,9 @@ def test_a_switch_is_told_once_where_its_default_is_and_ordinary_variables_are_n
 
 CMAKE = """
 # FetchContent_Declare(not_this URL https://example.org/x)
+#[=[ nor this: ]] FetchContent_Declare(x URL https://example.org/y)
+FetchContent_Declare(y URL https://example.org/y)
+#]=] #[[ FetchContent_Declare(z URL https://example.org/z) ]]
 set(EIGEN "https://gitlab.com/libeigen/eigen.tar.bz2")
 FetchContent_Declare(
     gpulite   # (a comment)
@@ -190,12 +193,12 @@ def test_downloads_of_cmake_are_found() -> None:
     file = "CMakeLists.txt"
     assert found.downloads == (
         Download(
-            "gpulite", file, 4, kind=DownloadKind.FETCH_CONTENT, url=git, revision="ceb0" * 10
+            "gpulite", file, 7, kind=DownloadKind.FETCH_CONTENT, url=git, revision="ceb0" * 10
         ),
         Download(
             "eigen",
             file,
-            11,
+            14,
             kind=DownloadKind.EXTERNAL_PROJECT,
             url=url,
             digest=f"SHA256={'aa' * 32}",
@@ -203,7 +206,7 @@ def test_downloads_of_cmake_are_found() -> None:
         Download(
             "catch.hpp",
             file,
-            13,
+            16,
             kind=DownloadKind.CMAKE_FILE,
             url="https://example.org/${V}/catch.hpp",
             digest="SHA256=bb",
@@ -211,14 +214,14 @@ def test_downloads_of_cmake_are_found() -> None:
         Download(
             "fmt",
             file,
-            15,
+            18,
             kind=DownloadKind.CPM,
             url="https://github.com/fmtlib/fmt",
             revision="11.0",
         ),
     )
-    assert found.torch == SourceLine("2.6", file, 16)
-    assert found.cuda == SourceLine("project", file, 17)
+    assert found.torch == SourceLine("2.6", file, 19)
+    assert found.cuda == SourceLine("project", file, 20)
 
 
 def test_a_download_that_the_source_has_is_none(tmp_path: Path) -> None:
@@ -408,6 +411,8 @@ def test_odd_python_is_read_or_left(tmp_path: Path, text: str) -> None:
         "a(" + "(" * 200_000,
         "set(A ${A}${A})\noption(${A})",
         "ENV{" * 9999,
+        "#[[" * 100_000,
+        "#[" + "=" * 300_000,
     ],
 )
 def test_odd_cmake_takes_no_long_time(text: str) -> None:

@@ -19,10 +19,11 @@ from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.config.starter import Answers, show_download, starter
 from torchyard.config.tables import load_tables
 from torchyard.doctor.tree import read_tree
-from torchyard.errors import TorchyardError, UsageError
+from torchyard.errors import ElsewhereError, HostError, TorchyardError, UsageError
+from torchyard.host.git import is_commit, resolve_commit
 from torchyard.host.machine import glibc_version, platform_name, python_name
 from torchyard.host.network_settings import network_settings
-from torchyard.host.snapshot import unpack_archive
+from torchyard.host.snapshot import check_out, unpack_archive
 from torchyard.index.simple.sdist import download_sdist, find_sdist
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
@@ -31,7 +32,7 @@ from torchyard.package.wheel.manylinux import image_for
 from torchyard.plan.build import make_plan
 from torchyard.toolchain.pypi import locks
 from torchyard.toolchain.reading.project import ProjectReading, read_project
-from torchyard.toolchain.reading.source_text import SourceLine
+from torchyard.toolchain.reading.source_text import DownloadKind, SourceLine
 
 _EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_extension)
 _ANYWAY = f"--recipe {_EXTENSION} writes a file all the same"
@@ -66,7 +67,9 @@ def start_file(file: str, given: Mapping[str, str], lists: Lists) -> StartedFile
     """
     if "sdist" in given:
         project = _of_sdist(given)
-    elif "git" in given or "rev" in given:
+    elif "git" in given:
+        project = _of_repository(given)
+    elif "rev" in given:
         project = _Project()
     else:
         project = _of_folder(given, Path(file).parent / given.get("path", "."))
@@ -94,6 +97,38 @@ def _of_folder(given: Mapping[str, str], tree: Path) -> _Project:
     if reading.backend and given.keys().isdisjoint({"name", "version"}):
         raise _refusal(reading, reading.name.text if reading.name else "the project here")
     return _Project(source=path if "path" in given else {})
+
+
+def _of_repository(given: Mapping[str, str]) -> _Project:
+    """Return what a repository says; if it can't be fetched, a note of what to do instead."""
+    url, source = given["git"], {key: given[key] for key in ("git", "rev") if key in given}
+    known = (shape.repository for shape in known_recipes().values())
+    if given.get("recipe", _EXTENSION) != _EXTENSION or any(one and one in url for one in known):
+        return _Project()
+    try:
+        with TemporaryDirectory() as folder:
+            tree, commit = Path(folder, "tree"), _find_commit(url, given.get("rev", "HEAD"))
+            check_out(url, commit, tree, submodules=False)
+            is_torch, reading = bool(read_tree(tree).version), read_project(tree)
+    except (ElsewhereError, HostError) as error:
+        cause = str(error).partition("\n")[0]
+        newer = f"Nothing of it was read: {cause}. Clone it, and run `torchyard init` there"
+        return _Project(newer=newer)
+    if is_torch:
+        return _Project()
+    if not (reading.is_extension or "recipe" in given):
+        raise _refusal(reading, reading.name.text if reading.name else url)
+    own = [one for one in reading.downloads if one.kind is not DownloadKind.SUBMODULE]
+    reading = replace(reading, downloads=tuple(own))  # submodules are checked out
+    return _Project(reading, source if "rev" in source else {**source, "commit": commit})
+
+
+def _find_commit(url: str, revision: str) -> str:
+    found = revision if is_commit(revision) else resolve_commit(url, revision)
+    if found is None:
+        msg = f"{url} has no `{revision}`"
+        raise HostError(msg)
+    return found
 
 
 def _of_sdist(given: Mapping[str, str]) -> _Project:
@@ -176,7 +211,8 @@ class _Chooser:
             reading=reading,
         )
         if not (recipe.is_extension and reading.backend):
-            return answers
+            newer = self.project.newer
+            return replace(answers, notes={"source": f"{newer}."}) if newer else answers
         return replace(answers, notes=dict(self._notes(answers)))
 
     def _system(self, platform: tuple[str, ...]) -> tuple[str, str]:

@@ -47,10 +47,15 @@ class Certainty(StrEnum):
 
 
 class ExtensionRemedy(Value, kw_only=True):
-    """What helps an extension that torchyard builds; `add` are lines for its torchyard.toml."""
+    """What helps an extension that torchyard builds; `add` are lines for its torchyard.toml.
+
+    If the project reads a variable whose name is like one of `switches`, `set` are the lines.
+    """
 
     fix: str
     add: str = ""
+    switches: tuple[str, ...] = ()
+    set: str = ""
 
 
 class Failure(Value, kw_only=True):

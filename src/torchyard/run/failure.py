@@ -22,7 +22,9 @@ from torchyard.errors import (
     all_errors,
 )
 from torchyard.host.files import FULL
-from torchyard.model.failure import Diagnosis, Found, Kind, LogLine
+from torchyard.model.failure import Diagnosis, ExtensionRemedy, Found, Kind, LogLine
+from torchyard.model.matrix import any_match
+from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN
 from torchyard.run.blamed_line import blamed_line
 from torchyard.run.diagnose import diagnose_stream
@@ -180,6 +182,19 @@ def _shortened(text: str, context: StepContext) -> str:
     return text.replace(f"{work}/build/", "").replace(f"{work}/", "")
 
 
+def _switch_lines(context: StepContext, remedy: ExtensionRemedy) -> str:
+    """Return the lines that set a variable which the project reads; empty if it reads none."""
+    from torchyard.toolchain.reading.project import (  # noqa: PLC0415 - few failures need it
+        read_project,
+    )
+
+    read = read_project(context.place.inputs / Stage.SOURCE).switches if remedy.switches else ()
+    for switch in read:
+        if any_match(switch.text, remedy.switches):
+            return remedy.set.replace("<switch>", switch.text).replace("<where>", switch.where)
+    return ""
+
+
 def _what_helps(
     context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
 ) -> str | None:
@@ -189,7 +204,10 @@ def _what_helps(
         if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
             return "the sandbox gives this step no network: write network = true if it needs one"
         return f"{diagnosis.cause} {diagnosis.fix}" if diagnosis.title else None
-    lines = remedy.add.strip().replace("<file>", span.file if span else "<file>")
+    lines = (_switch_lines(context, remedy) or remedy.add).strip()
+    lines = lines.replace("<file>", span.file if span else "<file>")
+    if "<sm>" in lines and (archs := context.place.order.compiled.words("archs")):
+        lines = lines.replace("<sm>", archs[0].replace(".", ""))
     if not lines or _UNFILLED.search(lines):
         return remedy.fix
     return f"{remedy.fix} In {Path(context.file).name}:\n    " + lines.replace("\n", "\n    ")

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from hyperscan import Database
+from msgspec.structs import replace
 
 from torchyard.model.failure import ExtensionRemedy, Failure, LineSeverity, pattern_literals
 from torchyard.toolchain.reading.source_text import reading_table
@@ -57,7 +58,7 @@ class Match(NamedTuple):
         """Return what helps an extension, with what was matched; modules by their packages."""
         found, packages = self.failure.extension, reading_table().requirements
         added = self._replace(values={k: packages.get(v, v) for k, v in self.values.items()})
-        return found and ExtensionRemedy(fix=self.fill(found.fix), add=added.fill(found.add))
+        return found and replace(found, fix=self.fill(found.fix), add=added.fill(found.add))
 
     def fits(self, before: Callable[[], str]) -> bool:
         """Return whether the text before the line is one that the failure occurs in."""

@@ -14,6 +14,8 @@ from torchyard.toolchain.reading.source_text import (
     reading_table,
 )
 
+_BLOCK = re.compile(r"#\[(=*)\[")
+"""The begin of a comment in brackets: `#[[ … ]]`, `#[=[ … ]=]`."""
 _COMMAND = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|([()])|([^\s()#"]+)')
 _MOST = 300
@@ -37,6 +39,7 @@ class CMakeCommand(SourceLine, kw_only=True):
 
 def read_cmake(file: str, text: str) -> CodeReading:
     """Return what the text of a file says."""
+    text = _without_blocks(text)
     found = islice(_ENVIRONMENT.finditer(text), _MOST)
     switches = [Switch(match[1], file, line_at(text, match.start(1))) for match in found]
     torch = cuda = None
@@ -60,6 +63,18 @@ def read_cmake(file: str, text: str) -> CodeReading:
         torch=torch,
         cuda=cuda,
     )
+
+
+def _without_blocks(text: str) -> str:
+    """Return a text with the lines of comments in brackets left empty."""
+    parts, end = list[str](), 0
+    while match := _BLOCK.search(text, end):
+        close = f"]{match[1]}]"
+        if (at := text.find(close, match.end())) < 0:
+            break
+        parts += (text[end : match.start()], "\n" * text.count("\n", match.end(), at))
+        end = at + len(close)
+    return "".join((*parts, text[end:]))
 
 
 def _commands(file: str, text: str) -> Iterator[CMakeCommand]:
