@@ -60,6 +60,7 @@ locks = st.builds(
         images={f"example.org/{name}": f"sha256:{digest}" for name in images},
         environments={name: tuple(sorted(files)) for name, files in environments.items()},
         files={file: digest for files in environments.values() for file in files},
+        sizes={file: len(file) for files in environments.values() for file in files},
     ),
     st.lists(words, max_size=2),
     st.dictionaries(words, st.sets(wheels, max_size=4), max_size=4),

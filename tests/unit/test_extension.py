@@ -13,6 +13,7 @@ import pytest
 from tests.helpers import EXTENSION, Command, config_of
 
 from torchyard.config.known_extensions import known_variables
+from torchyard.engines.builtin.local import _about_downloads
 from torchyard.errors import BuildError, ConfigError, PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.lock import BuildLock
@@ -62,6 +63,15 @@ def test_the_lock_is_a_part_of_what_it_is_the_lock_of() -> None:
     task = order_in(before, Stage.BINDINGS, CELL).task
     assert task.words("requires") == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
     assert compiles_by_recipe(task)
+
+
+def test_a_build_says_how_much_its_wheels_are_and_that_is_no_part_of_them() -> None:
+    sized = plan_with(msgspec.structs.replace(LOCK, sizes={TORCH: 190_000_000}))
+    text = _about_downloads(sized, sized.jobs)
+    assert text == "builds with 1 wheel of 190 MB: what uv has not cached is downloaded"
+    assert not _about_downloads(sized, sized.jobs[:1])
+    assert not _about_downloads(plan_with(), plan_with().jobs), "an older lock has no sizes"
+    assert [job.fingerprint for job in sized.jobs] == [job.fingerprint for job in plan_with().jobs]
 
 
 def test_what_is_not_locked_is_not_built() -> None:

@@ -42,7 +42,7 @@ from torchyard.toolchain.environment_lock import (
     lock_target,
     resolve_with_torch,
 )
-from torchyard.toolchain.index_wheels import download_size
+from torchyard.toolchain.index_wheels import wheel_sizes
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
 from torchyard.toolchain.registry import find_digest
 
@@ -71,17 +71,20 @@ def lock_environments(
     requires = project_requirements(file, listeners=listeners)
     known = BuildLock() if upgrade or config.lock.requires != requires else config.lock
     files: dict[str, dict[str, str]] = {}
+    sizes = dict(known.sizes)
     for path in _paths(prepare_build(BuildRequest(file, select=("bindings:*", "smoke:*"))).plan):
         if locked := known.environments.get(path):
             files[path] = {name: known.files[name] for name in locked}
         else:
             made = _environment(config, requires, path)
             files[path] = dict(made.files)
-            say(_summary(path, made))
+            sizes |= (own := wheel_sizes(made.wheels))
+            say(_summary(path, made, sum(own.values())))
     lock = BuildLock(
         requires=requires,
         environments={path: tuple(sorted(found)) for path, found in files.items()},
         files={name: digest for found in files.values() for name, digest in found.items()},
+        sizes={name: sizes[name] for found in files.values() for name in found if name in sizes},
         releases=config.lock.releases,
         images=config.lock.images,
     )
@@ -263,11 +266,11 @@ def _environment(config: Config, requires: Sequence[str], path: str) -> LockedEn
     return made
 
 
-def _summary(path: str, made: LockedEnvironment) -> str:
+def _summary(path: str, made: LockedEnvironment, size: int) -> str:
     compute, brought = scope_of(Stage.BINDINGS, path)[1], compute_of_wheels(made.versions)
-    torch, size = made.versions[TORCH], show_size(download_size(made.wheels))
+    torch = made.versions[TORCH]
     note = hint = ""
     if brought not in ("", compute):
         note = f", which is for {brought}"
         hint = f"; an index with {torch}+{compute}, named by UV_INDEX, has a smaller one"
-    return f"{path}: torch {torch}{note}, {len(made.files)} wheels of {size}{hint}"
+    return f"{path}: torch {torch}{note}, {len(made.files)} wheels of {show_size(size)}{hint}"

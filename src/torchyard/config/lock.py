@@ -104,6 +104,9 @@ def build_lock_text(lock: BuildLock) -> str:
         lines.append(f'"{name}" = [\n{listed}]\n')
     lines.append("\n[files]\n")
     lines += [f'"{name}" = "{digest}"\n' for name, digest in sorted(lock.files.items())]
+    if lock.sizes:
+        lines.append("\n[sizes]\n")
+        lines += [f'"{name}" = {size}\n' for name, size in sorted(lock.sizes.items())]
     if lock.images:
         lines.append("\n[images]\n")
         lines += [f'"{name}" = "{digest}"\n' for name, digest in sorted(lock.images.items())]

@@ -10,16 +10,17 @@ class BuildLock(Value, kw_only=True):
     """What builds use: wheels in the environments of an extension, and the image of the root.
 
     `environments` are the names of wheels, by the path of the job that uses them
-    (`linux-x86_64/cpu-torch2.13/cp311`), and `files` has the SHA-256 of each of them. `releases`
-    are rows for torch releases that the tables do not have, read from the wheels of an index.
-    `images` are digests (`sha256:…`), by the names that the file has. `requires` is what the
-    environments were resolved for, beside torch.
+    (`linux-x86_64/cpu-torch2.13/cp311`). `files` has the SHA-256 of each of them, `sizes` the bytes
+    of those where they are known. `releases` are rows for torch releases that the tables do not
+    have, read from the wheels of an index. `images` are digests (`sha256:…`), by the names that the
+    file has. `requires` is what the environments were resolved for, beside torch.
     """
 
     version: Literal[1] = 1
     requires: tuple[str, ...] = ()
     environments: dict[str, tuple[str, ...]] = {}
     files: dict[str, str] = {}
+    sizes: dict[str, int] = {}
     releases: dict[str, Release] = {}
     images: dict[str, str] = {}
 

@@ -4,7 +4,7 @@ Only metadata is read: nothing is installed, and no code of a package runs.
 """
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -134,10 +134,10 @@ def _wheel(row: _Row, package: _Package, folder: str) -> IndexWheel:
     )
 
 
-def download_size(wheels: Iterable[IndexWheel]) -> int:
-    """Return the bytes of wheels; a server is asked for those that its index does not have."""
+def wheel_sizes(wheels: Sequence[IndexWheel]) -> dict[str, int]:
+    """Return the bytes of wheels, 0 if unknown; a server is asked if its index does not say."""
     with ThreadPoolExecutor() as pool:
-        return sum(pool.map(_size, wheels))
+        return dict(zip((wheel.file for wheel in wheels), pool.map(_size, wheels), strict=True))
 
 
 @cache

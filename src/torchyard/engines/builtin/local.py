@@ -18,10 +18,11 @@ from torchyard.host.system_view import sandbox_fault, without_sandbox
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Began, Ended, Listener, Noted
-from torchyard.model.quantity import parse_duration, show_count
+from torchyard.model.identifier import scope_path
+from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
-from torchyard.plan.graph import Plan
+from torchyard.plan.graph import Job, Plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.recipes import steps_of
 from torchyard.run.permissions import demanded_sandbox
@@ -97,6 +98,8 @@ class LocalEngine(Value, kw_only=True):
         )
         for fault in refusal.diagnostics if refusal else ():
             emit(Noted(text=f"{fault.what}; {fault.hint}"))
+        if text := _about_downloads(plan, needed):
+            emit(Noted(text=text))
         ends: dict[int, Ended] = {}
         stopped = False
         if left:
@@ -206,6 +209,16 @@ def check_steps(plan: Plan, left: set[int]) -> None:
     stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
     for job in stages.values():
         steps_of(make_job_spec(plan, job))
+
+
+def _about_downloads(plan: Plan, jobs: Iterable[Job]) -> str:
+    """Return how much the locked wheels of jobs are that compile; empty if that is unknown."""
+    lock = plan.config.lock
+    paths = {scope_path(job.scope) for job in jobs if job.stage is Stage.BINDINGS}
+    wheels = {name for path in paths for name in lock.environments.get(path, ())}
+    size = sum(lock.sizes.get(name, 0) for name in wheels)
+    what = f"{show_count(len(wheels), 'wheel')} of {show_size(size)}"
+    return f"builds with {what}: what uv has not cached is downloaded" if size else ""
 
 
 engine = LocalEngine
