@@ -95,13 +95,13 @@ def _parsed(folder: Path) -> tuple[dict[str, object], dict[str, object]]:
 
 def ours(folder: Path, graph: Path, timings: Path) -> None:
     """Make the graph and the timings, with their pages."""
-    from torchyard.app.graph import graph_links  # noqa: PLC0415 - a plain program has none of it
-    from torchyard.app.timings import measure_build  # noqa: PLC0415
-    from torchyard.reports.graph.picture import graph_page  # noqa: PLC0415
-    from torchyard.reports.timings.page import timings_page  # noqa: PLC0415
+    from torchyard.features.graph.page import graph_html  # noqa: PLC0415
+    from torchyard.features.graph.use_case import graph_links  # noqa: PLC0415 - a plain program has none of it
+    from torchyard.features.timings.page import timings_html  # noqa: PLC0415
+    from torchyard.features.timings.use_case import measure_build  # noqa: PLC0415
 
-    graph.write_text(graph_page(graph_links(str(folder))), encoding="utf-8")
-    timings.write_text(timings_page(measure_build(str(folder))), encoding="utf-8")
+    graph.write_text(graph_html(graph_links(str(folder))), encoding="utf-8")
+    timings.write_text(timings_html(measure_build(str(folder))), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,12 +21,14 @@ from torchyard_farm.settings.farm import FarmSpec
 from torchyard import __version__
 from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.cli.main import torchyard
+from torchyard.cli.output import REPORTS
 from torchyard.compute.platform import ComputePlatform
 from torchyard.compute.registry import compute_platforms
 from torchyard.config.failures import load_failures
 from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import INTERRUPTED, all_errors
+from torchyard.features.report.report import PlanReport
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
@@ -103,6 +105,15 @@ def walk(command: click.Command, context: click.Context) -> Iterator[click.Conte
             child = command.get_command(context, name)
             if child:
                 yield from walk(child, click.Context(child, parent=context, info_name=name))
+
+
+def printed_values() -> Iterator[tuple[str, object]]:
+    """Yield all that commands print as JSON, by the name of its schema."""
+    yield from PRINTED.items()
+    yield "report", PlanReport
+    with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
+        list(walk(torchyard, top()))  # imports all commands
+    yield from ((name.replace("_", "-"), found.value_type) for name, found in REPORTS.items())
 
 
 def configuration() -> str:
@@ -374,7 +385,7 @@ $ pip install dist/torchyard-{__version__}-py3-none-any.whl
 
 GENERATED: dict[str, Callable[[], str]] = {
     f"{SCHEMAS}/torchyard.json": lambda: json_text(file_schema(load_tables())),
-    **{f"{SCHEMAS}/{name}.json": schema_of(printed) for name, printed in PRINTED.items()},
+    **{f"{SCHEMAS}/{name}.json": schema_of(printed) for name, printed in printed_values()},
     **{f"{FARM}/{name}.json": schema_of(described) for name, described in FARMED.items()},
     f"{REFERENCE}/exit-codes.md": exit_codes,
     f"{REFERENCE}/commands.md": commands,

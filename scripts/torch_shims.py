@@ -6,14 +6,14 @@ Of the wheels in the caller's index only the parts that have symbols are read, a
 import sys
 from pathlib import Path
 
-from torchyard.app.progress import no_meter
-from torchyard.app.torch_releases import TorchRange, find_releases
 from torchyard.checks.compat.stable_names import SHIMS, parse_release
 from torchyard.checks.compat.table import load_compat_table, torch_libraries
 from torchyard.checks.compat.undefined import TORCH_WORDS, leading_word
 from torchyard.host.files import data_path
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
+from torchyard.workspace.progress import no_meter
+from torchyard.workspace.torch_releases import TorchRange, find_releases
 
 OLDEST = "2.0"
 OLDEST_SHIMS = "2.6"

@@ -15,8 +15,8 @@ from tests.served import Served, make_release, serve_bucket, serve_directory
 from tests.services import Place, S3Server, shared_s3_server
 from tests.wheels import CPU, shared_wheel
 
-from torchyard.app import torch_releases
 from torchyard.host import secrets
+from torchyard.workspace import torch_releases
 
 _NIGHTLY = (("bucket", Pip), ("directory", Uv))
 

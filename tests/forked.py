@@ -26,7 +26,7 @@ TORCHYARD = (sys.executable, "-m", "torchyard")
 
 _PREPARED = (
     *(f"torchyard.cli.commands.{name}" for name in ("build", "check", "plan", "publish", "run")),
-    *("torchyard.app.build", "torchyard.app.run", "torchyard.engines.builtin.local"),
+    *("torchyard.workspace.build", "torchyard.workspace.run", "torchyard.engines.builtin.local"),
     *("torchyard.plan.build", "torchyard.reports.build.text", "rich.console"),
 )
 """What most commands of tests load."""

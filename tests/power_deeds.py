@@ -10,8 +10,6 @@ from tests.channel_deeds import DEEDS as CHANNELS
 from tests.channel_reader import Reader, assert_right, read_all
 from tests.helpers import CORE, WORKS, make_project
 
-from torchyard.app.build import build_packages
-from torchyard.app.build_request import BuildRequest
 from torchyard.config.load import load_config
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
@@ -24,6 +22,8 @@ from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.verify import verify
+from torchyard.workspace.build import build_packages
+from torchyard.workspace.build_request import BuildRequest
 
 _SOURCE = "source:demo-1.0"
 

@@ -8,11 +8,11 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_project
-from torchyard.app.plan import plan_packages
 from torchyard.errors import HostError
 from torchyard.host.tree import read_source_tree
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer
+from torchyard.workspace.plan import plan_packages
 from torchyard_farm.settings.layout import farm_text, make_master
 
 HERE = WORKS.replace('path = "code"', 'path = "."').replace("{source}/", "{source}/code/")

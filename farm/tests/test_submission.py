@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.spoils import OF_PROJECT, SPOILS, Yard, forget
-from torchyard.app.build_request import BuildRequest
 from torchyard.errors import TorchyardError
 from torchyard.host.machine import platform_name
+from torchyard.workspace.build_request import BuildRequest
 from torchyard_farm.cli.submission import draft_plan, submit_draft
 from torchyard_farm.scheduling.plans import FarmPlan, Plans
 from torchyard_farm.settings.farm import parse_farm

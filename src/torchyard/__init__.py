@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 from torchyard.version import __version__
 
 if TYPE_CHECKING:
-    from torchyard.app.build import build_packages
-    from torchyard.app.build_request import BuildRequest
     from torchyard.app.check import check_packages
-    from torchyard.app.plan import plan_packages
     from torchyard.app.promote import promote_packages
     from torchyard.app.publish import publish_packages
     from torchyard.app.smoke import smoke_packages
@@ -25,6 +22,9 @@ if TYPE_CHECKING:
     from torchyard.reports.check.document import CheckDocument
     from torchyard.reports.publish.document import PublishDocument
     from torchyard.reports.smoke.document import SmokeDocument
+    from torchyard.workspace.build import build_packages
+    from torchyard.workspace.build_request import BuildRequest
+    from torchyard.workspace.plan import plan_packages
 
 __all__ = [
     "BuildRequest",
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BuildRequest": "app.build_request",
+    "BuildRequest": "workspace.build_request",
     "BuildResult": "model.build_result",
     "CheckDocument": "reports.check.document",
     "Engine": "engines.engine",
@@ -55,9 +55,9 @@ _MODULES = {
     "PublishDocument": "reports.publish.document",
     "SmokeDocument": "reports.smoke.document",
     "TorchyardError": "errors",
-    "build_packages": "app.build",
+    "build_packages": "workspace.build",
     "check_packages": "app.check",
-    "plan_packages": "app.plan",
+    "plan_packages": "workspace.plan",
     "promote_packages": "app.promote",
     "publish_packages": "app.publish",
     "smoke_packages": "app.smoke",

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from tests.helpers import ROOT, Command
 
+from torchyard.features.compat.report import ComparedWheel, CompatReport
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import own_program
-from torchyard.reports.compat.document import CompatDocument, CompatWheelDocument
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -87,9 +87,9 @@ def link(folder: Path, objects: Path, *parts: str, module: str, tag: str, requir
     return path
 
 
-def measured(torchyard: Command, *words: object) -> list[CompatWheelDocument]:
+def measured(torchyard: Command, *words: object) -> list[ComparedWheel]:
     done = torchyard("compat", "--json", *words)
-    return msgspec.json.decode(done.out, type=CompatDocument).wheels
+    return msgspec.json.decode(done.out, type=CompatReport).wheels
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_floor_is_at_most_the_target_and_real(
 
 def test_28_wheels_of_torchaudio_could_be_4(torchyard: Command) -> None:
     done = torchyard("compat", "--abi", "--json", "torchaudio==2.11.0")
-    document = msgspec.json.decode(done.out, type=CompatDocument)
+    document = msgspec.json.decode(done.out, type=CompatReport)
     assert (len(document.wheels), document.builds) == (28, 4)
     assert {wheel.abi.name for wheel in document.wheels} == {"both"}
     assert {wheel.abi.python.use for wheel in document.wheels} == {"none"}

@@ -4,16 +4,16 @@ import msgspec
 import pytest
 from tests.helpers import Command
 
-from torchyard.reports.compat.document import CompatDocument, CompatWheelDocument
+from torchyard.features.compat.report import ComparedWheel, CompatReport
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RANGE = "2.10..2.15"
 
 
-def compared(torchyard: Command, name: str) -> CompatWheelDocument:
+def compared(torchyard: Command, name: str) -> ComparedWheel:
     done = torchyard("compat", name, "--torch", RANGE, "--json")
-    (wheel,) = msgspec.json.decode(done.out, type=CompatDocument).wheels
+    (wheel,) = msgspec.json.decode(done.out, type=CompatReport).wheels
     assert done.code == (13 if wheel.refuted else 0)
     return wheel
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.app.deps import compare_dependencies
+from torchyard.features.deps.use_case import compare_dependencies
 from torchyard.insight.version_readings import ReadFrom
 
 GIVEN = "TORCHYARD_TEST_SOURCE"

@@ -451,7 +451,7 @@ def test_a_supervisor_is_killed_at_any_time(tmp_path: Path) -> None:
 STOPPED_LATE = """\
 import os, signal, sys
 if "torchyard.app.supervise" in sys.orig_argv:
-    from torchyard.app import faults
+    from torchyard.workspace import faults
 
     def stopped_late(error, redacted=faults.redacted_diagnostics):
         os.kill(os.getpid(), signal.SIGTERM)

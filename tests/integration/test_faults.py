@@ -30,7 +30,6 @@ from tests.services import Place, S3Server, reserved_port
 from tests.smoke import make_wheel
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
-from torchyard.app import clock
 from torchyard.errors import ElsewhereError
 from torchyard.host.process import capture
 from torchyard.host.process_id import group_is_running
@@ -50,6 +49,7 @@ from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import verify
+from torchyard.workspace import clock
 
 pytestmark = pytest.mark.integration
 
@@ -922,7 +922,7 @@ def test_only_what_people_read_looks_at_the_wall_clock() -> None:
     }
     assert found == {
         "cli/commands/status.py",  # how long ago that was
-        "app/clock.py",  # whether what was allowed up to a day still is
+        "workspace/clock.py",  # whether what was allowed up to a day still is
         "terminal/folds.py",  # times that GitLab wants in its log
         "run/job.py",  # when a result's job started
         "run/log.py",  # times of lines

@@ -30,9 +30,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         (graph, [build, "--against", wheel]),
         (package, [wheel]),
     ):
-        done = run_torchyard(["graph", *words, "--format", "html"], ENV)
+        done = run_torchyard(["graph", *words, "--html", path], ENV)
         assert done.returncode == 0, done.stderr
-        path.write_text(done.stdout)
     done = run_torchyard(["timings", build, "--html", timings], ENV)
     assert done.returncode == 0, done.stderr
     return [graph, package, timings]

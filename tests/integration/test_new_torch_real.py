@@ -3,11 +3,11 @@
 import pytest
 from packaging.version import Version
 
-from torchyard.app.indexed_release import IndexedRelease, find_indexed_release
 from torchyard.compute.registry import is_arch
 from torchyard.config.tables import load_tables
 from torchyard.host.network_settings import network_settings
 from torchyard.index.simple.project_files import ListedWheel, list_wheels
+from torchyard.workspace.indexed_release import IndexedRelease, find_indexed_release
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -15,7 +15,6 @@ import pytest
 from tests.helpers import ROOT, Command, Output
 from tests.services import LOOPBACK, reserved_port
 
-from torchyard.app.run import find_job_spec
 from torchyard.compute.cuda import toolkit as cuda
 from torchyard.compute.rocm import toolkit as rocm
 from torchyard.config.tables import load_tables
@@ -24,6 +23,7 @@ from torchyard.model.job_spec import short_name
 from torchyard.toolchain.blas import find_blas
 from torchyard.toolchain.compilers import find_compiler
 from torchyard.toolchain.interpreters import find_interpreters, running_interpreter
+from torchyard.workspace.run import find_job_spec
 
 pytestmark = [
     pytest.mark.integration,

@@ -45,7 +45,7 @@ def test_the_data_beside_the_page(project: Path) -> None:
     assert [one["what"] for one in document["timings"]] == [
         "core:small-1.0/linux-x86_64/cpu-generic"
     ]
-    assert document["graphs"][0]["nodes"]
+    assert document["graphs"][0]["graph"]["nodes"]
     assert len(document["checks"]) == 2
     assert document["drift"]["release"] == "2.5"
 

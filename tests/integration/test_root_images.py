@@ -9,10 +9,10 @@ from tests.helpers import CORE, WORKS, Command, make_project
 from tests.roots import make_small_root
 from tests.unit.test_root_image import make_layout
 
-from torchyard.app.plan import plan_packages
 from torchyard.host.bubblewrap import can_confine
 from torchyard.model.recipe import Stage
 from torchyard.toolchain.root_image import ROOTS
+from torchyard.workspace.plan import plan_packages
 
 pytestmark = [
     pytest.mark.integration,

@@ -16,7 +16,6 @@ import pytest
 from msgspec.structs import replace
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
-from torchyard.app.run import find_job_spec
 from torchyard.host.process_id import group_is_running
 from torchyard.model.canonical import fingerprint
 from torchyard.model.event import AnyEvent
@@ -28,6 +27,7 @@ from torchyard.run.workdir import JobState, WorkDir
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
+from torchyard.workspace.run import find_job_spec
 
 pytestmark = pytest.mark.integration
 

@@ -10,11 +10,11 @@ import pytest
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 from tests.web import FileServer
 
-from torchyard.app.plan import plan_packages
 from torchyard.host.bubblewrap import can_confine
 from torchyard.model.recipe import Stage
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_tree
+from torchyard.workspace.plan import plan_packages
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torchyard: Command) ->
     """Work in a directory of one's own, so that paths in messages are short and stable."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("torchyard.app.plan.with_toolchain_id", lambda config, _: config)
+    monkeypatch.setattr("torchyard.workspace.plan.with_toolchain_id", lambda config, _: config)
     (tmp_path / "torchyard.toml").write_text(SMALL, encoding="utf-8")
     (tmp_path / "example.toml").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
     return tmp_path

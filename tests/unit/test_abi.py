@@ -5,7 +5,7 @@ import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 from tests.mutations.good import job_for
 
-from torchyard.checks.compat.abi import ApiUse, MeasuredAbi, abi_of, measure_abi
+from torchyard.checks.compat.abi import ApiUse, MeasuredAbi, abi_of, abi_words, measure_abi
 from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel
 from torchyard.checks.compat.fold import fold_wheels
 from torchyard.checks.compat.stable_names import torch_releases, torch_shims
@@ -14,7 +14,6 @@ from torchyard.checks.subject import Subject
 from torchyard.model.abi import AbiClass
 from torchyard.package.contents import Contents
 from torchyard.package.wheel.name import WheelName
-from torchyard.reports.abi import abi_document, abi_words
 
 ADD = "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_"
 WINDOWS_ADD = "?call@add_Tensor@_ops@at@@SA?AVTensor@3@AEBV43@0@Z"
@@ -48,7 +47,7 @@ def measured(*imports: str, name: str = "_C.so", is_abi3: bool = False) -> Measu
     ],
 )
 def test_classes(imports: list[str], name: str, words: str) -> None:
-    assert abi_words(abi_document(measured(*imports, name=name))) == words
+    assert abi_words(measured(*imports, name=name)) == words
 
 
 def test_functions_of_python_are_stable_only_where_that_is_said() -> None:
@@ -68,7 +67,7 @@ def test_a_function_that_no_known_torch_has() -> None:
     newest = ".".join(map(str, torch_releases()[-1]))
     found = measured(SHIM, "torch_of_the_future")
     assert (found.name, found.torch.floor) == (AbiClass.BOTH, None)
-    assert abi_words(abi_document(found)).endswith(f"torch after {newest}")
+    assert abi_words(found).endswith(f"torch after {newest}")
 
 
 def test_what_a_library_of_the_wheel_defines_is_its_own() -> None:

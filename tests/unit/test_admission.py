@@ -10,13 +10,13 @@ from tests.helpers import WORKS, Command
 from tests.sabotage import write
 from tests.spoils import HARMLESS, OF_PROJECT, QUICK, SPOILS, Spoil, Yard, forget
 
-from torchyard.app.build import build_packages
-from torchyard.app.build_request import BuildRequest
 from torchyard.app.doctor import examine_cells
 from torchyard.engines import runner
 from torchyard.errors import TorchyardError
 from torchyard.host.machine import platform_name
 from torchyard.model.event import AnyEvent, Noted
+from torchyard.workspace.build import build_packages
+from torchyard.workspace.build_request import BuildRequest
 
 pytestmark = pytest.mark.skipif(platform_name() != "linux-x86_64", reason="cells are of Linux")
 

@@ -11,8 +11,8 @@ import pytest
 from tests.helpers import Command
 from tests.made_elf import Made, make_elf
 
-from torchyard.app import torch_releases
 from torchyard.toolchain.index_wheels import IndexWheel
+from torchyard.workspace import torch_releases
 
 LINUX = "manylinux_2_28_x86_64"
 TAG, ABI3_TAG = f"cp312-cp312-{LINUX}", f"cp310-abi3-{LINUX}"
@@ -368,7 +368,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             archive.writestr("torch/lib/libc10_cuda.so", cuda)
         wheels.append(IndexWheel(name="torch", file=file, version=release, url=path.as_uri()))
     monkeypatch.setattr(torch_releases, "find_releases", lambda *_, **__: wheels)
-    monkeypatch.setattr("torchyard.app.compat.find_releases", lambda *_, **__: wheels)
+    monkeypatch.setattr("torchyard.features.compat.use_case.find_releases", lambda *_, **__: wheels)
 
 
 @pytest.mark.usefixtures("offered")

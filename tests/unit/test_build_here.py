@@ -8,7 +8,6 @@ import pytest
 from tests.helpers import EXTENSION, SMALL, Command, config_of
 
 from torchyard.app.build_here import find_cell, install_command, prepare_here
-from torchyard.app.build_request import BuildRequest
 from torchyard.compute.installed_torch import (
     InstalledTorch,
     PythonEnvironment,
@@ -19,6 +18,7 @@ from torchyard.errors import ConfigError, HostError, SelectionError, TorchyardEr
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.recipe import Stage
 from torchyard.plan.job_specs import make_job_spec
+from torchyard.workspace.build_request import BuildRequest
 
 VERSION_PY = """\
 from typing import Optional

@@ -13,22 +13,22 @@ from packaging.specifiers import SpecifierSet
 from tests.helpers import ROOT, Command
 from tests.made_elf import Made, make_elf
 
-from torchyard.app import torch_releases
-from torchyard.app.progress import no_meter
-from torchyard.app.torch_releases import TorchRange, find_releases
 from torchyard.checks.compat.extension import ExtensionWheel, read_extension
-from torchyard.checks.compat.matrix import LoadVerdict, ObstacleKind, load_matrix
+from torchyard.checks.compat.matrix import LoadVerdict, Obstacle, ObstacleKind, load_matrix
 from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
 from torchyard.checks.compat.table import load_compat_table
-from torchyard.checks.smoke import loading, package_under_test
 from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_digest
 from torchyard.errors import SelectionError, UsageError
+from torchyard.features.compat import use_case
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
 from torchyard.terminal.progress import ProgressLine
 from torchyard.toolchain import index_wheels
 from torchyard.toolchain.index_wheels import IndexWheel
+from torchyard.workspace import torch_releases
+from torchyard.workspace.progress import no_meter
+from torchyard.workspace.torch_releases import TorchRange, find_releases
 
 ADD = "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_"
 NEW = "_ZN3c104core9newerThanEv"
@@ -109,7 +109,7 @@ def test_it_loads_if_torch_has_all(verdict: Verdict) -> None:
 def test_a_symbol_that_only_torch_can_have_is_missing(verdict: Verdict, symbol: str) -> None:
     found = verdict(module(symbol, NEW), torch("2.14.0", NEW))
     (obstacle,) = found.obstacles
-    assert obstacle == (ObstacleKind.SYMBOL, "demo/_C.so", (symbol,))
+    assert obstacle == Obstacle(ObstacleKind.SYMBOL, "demo/_C.so", (symbol,))
 
 
 @pytest.mark.parametrize("symbol", [STRING, "cudaMalloc", "PyList_New", "malloc", "__cxa_throw"])
@@ -161,7 +161,7 @@ def test_the_library_that_holds_the_pin_is_named(tmp_path: Path) -> None:
 def test_a_library_of_torch_may_be_missing(verdict: Verdict) -> None:
     content = module(ADD, needed=("libtorch_cpu.so", "libc10_cuda.so"))
     (obstacle,) = verdict(content, torch("2.14.0", ADD)).obstacles
-    assert obstacle == (ObstacleKind.LIBRARY, "demo/_C.so", ("libc10_cuda.so",))
+    assert obstacle == Obstacle(ObstacleKind.LIBRARY, "demo/_C.so", ("libc10_cuda.so",))
     assert verdict(content, torch("2.14.0", ADD, libraries=["libc10_cuda.so"])).loads
 
 
@@ -169,14 +169,14 @@ def test_a_library_of_torch_may_be_missing(verdict: Verdict) -> None:
 def test_another_cuda_is_an_obstacle(verdict: Verdict, toolkit: str) -> None:
     content = module(ADD, needed=("libtorch_cpu.so", "libcudart.so.12"))
     found = verdict(content, torch("2.14.0", ADD, toolkit=toolkit)).obstacles
-    expected = [(ObstacleKind.TOOLKIT, "demo/_C.so", ("libcudart.so.12",))]
+    expected = [Obstacle(ObstacleKind.TOOLKIT, "demo/_C.so", ("libcudart.so.12",))]
     assert list(found) == (expected if toolkit == "CUDA 13" else [])
 
 
 @pytest.mark.parametrize("line", ["nvidia-cuda-runtime-cu12", "cuda-toolkit==12.9.1"])
 def test_wheels_of_another_cuda_are_an_obstacle(verdict: Verdict, line: str) -> None:
     found = verdict(module(ADD), torch("2.14.0", ADD), [line]).obstacles
-    assert found == ((ObstacleKind.TOOLKIT, "METADATA", ("CUDA 12",)),)
+    assert found == (Obstacle(ObstacleKind.TOOLKIT, "METADATA", ("CUDA 12",)),)
     assert verdict(module(ADD), torch("2.14.0", ADD), [f'{line}; extra == "gpu"']).loads
 
 
@@ -352,7 +352,9 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         torch_releases, "find_releases", lambda *_, **__: [wheels["2.14.1"], wheels["2.13.0"]]
     )
-    monkeypatch.setattr("torchyard.app.compat.find_releases", torch_releases.find_releases)
+    monkeypatch.setattr(
+        "torchyard.features.compat.use_case.find_releases", torch_releases.find_releases
+    )
     return tmp_path
 
 
@@ -393,8 +395,8 @@ def test_what_fails_when_tried_is_refuted(
         "2.14.1": SmokeAttempt(test="load", outcome=Outcome.CRASHED, why="killed by SIGSEGV"),
         "2.13.0": SmokeAttempt(test="load", outcome=Outcome.NOT_RUN, why="there is no Python"),
     }
-    monkeypatch.setattr(loading, "load_beside_torch", lambda _wheel, torch, *_: found[torch])
-    monkeypatch.setattr(package_under_test, "read_package_under_test", lambda path: path)
+    monkeypatch.setattr(use_case, "load_beside_torch", lambda _wheel, torch, *_: found[torch])
+    monkeypatch.setattr(use_case, "read_package_under_test", lambda path: path)
     path = write_wheel(offered, {"demo/_C.so": module(ADD)})
     done = torchyard("compat", path, "--run")
     assert done.code == 13

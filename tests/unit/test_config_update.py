@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import Command
 from tests.torch_index import LINUX, add_torch, add_wheel
 
-from torchyard.app.indexed_release import is_installable
+from torchyard.workspace.indexed_release import is_installable
 
 FILE = """\
 [project]

@@ -14,8 +14,9 @@ from tests.channels import conda, put, wheel
 from tests.dependency_tree import SEED_FILES, git, make_tree, write_files
 from tests.helpers import ROOT, Command
 
-from torchyard.app.deps import compare_dependencies
 from torchyard.errors import DataError
+from torchyard.features.deps.report import DepsReport
+from torchyard.features.deps.use_case import compare_dependencies
 from torchyard.host.files import read_data
 from torchyard.host.snapshot import SUBMODULES
 from torchyard.insight.dependency_table import dependency_table, parse_dependency_table
@@ -28,7 +29,6 @@ from torchyard.insight.version_readings import (
     requirements_in,
 )
 from torchyard.publish.channel.channel import Channel
-from torchyard.reports.deps.document import DepsDocument
 
 SEED = {
     "cuda": (["12.4.1", "12.1.1", "11.8.0"], ".ci/docker/build.sh:3"),
@@ -60,19 +60,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def document(made: Path) -> DepsDocument:
+def document(made: Path) -> DepsReport:
     return compare_dependencies(str(made), file="none.toml")
 
 
 @pytest.mark.parametrize("name", SEED)
-def test_every_row_of_the_table_kept_by_hand(document: DepsDocument, name: str) -> None:
+def test_every_row_of_the_table_kept_by_hand(document: DepsReport, name: str) -> None:
     (row,) = [row for row in document.dependencies if row.name == name]
     versions, where = SEED[name]
     assert sorted(row.versions(ReadFrom.TREE)) == sorted(versions)
     assert where in [one.where for one in row.readings if one.place is ReadFrom.TREE] or not where
 
 
-def test_submodules_have_their_commits(made: Path, document: DepsDocument) -> None:
+def test_submodules_have_their_commits(made: Path, document: DepsReport) -> None:
     commits = {one.commit for row in document.dependencies for one in row.readings if one.commit}
     assert commits == set(re.findall(r"[0-9a-f]{40}", git(made, "submodule", "status")))
 

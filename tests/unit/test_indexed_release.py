@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.helpers import Command
 from tests.torch_index import FILE, LINUX, add_torch, fingerprints, project, use_only
 
-from torchyard.app.indexed_release import find_indexed_release
 from torchyard.compute.registry import platform_for
 from torchyard.config.lock import read_build_lock
 from torchyard.config.revisions import load_config_at
 from torchyard.errors import HostError
 from torchyard.index.simple.project_files import list_wheels
 from torchyard.model.tables import Release
+from torchyard.workspace.indexed_release import find_indexed_release
 
 PLATFORMS = {"linux-x86_64": LINUX}
 CUDA = (

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import SMALL, Command, make_project
 
 from torchyard.cli.main import torchyard as program
-from torchyard.reports.document import ErrorDocument
+from torchyard.terminal.json_output import ErrorDocument
 
 
 def commands(group: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -53,7 +53,7 @@ def test_the_document_has_what_people_read(torchyard: Command, tmp_path: Path) -
     assert found["hint"].startswith("did you mean `cp312`?")
     assert (found["file"], found["line"]) == ("torchyard.toml", 13)
     assert torchyard("plan", "-f", file).out == "", "without --json, nothing is printed"
-    graph = torchyard("graph", "--format", "json", "core:nothing", "-f", file)
+    graph = torchyard("graph", "--json", "core:nothing", "-f", file)
     assert json.loads(graph.out)["exit_code"] == graph.code == 3
 
 

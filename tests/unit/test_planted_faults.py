@@ -27,10 +27,10 @@ from tests.unit.test_broken_extensions import (
     module,
 )
 
-from torchyard.app import torch_releases
 from torchyard.checks.compat.symbol_cache import save_symbols_file
 from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_digest
 from torchyard.host.cache import cache_folder
+from torchyard.workspace import torch_releases
 
 TABLE = "_ZN7fastops10fast_tableEi"
 LINUX = "manylinux_2_28_x86_64"

@@ -13,7 +13,6 @@ from tests.helpers import WORKS, config_of, plan_of
 from tests.hostile_steps import Machine, order_of
 from tests.roots import make_debian
 
-from torchyard.app.run import job_conditions
 from torchyard.errors import ElsewhereError, HostError, UsageError
 from torchyard.host import system_view
 from torchyard.model.config import Sandbox, SandboxKind
@@ -30,6 +29,7 @@ from torchyard.run.sandbox import enclose, is_traced, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
 from torchyard.toolchain.root import identify_root
+from torchyard.workspace.run import job_conditions
 
 needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 

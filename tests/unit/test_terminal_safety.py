@@ -22,14 +22,15 @@ from torchyard.model.event import Began, Ended, Noted, Started
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Usage
-from torchyard.reports.document import JsonDocument, encode
-from torchyard.reports.tables import table
+from torchyard.model.values import Reported
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer
 from torchyard.terminal import console
 from torchyard.terminal.board import Board, BoardView
 from torchyard.terminal.folds import gitlab
+from torchyard.terminal.json_output import encode
 from torchyard.terminal.safe_console import SafeConsole
+from torchyard.terminal.tables import table
 from torchyard.terminal.untrusted import neutral, printable
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202ea\u2066b\u2028c\rd\x08\x00"
@@ -136,7 +137,7 @@ def test_a_folded_log_ends_where_we_say() -> None:
 
 
 def test_json_has_no_control_characters() -> None:
-    class Said(JsonDocument, kw_only=True):
+    class Said(Reported, kw_only=True):
         text: str
 
     data = encode(Said(text=EVIL))

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import ROOT, Command
 
 from torchyard.errors import BuildError
-from torchyard.insight.build_record import BuildRecord, read_build
+from torchyard.insight.build_record import BuildRecord, TargetTime, read_build
 from torchyard.insight.ninja_file import Edge, read_ninja_file
 from torchyard.insight.ninja_log import LogEntry, read_ninja_log
 from torchyard.insight.regression import find_slower
@@ -103,7 +103,7 @@ def record(tmp_path: Path) -> BuildRecord:
 
 
 def test_times_belong_to_targets(record: BuildRecord) -> None:
-    assert record.targets() == [("core", 2, 10.0), ("other commands", 0, 1.0)]
+    assert record.targets() == [TargetTime("core", 2, 10.0), TargetTime("other commands", 0, 1.0)]
     assert (record.seconds, record.work) == (8.0, 11.0)
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from tests.unit.test_store import store_result, task_of
 
-from torchyard.app.watch import watch
 from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Listener, ended_well
 from torchyard.reports.build.console import build_display
 from torchyard.store.keys import blob_key
 from torchyard.store.store import Store
+from torchyard.workspace.watch import watch
 
 
 def test_a_log_that_is_gone_does_not_keep_others_from_being_shown(

@@ -8,9 +8,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
-from torchyard.app.build import PreparedBuild, prepare_build
-from torchyard.app.build_request import BuildRequest
-from torchyard.app.locations import home_directory
 from torchyard.app.lock import project_requirements
 from torchyard.compute.installed_torch import (
     PythonEnvironment,
@@ -31,6 +28,9 @@ from torchyard.package.wheel.metadata import NAME
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.plan.expand import expand
 from torchyard.toolchain.environment_lock import TORCH, lock_target, resolve_environment
+from torchyard.workspace.build import PreparedBuild, prepare_build
+from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.locations import home_directory
 
 _OUTPUT = "here"
 

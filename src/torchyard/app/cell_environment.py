@@ -14,8 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.app.cell_job import find_cell_job
-from torchyard.app.locations import absolute, home_directory
 from torchyard.errors import ConfigError
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
 from torchyard.host.own_files import make_own_directory
@@ -35,6 +33,8 @@ from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.provision import ENV, ToolchainLayout
 from torchyard.toolchain.pypi import pinned_pip
 from torchyard.toolchain.variables import entries_variables
+from torchyard.workspace.cell_job import find_cell_job
+from torchyard.workspace.locations import absolute, home_directory
 
 _HOME = "env"
 """The directory of environments, beside the store."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from torchyard.app.clock import current_date
-from torchyard.app.progress import Meter, no_meter, read_metered
 from torchyard.checks.policy import CheckPolicy
 from torchyard.errors import CheckError, SelectionError
 from torchyard.model.job_spec import JobSpec
 from torchyard.package.contents import Contents
 from torchyard.reports.check.document import CheckDocument
+from torchyard.workspace.clock import current_date
+from torchyard.workspace.progress import Meter, no_meter, read_metered
 
 
 def check_packages(
@@ -63,10 +63,10 @@ def check_contents(
     order: JobSpec | None = None,
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
-    from torchyard.app.torch_releases import kept_torches
     from torchyard.checks.check import apply_rules
     from torchyard.checks.policies import load_policy
     from torchyard.reports.check.document import check_document
+    from torchyard.workspace.torch_releases import kept_torches
 
     policy = load_policy(policy_name)
     if rules:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchyard.app.locations import absolute
 from torchyard.ci.drift import ComparedFile, FileState, compare_file
 from torchyard.ci.explain import PlacedJob, find_placed
 from torchyard.config.load import load_config
 from torchyard.errors import DriftError, HostError, SelectionError, UsageError
 from torchyard.model.config import Config
 from torchyard.model.quantity import listed
+from torchyard.workspace.locations import absolute
 
 if TYPE_CHECKING:  # slow to import
     from torchyard.ci.generate import Planner
@@ -65,8 +65,8 @@ class CiWriter(NamedTuple):
 
     def possible_plan(self, subset: str | None) -> "Plan":
         """Return the plan of a subset; refuse one whose source can be built on no machine."""
-        from torchyard.app.plan import refuse_proof
         from torchyard.engines.admission import refuse_project
+        from torchyard.workspace.plan import refuse_proof
 
         plan, file = self.plan(subset), str(self.top / self.file)
         refuse_proof(self.config, file)

@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from torchyard.app.ci import CiWriter
-from torchyard.app.locations import absolute
 from torchyard.ci.generate import fold_all
 from torchyard.ci.narrow import wanted_parts
 from torchyard.ci.provider import load_provider_table
@@ -18,6 +17,7 @@ from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection
 from torchyard.reports.ci.document import CiImpactDocument, ci_impact_document
+from torchyard.workspace.locations import absolute
 
 _HERE = "the working tree"
 _ASKED = re.compile(r"\[torchyard (?:skip|build (?P<globs>[^\]]+))\]")

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from torchyard.app.progress import Meter, no_meter
-from torchyard.app.torch_releases import TorchRange, find_releases
 from torchyard.config.document import Document
 from torchyard.config.load import config_of, load_config, read_document
 from torchyard.config.lock import build_lock_path
@@ -18,6 +16,8 @@ from torchyard.model.tables import TORCH_PREFIX
 from torchyard.model.version import version_numbers
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import PlanDiff, diff_plans
+from torchyard.workspace.progress import Meter, no_meter
+from torchyard.workspace.torch_releases import TorchRange, find_releases
 
 _MACHINE = "x86_64"
 

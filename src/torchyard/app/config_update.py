@@ -6,7 +6,6 @@ from typing import NamedTuple
 import msgspec
 from packaging.version import Version
 
-from torchyard.app.indexed_release import IndexedRelease, find_indexed_release, matrix_wheels
 from torchyard.compute.platform import CompilerLimits
 from torchyard.compute.registry import platform_for
 from torchyard.config.decode import decode
@@ -23,6 +22,7 @@ from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_RELEASE, Release, Tables, python_of
 from torchyard.package.wheel.parts import WheelParts
 from torchyard.toolchain.environment_lock import TORCH
+from torchyard.workspace.indexed_release import IndexedRelease, find_indexed_release, matrix_wheels
 
 Rows = dict[str, dict[str, dict[str, object]]]
 """The rows of each table, by their names."""

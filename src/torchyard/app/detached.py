@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 
-from torchyard.app.run import execute_job
 from torchyard.errors import TorchyardError
 from torchyard.model.event import AnyEvent
 from torchyard.model.job_spec import JobSpec
@@ -11,6 +10,7 @@ from torchyard.run.conditions import Conditions
 from torchyard.run.detached import forget_detached, is_detached, run_detached
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
+from torchyard.workspace.run import execute_job
 
 SUPERVISOR = (sys.executable, "-m", "torchyard.app.supervise")
 """The command of a supervisor, the process that runs a detached job."""

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.app.cell_environment import write_scripts
-from torchyard.app.cell_job import CellJob, find_cell_job
-from torchyard.app.locations import absolute, compile_cache_url, home_directory, open_store
-from torchyard.app.run import job_conditions
 from torchyard.config.tables import load_tables
 from torchyard.errors import BusyError, ConfigError, SelectionError, StoreError, UsageError
 from torchyard.host.locks import report_full_disk
@@ -37,6 +34,9 @@ from torchyard.store.store import Store, Unusable
 from torchyard.toolchain.activation import CellEnvironment, Shell
 from torchyard.toolchain.ninja import is_unit, read_log
 from torchyard.toolchain.pypi import pinned_pip
+from torchyard.workspace.cell_job import CellJob, find_cell_job
+from torchyard.workspace.locations import absolute, compile_cache_url, home_directory, open_store
+from torchyard.workspace.run import job_conditions
 
 _HOME = "develop"
 """The directory of developments, beside the store."""

@@ -7,8 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from torchyard.app.left_job import find_left_job
-from torchyard.app.locations import open_store, work_directory
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data
 from torchyard.errors import UsageError
@@ -21,6 +19,8 @@ from torchyard.run.workdir import WorkDir
 from torchyard.store.select import select_results
 from torchyard.store.store import Store, Unusable
 from torchyard.store.trees import read_result_log
+from torchyard.workspace.left_job import find_left_job
+from torchyard.workspace.locations import open_store, work_directory
 
 STDIN = "-"
 _PASSED = 3

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.app.build import prepare_build
-from torchyard.app.build_request import BuildRequest
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.tree import read_tree
 from torchyard.engines.admission import (
@@ -23,6 +21,8 @@ from torchyard.host.machine import platform_name
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import stream
 from torchyard.model.tables import Tables
+from torchyard.workspace.build import prepare_build
+from torchyard.workspace.build_request import BuildRequest
 
 
 def examine_source(

@@ -8,9 +8,6 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 from packaging.version import Version
 
-from torchyard.app.build import PreparedBuild, prepare_build
-from torchyard.app.build_request import BuildRequest
-from torchyard.app.indexed_release import find_indexed_release, matrix_wheels
 from torchyard.compute.registry import compute_of_wheels
 from torchyard.config.decode import decode
 from torchyard.config.document import Document
@@ -45,6 +42,9 @@ from torchyard.toolchain.environment_lock import (
 from torchyard.toolchain.index_wheels import wheel_sizes
 from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_build_system
 from torchyard.toolchain.registry import find_digest
+from torchyard.workspace.build import PreparedBuild, prepare_build
+from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.indexed_release import find_indexed_release, matrix_wheels
 
 
 def lock_environments(

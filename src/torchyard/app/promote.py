@@ -5,16 +5,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from torchyard.app.channel_config import (
+from torchyard.errors import PublishError
+from torchyard.workspace.channel_config import (
     channel_named,
     check_origin,
     load_if_present,
     plan_channel,
     planned_cells,
 )
-from torchyard.app.clock import current_moment
-from torchyard.app.locations import channel_url, filling, home_directory, open_channel
-from torchyard.errors import PublishError
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import channel_url, filling, home_directory, open_channel
 
 if TYPE_CHECKING:
     from torchyard.publish.channel.channel import Channel

@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchyard.app.channel_config import (
+from torchyard.app.stored_results import ResultSource, stored_results
+from torchyard.errors import PublishError, SelectionError, UsageError
+from torchyard.model.config import Config
+from torchyard.workspace.channel_config import (
     channel_named,
     check_origin,
     load_if_present,
     plan_channel,
     planned_cells,
 )
-from torchyard.app.locations import channel_url, filling
-from torchyard.app.progress import Meter, ignore_line, no_meter, read_metered
-from torchyard.app.stored_results import ResultSource, stored_results
-from torchyard.errors import PublishError, SelectionError, UsageError
-from torchyard.model.config import Config
+from torchyard.workspace.locations import channel_url, filling
+from torchyard.workspace.progress import Meter, ignore_line, no_meter, read_metered
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
@@ -136,8 +136,6 @@ def publish_request(request: PublishRequest, meter: Meter = no_meter) -> "Publis
 def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "PublishDocument":
     import msgspec
 
-    from torchyard.app.clock import current_date, current_moment
-    from torchyard.app.torch_releases import kept_torches
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.evidence import NO_EVIDENCE, judge_by, read_evidence
     from torchyard.publish.gates import judge_all
@@ -145,6 +143,8 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
     from torchyard.publish.publish import declaring, publish
     from torchyard.publish.staged import made_elsewhere, read_staged
     from torchyard.reports.publish.document import publish_document
+    from torchyard.workspace.clock import current_date, current_moment
+    from torchyard.workspace.torch_releases import kept_torches
 
     head = channel.head()
     if not head.generation:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.app.run import job_conditions
 from torchyard.errors import HostError, UsageError
 from torchyard.host.bubblewrap import can_confine
 from torchyard.model.config import Sandbox
@@ -12,6 +11,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.run.rebuild import RebuiltPackage, borrow, rebuild
 from torchyard.store.objects import Objects
 from torchyard.store.store import Store
+from torchyard.workspace.run import job_conditions
 
 
 class RebuildRequest(NamedTuple):

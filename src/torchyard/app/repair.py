@@ -7,13 +7,13 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
-from torchyard.app.progress import Meter, no_meter
 from torchyard.errors import CheckError
 from torchyard.host.locks import locked
 from torchyard.host.own_files import make_own_directory
 from torchyard.model.quantity import show_count
 from torchyard.package.repair.operations import Operation
 from torchyard.package.repair.repair import Repaired, repair, repair_target
+from torchyard.workspace.progress import Meter, no_meter
 
 if TYPE_CHECKING:
     from torchyard.checks.rule import Finding

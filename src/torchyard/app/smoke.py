@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from torchyard.app.clock import current_date
-from torchyard.app.locations import channel_url, installer_url, read_channel
 from torchyard.checks.smoke.surroundings import NO_SANDBOX
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import ElsewhereError, HostError, SmokeError, UsageError
 from torchyard.host.process import removed_later
+from torchyard.workspace.clock import current_date
+from torchyard.workspace.locations import channel_url, installer_url, read_channel
 
 if TYPE_CHECKING:
     from torchyard.checks.smoke.package_under_test import PackageUnderTest

@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchyard.app.locations import home_directory, open_store
 from torchyard.model.config import ChannelConfig, Config
+from torchyard.workspace.locations import home_directory, open_store
 
 if TYPE_CHECKING:
     from torchyard.model.result import Result
@@ -30,13 +30,13 @@ def stored_results(source: ResultSource, *, packages: bool) -> Iterator["PlanRes
     If they are not, None stands for a machine without the store, or without the toolchain that
     fingerprints contain: then nothing is known of the plan's jobs.
     """
-    from torchyard.app.channel_config import plan_channel
-    from torchyard.app.toolchain_id import with_toolchain_id
     from torchyard.errors import TorchyardError
     from torchyard.model.recipe import CELL_STAGES, Stage
     from torchyard.publish.plan_results import PlanResults
     from torchyard.recipes.publishing import CONFINED, input_place, is_confined
     from torchyard.store.trees import fetch_tree
+    from torchyard.workspace.channel_config import plan_channel
+    from torchyard.workspace.toolchain_id import with_toolchain_id
 
     try:
         store = open_store(source.store, source.file, source.config, make=False)

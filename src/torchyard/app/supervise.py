@@ -46,13 +46,13 @@ def supervise() -> None:
 
 def _execute(assignment: "Assignment") -> "JobExit":
     """Run the job, and return how it ended, whatever happened; SystemExit if it is stopped."""
-    from torchyard.app.faults import host_error
-    from torchyard.app.redact import redacting
-    from torchyard.app.run import execute_job
     from torchyard.errors import TorchyardError
     from torchyard.run.detached import JobExit
     from torchyard.store.store import Store
     from torchyard.terminal.events import emit_event
+    from torchyard.workspace.faults import host_error
+    from torchyard.workspace.redact import redacting
+    from torchyard.workspace.run import execute_job
 
     on_event, task = redacting(emit_event), assignment.order.task
     try:
@@ -69,10 +69,10 @@ def _execute(assignment: "Assignment") -> "JobExit":
 
 def _stopped(task: "Task") -> "JobExit":
     """Emit that the job was stopped."""
-    from torchyard.app.redact import redacting
     from torchyard.errors import StoppedError
     from torchyard.model.event import Ended
     from torchyard.terminal.events import emit_event
+    from torchyard.workspace.redact import redacting
 
     stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
     redacting(emit_event)(
@@ -88,8 +88,8 @@ def _stopped(task: "Task") -> "JobExit":
 
 
 def _over(error: "TorchyardError") -> "JobExit":
-    from torchyard.app.faults import redacted_diagnostics
     from torchyard.run.detached import JobExit
+    from torchyard.workspace.faults import redacted_diagnostics
 
     return JobExit(code=error.exit_code, faults=redacted_diagnostics(error))
 

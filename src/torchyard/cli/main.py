@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import click
 
-from torchyard.app.faults import host_error, redacted_diagnostics
-from torchyard.cli.lazy_group import LazyGroup, command_modules
+from torchyard.cli.lazy_group import Invocation, LazyGroup, command_modules
 from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
 from torchyard.host.files import complete_environment
 from torchyard.version import __version__
+from torchyard.workspace.faults import host_error, redacted_diagnostics
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,12 +76,14 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="torchyard")
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
-def torchyard(*, traceback: bool) -> None:  # noqa: ARG001 - `_fail` asks sys.argv
+@click.pass_context
+def torchyard(ctx: click.Context, *, traceback: bool) -> None:
     """Build, prove and ship PyTorch and everything compiled against it.
 
     One file, torchyard.toml, says which binaries should exist.
     """
     gc.enable()
+    ctx.ensure_object(Invocation).traceback = traceback
     if "@" in "".join(os.environ.values()) or "_PASSWORD" in "".join(os.environ):
         from torchyard.host.secrets import fetching_secrets, take
 
@@ -94,10 +96,11 @@ def main() -> NoReturn:
         import_module("torchyard.cli.completion")  # click asks for the shell's class at once
     complete_environment()
     gc.disable()  # loading creates no garbage; the command turns this on again
+    invocation = Invocation()
     try:
-        torchyard(standalone_mode=False)
+        torchyard(standalone_mode=False, obj=invocation)
     except TorchyardError as error:
-        _fail(error)
+        _fail(error, invocation)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(UsageError.exit_code)
@@ -105,19 +108,19 @@ def main() -> NoReturn:
         hint = None
         if isinstance(error, click.UsageError) and error.ctx:
             hint = f"see `{error.ctx.command_path} --help`"
-        _fail(UsageError(error.format_message(), hint=hint))
+        _fail(UsageError(error.format_message(), hint=hint), invocation)
     except (click.Abort, KeyboardInterrupt):
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except OSError as error:
-        _fail(host_error(error))
+        _fail(host_error(error), invocation)
     sys.exit(0)
 
 
-def _fail(error: TorchyardError) -> NoReturn:
+def _fail(error: TorchyardError, invocation: Invocation) -> NoReturn:
     from torchyard.terminal.console import has_printed, print_error, write
 
-    if "--traceback" in sys.argv[1:]:
+    if invocation.traceback:
         from traceback import format_exception
 
         from torchyard.config.credentials import without_secrets
@@ -127,9 +130,8 @@ def _fail(error: TorchyardError) -> NoReturn:
         sys.exit(TorchyardError.exit_code)
     error.diagnostics = redacted_diagnostics(error)
     print_error(error)
-    if not {"--json", "json", "--format=json", "--shell=json"}.isdisjoint(sys.argv):
-        from torchyard.reports.document import encode, error_document
+    if invocation.as_json and not has_printed():
+        from torchyard.terminal.json_output import encode, error_document
 
-        if not has_printed():
-            write(encode(error_document(error)))
+        write(encode(error_document(error)))
     sys.exit(error.exit_code)

@@ -53,12 +53,14 @@ skip_option = click.option(
 )
 build_argument = names_argument("what", required=False, metavar="[JOB|DIRECTORY|PACKAGE]")
 
-store_option = click.option(
+_store_option = partial(
+    click.option,
     "--store",
-    "store_url",
     metavar="URL",
     help="Store to use in place of the file's: file://…, s3://… or a directory.",
 )
+store_option = _store_option()
+store_url_option = _store_option("store_url")
 work_option = click.option(
     "--work", metavar="DIR", help="Work directory of jobs, in place of .torchyard/work."
 )
@@ -81,13 +83,13 @@ def request_options(function: FC, file: Callable[[FC], FC] = file_option) -> FC:
         store_url: str | None,
         **others: object,
     ) -> None:
-        from torchyard.app.build_request import BuildRequest
+        from torchyard.workspace.build_request import BuildRequest
 
         request = BuildRequest(file, changes, subset, words, skip, store_url)
         function(request=request, **others)
 
     given = cast("FC", command)
-    for option in (store_option, skip_option, subset_option, set_option, file):
+    for option in (store_url_option, skip_option, subset_option, set_option, file):
         given = option(given)
     return given
 

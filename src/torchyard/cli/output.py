@@ -1,9 +1,18 @@
-"""Print what a command has found: a report for people, or JSON for machines."""
+"""`@reports`: a command shows the value of its use case as text or JSON, or writes it to files."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from torchyard.terminal.console import show, write
+import click
+from click.decorators import FC
+
+from torchyard.cli.options import json_option
+from torchyard.errors import TorchyardError
+from torchyard.terminal.console import say, show, write
+from torchyard.terminal.progress import ProgressLine
 
 if TYPE_CHECKING:  # slow to import
     import msgspec
@@ -11,10 +20,116 @@ if TYPE_CHECKING:  # slow to import
 
 _D = TypeVar("_D", bound="msgspec.Struct")
 
+REPORTS: dict[str, "Report"] = {}
+"""The reports of all commands that have been imported, by name, as `store_gc`."""
+
+
+class Feature(Protocol):
+    """A function of a feature: it takes options by name, and behind a use case, its value."""
+
+    def __call__(self, *values: object, **options: object) -> object: ...
+
+
+class Report:
+    """A command of a feature: its use case, and the functions that show the value of it.
+
+    They are found by name in the modules of the feature's folder, when they are needed.
+    """
+
+    def __init__(self, package: str, name: str, use_case: str) -> None:
+        self._package = package
+        self._name = name
+        self._use_case = use_case
+
+    def _function(self, module: str, name: str) -> Feature | None:
+        found = getattr(import_module(f"{self._package}.{module}"), name, None)
+        return cast("Feature | None", found)
+
+    @property
+    def use_case(self) -> Feature:
+        """The function that does the work."""
+        return cast("Feature", self._function("use_case", self._use_case))
+
+    def writer(self, form: str) -> Feature:
+        """Return the function that writes a form, such as `text` or `html`."""
+        module = "report" if form == "text" else "page"
+        return cast("Feature", self._function(module, f"{self._name}_{form}"))
+
+    @property
+    def value_type(self) -> object:
+        """The class of the value: what the function for text takes."""
+        return next(iter(inspect.signature(self.writer("text")).parameters.values())).annotation
+
+    @property
+    def error_function(self) -> Feature | None:
+        """The function that returns why the command fails once its value has been shown."""
+        return self._function("report", f"{self._name}_error")
+
+
+def _call(function: Feature, options: Mapping[str, object], *values: object) -> object:
+    """Call a function with the options that it has parameters for."""
+    asked = inspect.signature(function).parameters
+    return function(*values, **{name: given for name, given in options.items() if name in asked})
+
+
+def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
+    """Make a command that calls a use case with its options, and shows the value that it returns.
+
+    The use case is a function of `use_case.py` in the same folder. The command gets `--json`, and
+    for each of `files` an option that writes a file, with its help. These functions show the value:
+
+    - `NAME_text` of `report.py` yields tables and lines.
+    - `NAME_error` of `report.py`, if there is one, returns why the command then fails, or None.
+    - `NAME_html` of `page.py` returns what `--html FILE` writes.
+
+    NAME is the folder's, or that of the decorated function if it is not `command`. Each function
+    is called with the options that it has parameters for; `meter` and `on_line` show progress.
+    """
+
+    def decorate(function: FC) -> FC:
+        package = function.__module__.rpartition(".")[0]
+        name = getattr(function, "__name__", "command")
+        name = package.rpartition(".")[2] if name == "command" else name
+        REPORTS[name] = report = Report(package, name, use_case)
+
+        @wraps(function)
+        def command(*, as_json: bool, **options: object) -> None:
+            paths = {form: options.pop(form) for form in files}
+            value = _call(report.use_case, {**options, "meter": ProgressLine, "on_line": say})
+            for form, path in paths.items():
+                if path:
+                    _write_file(str(path), report.writer(form)(value))
+            if as_json:
+                from torchyard.terminal.json_output import encode
+
+                write(encode(value))
+            else:
+                lines = _call(report.writer("text"), options, value)
+                show(*cast("Iterable[RenderableType]", lines))
+            error = report.error_function and _call(report.error_function, options, value)
+            if isinstance(error, TorchyardError):
+                raise error
+
+        decorated = json_option(cast("FC", command))
+        for form, description in reversed(files.items()):
+            path = click.Path(dir_okay=False)
+            option = click.option(f"--{form}", type=path, metavar="FILE", help=description)
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _write_file(path: str, written: object) -> None:
+    data = written if isinstance(written, bytes) else str(written).encode()
+    with open(path, "wb") as file:  # noqa: PTH123 - every command would pay for pathlib
+        file.write(data)
+    say(f"wrote {path}")
+
 
 def show_document(document: _D, report: "Callable[[_D], RenderableType]", *, as_json: bool) -> None:
     """Print a document as JSON, or the report of it."""
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     if as_json:
         write(encode(document))

@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from torchyard.insight.build_record import OTHERS, TargetTime, is_object, target_of
 from torchyard.insight.link_graph import LinkGraph, LinkNode, NodeKind, Origin
 from torchyard.insight.ninja_file import Edge
@@ -188,11 +190,11 @@ def _outside(name: str) -> LinkNode:
 def _named(node: LinkNode) -> LinkNode:
     """Return a library under the name of its file: `/usr/lib/libm.so` and `-lm` are libm.so."""
     if node.name.startswith("-l"):
-        return node._replace(name=f"lib{node.name[2:]}.so")
+        return replace(node, name=f"lib{node.name[2:]}.so")
     if node.origin != "system":
         return node
     size = file_size(Path("/"))
-    return node._replace(name=Path(node.file).name or node.file, bytes=size(node.file))
+    return replace(node, name=Path(node.file).name or node.file, bytes=size(node.file))
 
 
 def _renamed(graph: LinkGraph) -> LinkGraph:

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from torchyard.errors import BuildError, UsageError
 from torchyard.insight.ninja_file import Edge, read_ninja_file
 from torchyard.insight.ninja_log import LogEntry, read_ninja_log
 from torchyard.insight.schedule import Work, critical_path, makespan
 from torchyard.model.unit_usage import UNITS_FILE, UnitUsage, decode_units
+from torchyard.model.values import Reported
 
 BUILD_FILE = "build.ninja"
 LOG = ".ninja_log"
@@ -24,7 +24,7 @@ _LARGEST = 1 << 28
 """Bytes of a file of ninja's that are read; those of PyTorch have a tenth."""
 
 
-class Unit(NamedTuple):
+class Unit(Reported):
     """A command that was run: what it made, for which target, when, and in how much memory.
 
     The bytes are None where they were not measured.
@@ -40,15 +40,19 @@ class Unit(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.end - self.begin
+        return round(self.end - self.begin, 3)
 
 
-class TargetTime(NamedTuple):
+class TargetTime(Reported):
     """A target, and what its commands took."""
 
     name: str
     units: int
     seconds: float
+
+
+def _total(units: Iterable[Unit]) -> float:
+    return round(sum(unit.seconds for unit in units), 3)
 
 
 class BuildRecord:
@@ -72,7 +76,7 @@ class BuildRecord:
     @property
     def seconds(self) -> float:
         """The wall-clock time of all runs of ninja."""
-        return sum(self.run_seconds())
+        return round(sum(self.run_seconds()), 3)
 
     def run_seconds(self) -> list[float]:
         """Return the wall-clock time of each run of ninja."""
@@ -84,7 +88,7 @@ class BuildRecord:
     @property
     def work(self) -> float:
         """The time of all commands together."""
-        return sum(unit.seconds for unit in self.units)
+        return _total(self.units)
 
     def targets(self) -> list[TargetTime]:
         """Return what each target took, the longest first."""
@@ -92,7 +96,7 @@ class BuildRecord:
         for unit in self.units:
             found.setdefault(unit.target, []).append(unit)
         times = (
-            TargetTime(name, sum(u.is_compiled for u in units), sum(u.seconds for u in units))
+            TargetTime(name, sum(u.is_compiled for u in units), _total(units))
             for name, units in found.items()
         )
         return sorted(times, key=lambda target: (-target.seconds, target.name))

@@ -4,10 +4,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from torchyard.errors import SelectionError
 from torchyard.model.suggest import did_you_mean
+from torchyard.model.values import Reported
 
 NodeKind = Literal["program", "module", "shared", "static", "objects", "headers", "group"]
 """What a node is; a group is several nodes that are drawn as one."""
@@ -22,7 +23,7 @@ _VERSION = re.compile(
 )
 
 
-class LinkNode(NamedTuple):
+class LinkNode(Reported):
     """A target or a library. `module` is the third-party project or package that it belongs to.
 
     Bytes, units and seconds are zero if they are not known. A group has the names of its members.
@@ -44,7 +45,7 @@ class LinkNode(NamedTuple):
         return self.kind in ("shared", "module")
 
 
-class LinkGraph(NamedTuple):
+class LinkGraph(Reported):
     """Nodes by name, and the names of those that each is linked with."""
 
     nodes: dict[str, LinkNode]

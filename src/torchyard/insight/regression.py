@@ -1,15 +1,16 @@
 """Compares the times of two builds."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from torchyard.insight.build_record import BuildRecord
+from torchyard.model.values import Reported
 
 _LEAST_SECONDS = 1.0
 """What takes less differs by chance."""
 
 
-class Slower(NamedTuple):
+class Slower(Reported):
     """A target or a unit that took longer than before."""
 
     kind: Literal["target", "unit"]

@@ -1,9 +1,9 @@
 """Compares what a build links with what a package of it has."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from torchyard.insight.link_graph import LinkGraph, LinkNode, library_name
+from torchyard.model.values import Reported
 
 _REASONS = {
     "missing": "nothing that the package requires brings it",
@@ -11,7 +11,7 @@ _REASONS = {
 }
 
 
-class Unmatched(NamedTuple):
+class Unmatched(Reported):
     """A library that is linked and not shipped, or the reverse; what uses it; and why."""
 
     library: str

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 _SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*([A-Za-z]+)")
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MOMENTS = 10
+_PRECISE_SECONDS = 10
+"""Seconds below which tenths are shown."""
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -54,3 +56,8 @@ def show_duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min" if minutes else f"{seconds:.0f} s"
+
+
+def show_seconds(seconds: float) -> str:
+    """Return times that are compared with one another in seconds: `133 s`, or `3.2 s`."""
+    return f"{seconds:.1f} s" if seconds < _PRECISE_SECONDS else f"{seconds:,.0f} s"

@@ -16,15 +16,11 @@ from torchyard.reports.ci.document import (
     CiFilesDocument,
     CiImpactDocument,
 )
-from torchyard.reports.compat.document import CompatDocument
 from torchyard.reports.coverage.document import CoverageDocument
-from torchyard.reports.deps.document import DepsDocument
 from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
-from torchyard.reports.document import ErrorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
-from torchyard.reports.graph.document import GraphDocument
 from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
@@ -35,7 +31,6 @@ from torchyard.reports.plan.document import (
 )
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
-from torchyard.reports.report.document import ReportDocument
 from torchyard.reports.smoke.document import SmokeDocument
 from torchyard.reports.store.document import (
     GarbageDocument,
@@ -44,10 +39,9 @@ from torchyard.reports.store.document import (
     TransferDocument,
     VerifyDocument,
 )
-from torchyard.reports.timings.document import TimingsDocument
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
-from torchyard.reports.why.document import WhyDocument
+from torchyard.terminal.json_output import ErrorDocument
 
 SCHEMAS: dict[str, object] = {
     "channel-change": ChangedDocument,
@@ -60,15 +54,12 @@ SCHEMAS: dict[str, object] = {
     "ci-explain": CiExplainDocument,
     "ci-files": CiFilesDocument,
     "ci-impact": CiImpactDocument,
-    "compat": CompatDocument,
     "config-show": ConfigDocument,
     "coverage": CoverageDocument,
-    "deps": DepsDocument,
     "develop-build": DevelopDocument,
     "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
     "doctor": DoctorDocument,
-    "graph": GraphDocument,
     "env": EnvironmentDocument,
     "error": ErrorDocument,
     "explain": ExplainDocument,
@@ -79,17 +70,14 @@ SCHEMAS: dict[str, object] = {
     "plan-diff": DiffDocument,
     "publish": PublishDocument,
     "repair": RepairDocument,
-    "report": ReportDocument,
     "smoke": SmokeDocument,
     "store-gc": GarbageDocument,
     "store-ls": StoreDocument,
     "store-show": ResultsDocument,
     "store-transfer": TransferDocument,
     "store-verify": VerifyDocument,
-    "timings": TimingsDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,
-    "why": WhyDocument,
     "events": AnyEvent,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

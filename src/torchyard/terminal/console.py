@@ -53,9 +53,9 @@ def console(*, talk: bool = False) -> "Console":
     return out
 
 
-def show(report: "RenderableType") -> None:
-    """Print a report on standard output."""
-    _put(sys.stdout, _text(console(), report))
+def show(*report: "RenderableType") -> None:
+    """Print the parts of a report on standard output."""
+    _put(sys.stdout, _text(console(), *report))
 
 
 def talk(*messages: "RenderableType") -> None:

@@ -25,7 +25,7 @@ class BuildbotEngine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         self, plan: Plan, store: Store, context: BuildContext, on_event: Listener, /
     ) -> BuildResult:
         """Submit the jobs of a plan that are not in the store, and follow them."""
-        from torchyard.app.clock import current_moment
+        from torchyard.workspace.clock import current_moment
         from torchyard_farm.cli.engine import follow_plan
         from torchyard_farm.cli.submission import draft_from_plan, submit_draft
         from torchyard_farm.settings.farm import load_farm

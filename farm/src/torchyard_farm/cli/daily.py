@@ -17,8 +17,6 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     Each file of the channel is a job: it is installed as users do, and tried. The master runs this
     command when the trial is due.
     """
-    from torchyard.app.clock import current_moment
-    from torchyard.app.locations import open_channel, open_store
     from torchyard.config.credentials import take_credentials
     from torchyard.config.load import load_config
     from torchyard.host.detached import folder_lock
@@ -26,6 +24,8 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.publish.select import choose, parse_selection
     from torchyard.publish.smoke_targets import newest
     from torchyard.terminal.console import say, write
+    from torchyard.workspace.clock import current_moment
+    from torchyard.workspace.locations import open_channel, open_store
     from torchyard_farm.cli.submission import refuse_impossible
     from torchyard_farm.scheduling.job_classes import machines_by_class
     from torchyard_farm.scheduling.plans import FOLDER, Plans, plan_moment

@@ -27,11 +27,11 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     built again; another commit of the same day gets the next build number. The master runs this
     command when the build is due.
     """
-    from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.host.detached import folder_lock
     from torchyard.model.quantity import show_count
     from torchyard.terminal.console import say, write
+    from torchyard.workspace.clock import current_moment
     from torchyard_farm.cli.submission import submit_draft
     from torchyard_farm.scheduling.plans import FOLDER
     from torchyard_farm.settings.farm import load_farm
@@ -56,7 +56,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
 
 def _draft(nightly: "Nightly", folder: Path, file: str, moment: str) -> "PlanDraft | str":
     """Return the plan of what to build, or why there is nothing to build."""
-    from torchyard.app.build_request import BuildRequest
+    from torchyard.workspace.build_request import BuildRequest
     from torchyard_farm.cli.submission import draft_plan
     from torchyard_farm.scheduling.plans import Plans, plan_moment
 

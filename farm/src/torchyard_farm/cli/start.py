@@ -16,9 +16,9 @@ _PATIENCE = 300
 @click.option("--foreground", is_flag=True, help="Stay in the foreground, as services do.")
 def command(*, folder: Path, foreground: bool) -> None:
     """Start the master in DIR."""
-    from torchyard.app.clock import now
     from torchyard.host.process import own_program, replace_process
     from torchyard.terminal.console import say
+    from torchyard.workspace.clock import now
     from torchyard_farm.master.db.connection import check_database
     from torchyard_farm.settings.farm import load_farm
     from torchyard_farm.settings.layout import (

@@ -15,8 +15,8 @@ def command(*, folder: Path, as_json: bool) -> None:
     """Show which workers are connected, and the progress of each plan."""
     import msgspec
 
-    from torchyard.app.clock import current_moment
     from torchyard.terminal.console import show, write
+    from torchyard.workspace.clock import current_moment
     from torchyard_farm.client.status import read_status, status_report
     from torchyard_farm.scheduling.plans import Plans
     from torchyard_farm.scheduling.worker_status import read_statuses

@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.app.build_request import BuildRequest
-from torchyard.app.plan import refuse_proof
-from torchyard.app.run import job_conditions
 from torchyard.engines.admission import refuse_project
 from torchyard.engines.builtin.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
@@ -15,6 +12,9 @@ from torchyard.run.job import run_job
 from torchyard.store.store import Store
 from torchyard.terminal.console import say
 from torchyard.terminal.events import printer
+from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.plan import refuse_proof
+from torchyard.workspace.run import job_conditions
 from torchyard_farm.scheduling.job_classes import machines_by_class, why_impossible
 from torchyard_farm.scheduling.plans import FarmPlan, Plans, farm_plan, plan_name
 from torchyard_farm.settings.farm import Farm

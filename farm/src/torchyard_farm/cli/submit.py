@@ -12,7 +12,7 @@ from torchyard.errors import UsageError
 from torchyard_farm.cli.options import farm_argument
 
 if TYPE_CHECKING:
-    from torchyard.app.build_request import BuildRequest
+    from torchyard.workspace.build_request import BuildRequest
 
 _file_option = click.option(
     "-f", "--file", metavar="FILE", help="Configuration, instead of the farm's own."
@@ -37,10 +37,10 @@ def command(
     Jobs whose results the store has are left out. If the master is not running, the plan waits for
     it. With --wait and --json, events are printed as they happen.
     """
-    from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.model.quantity import show_count
     from torchyard.terminal.console import say, write
+    from torchyard.workspace.clock import current_moment
     from torchyard_farm.cli.follow import follow_and_report
     from torchyard_farm.cli.submission import draft_plan, submit_draft
     from torchyard_farm.settings.farm import load_farm

@@ -7,7 +7,7 @@ from itertools import islice
 from rich.console import RenderableType
 from rich.table import Table
 
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard_farm.client.runs import newest_builds
 from torchyard_farm.client.web_api import FAILED, GOOD, MasterClient, track_plan
 from torchyard_farm.scheduling.plans import FarmPlan, Plans
@@ -19,7 +19,7 @@ _MANY = 400
 """Maximum number of builds that are read: more than a year of days."""
 
 
-class FailingState(JsonDocument, kw_only=True):
+class FailingState(Reported, kw_only=True):
     """A package that can't be installed or does not work: since when, and how often in a row."""
 
     daily: str

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.terminal.untrusted import printable
 from torchyard_farm.client.web_api import GOOD
 from torchyard_farm.settings.dates import format_moment, next_run, parse_moment
@@ -21,7 +21,7 @@ Ask = Callable[[str], bytes]
 Outcome = Literal["running", "good", "bad"]
 
 
-class RunState(JsonDocument, kw_only=True):
+class RunState(Reported, kw_only=True):
     """A nightly or a daily trial: when its last run was due, how it ended, and the next run."""
 
     kind: Literal["nightly", "daily"]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from torchyard.errors import HostError
 from torchyard.model.quantity import show_count
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.terminal.untrusted import printable
 from torchyard_farm.client.failing import FailingState, failing_report, read_failing
 from torchyard_farm.client.runs import RunState, read_runs, runs_report
@@ -24,7 +24,7 @@ _LATEST = 500
 """Maximum number of failed builds that are read for held jobs."""
 
 
-class WorkerState(JsonDocument, kw_only=True):
+class WorkerState(Reported, kw_only=True):
     """A worker of a machine; `lacks` is what that has less of than `farm.toml` says."""
 
     name: str
@@ -33,7 +33,7 @@ class WorkerState(JsonDocument, kw_only=True):
     lacks: tuple[str, ...]
 
 
-class HeldJob(JsonDocument, kw_only=True):
+class HeldJob(Reported, kw_only=True):
     """A job that is not attempted any more until a person has investigated.
 
     `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
@@ -44,7 +44,7 @@ class HeldJob(JsonDocument, kw_only=True):
     why: str
 
 
-class PlanState(JsonDocument, kw_only=True):
+class PlanState(Reported, kw_only=True):
     """The progress of a plan: its jobs, those that ended, and those pending or running."""
 
     id: str
@@ -56,7 +56,7 @@ class PlanState(JsonDocument, kw_only=True):
     held: tuple[HeldJob, ...]
 
 
-class UnreadablePlan(JsonDocument, kw_only=True):
+class UnreadablePlan(Reported, kw_only=True):
     """A plan whose file can't be read: the master skips it. `hint` is what to do."""
 
     id: str
@@ -64,7 +64,7 @@ class UnreadablePlan(JsonDocument, kw_only=True):
     hint: str
 
 
-class Status(JsonDocument, kw_only=True):
+class Status(Reported, kw_only=True):
     """What `farm status --json` prints."""
 
     version: Literal[1]

@@ -10,11 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 
-from torchyard.checks.compat.stable_names import Release, stable_abi, torch_shims
+from torchyard.checks.compat.stable_names import (
+    Release,
+    newest_release,
+    show_release,
+    stable_abi,
+    torch_shims,
+)
 from torchyard.checks.compat.table import load_compat_table, torch_libraries
 from torchyard.checks.subject import Subject
 from torchyard.model.abi import AbiClass
-from torchyard.model.values import Value
+from torchyard.model.values import Reported, Value
 from torchyard.package.contents import Binary
 from torchyard.package.elf.symbols import free_names, split_names
 from torchyard.package.wheel.name import ABI3
@@ -31,30 +37,51 @@ class ApiUse(StrEnum):
     FULL = "full"
 
 
-class ApiNeed(Value, kw_only=True):
+class ApiNeed(Reported, kw_only=True):
     """What is used of an API, and the oldest release that has all of it, if that is known.
 
     `symbol` of `member` is the newest function of a stable ABI that is used, or one outside of it.
     """
 
     use: ApiUse = ApiUse.NONE
-    floor: Release | None = None
+    floor: str | None = None
     member: str = ""
     symbol: str = ""
 
 
-class MeasuredAbi(Value, kw_only=True):
-    """What an extension needs of Python and of torch."""
+class MeasuredAbi(Reported, kw_only=True):
+    """The ABI class of an extension, and what it needs of Python and of torch."""
 
+    name: AbiClass
     python: ApiNeed
     torch: ApiNeed
 
-    @property
-    def name(self) -> AbiClass:
-        """The class of both together."""
-        if self.python.use is ApiUse.FULL:
-            return AbiClass.FULL if self.torch.use is ApiUse.FULL else AbiClass.STABLE
-        return AbiClass.ABI3 if self.torch.use is ApiUse.FULL else AbiClass.BOTH
+
+def _abi_class(python: ApiNeed, torch: ApiNeed) -> AbiClass:
+    if python.use is ApiUse.FULL:
+        return AbiClass.FULL if torch.use is ApiUse.FULL else AbiClass.STABLE
+    return AbiClass.ABI3 if torch.use is ApiUse.FULL else AbiClass.BOTH
+
+
+def abi_words(abi: MeasuredAbi) -> str:
+    """Return a class, and what it fits: `both: Python 3.10 or newer, torch 2.11 or newer`."""
+    return f"{abi.name}: {python_words(abi.python)}, {torch_words(abi.torch)}"
+
+
+def python_words(need: ApiNeed) -> str:
+    """Return the Pythons that an extension fits."""
+    if need.use is ApiUse.FULL:
+        return "one Python"
+    return f"Python {need.floor} or newer" if need.floor else "any Python"
+
+
+def torch_words(need: ApiNeed) -> str:
+    """Return the torch releases that an extension fits, as far as its functions are stable."""
+    if need.use is ApiUse.FULL:
+        return "no stable torch"
+    if need.use is ApiUse.STABLE and need.floor is None:
+        return f"torch after {show_release(newest_release())}"
+    return f"torch {need.floor} or newer" if need.floor else "any torch"
 
 
 class _Used(Value, kw_only=True):
@@ -74,10 +101,9 @@ def measure_abi(binaries: Mapping[str, Binary], *, is_abi3: bool) -> MeasuredAbi
     no symbol tells.
     """
     own = {name for binary in binaries.values() for name in split_names(binary.exports)}
-    return MeasuredAbi(
-        python=_need(_python_uses(binaries, own, is_abi3=is_abi3)),
-        torch=_need(_torch_uses(binaries, own)),
-    )
+    python = _need(_python_uses(binaries, own, is_abi3=is_abi3))
+    torch = _need(_torch_uses(binaries, own))
+    return MeasuredAbi(name=_abi_class(python, torch), python=python, torch=torch)
 
 
 @lru_cache(maxsize=1)
@@ -134,4 +160,5 @@ def _need(uses: Iterable[_Used]) -> ApiNeed:
             floor = used
     if floor is None:
         return ApiNeed()
-    return ApiNeed(use=ApiUse.STABLE, floor=floor.since, member=floor.member, symbol=floor.symbol)
+    since = show_release(floor.since) if floor.since else None
+    return ApiNeed(use=ApiUse.STABLE, floor=since, member=floor.member, symbol=floor.symbol)

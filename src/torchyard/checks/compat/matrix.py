@@ -26,6 +26,7 @@ from torchyard.checks.loader.companions import siblings_of
 from torchyard.checks.loader.resolve import without_numbers
 from torchyard.checks.subject import Subject
 from torchyard.checks.torch_symbols import TorchSymbols, symbol_digest
+from torchyard.model.values import Reported
 
 METADATA = "METADATA"
 
@@ -43,7 +44,7 @@ class ObstacleKind(StrEnum):
     """It needs another major version of a toolkit, such as CUDA, than this torch brings."""
 
 
-class Obstacle(NamedTuple):
+class Obstacle(Reported):
     """Why a library of a wheel does not load: the missing symbols, or the needed libraries."""
 
     kind: ObstacleKind

@@ -18,7 +18,13 @@ from torchyard.checks.compat.matrix import (
     load_matrix,
     toolkit_clashes,
 )
-from torchyard.checks.compat.stable_names import Release, show_release, torch_releases, torch_shims
+from torchyard.checks.compat.stable_names import (
+    Release,
+    parse_release,
+    show_release,
+    torch_releases,
+    torch_shims,
+)
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits
 from torchyard.checks.compat.undefined import undefined_in
@@ -48,10 +54,10 @@ def torch_floor(subject: Subject) -> Iterator[Hit]:
     abi = abi_of(subject)
     if abi is None or not abi.torch.floor or not is_wheel(subject.contents):
         return
-    older = [release for release in torch_releases() if release < abi.torch.floor]
+    older = [release for release in torch_releases() if release < parse_release(abi.torch.floor)]
     admitted = admitted_releases(subject, older)
     if admitted:
-        floor, declared = show_release(abi.torch.floor), declared_torch(subject)
+        floor, declared = abi.torch.floor, declared_torch(subject)
         says = f"`torch{declared}`" if declared else "any torch" if declared == "" else "no torch"
         yield Hit(
             f"uses `{abi.torch.symbol}`, which torch has since {floor}, but the wheel requires "
@@ -164,10 +170,10 @@ def torch_lacks(subject: Subject) -> Iterator[Hit]:
         return
     lacking: dict[str, dict[str, tuple[str, ...]]] = {}
     for verdict in load_matrix(wheel_extension(subject), compared_torches(subject)):
-        for kind, member, names in verdict.obstacles:
-            left = tuple(name for name in names if not _is_reported(name, member, subject))
-            if kind is not ObstacleKind.TOOLKIT and left:
-                lacking.setdefault(member, {})[verdict.torch.version] = left
+        for one in verdict.obstacles:
+            left = tuple(n for n in one.names if not _is_reported(n, one.member, subject))
+            if one.kind is not ObstacleKind.TOOLKIT and left:
+                lacking.setdefault(one.member, {})[verdict.torch.version] = left
     for member, releases in lacking.items():
         (first, names), *others = releases.items()
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""

@@ -14,8 +14,8 @@ from torchyard.model.recipe import Stage
 from torchyard.terminal.console import say, write
 
 if TYPE_CHECKING:  # slow to import
-    from torchyard.app.build import PreparedBuild
-    from torchyard.app.build_request import BuildRequest
+    from torchyard.workspace.build import PreparedBuild
+    from torchyard.workspace.build_request import BuildRequest
 
 HERE = "here"
 """The selector of the cell that fits the active environment."""
@@ -56,7 +56,7 @@ def command(
     many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
     one at once; the same command continues later. With --json, events are printed as they happen.
     """
-    from torchyard.app.build import prepare_build
+    from torchyard.workspace.build import prepare_build
 
     chosen = make_engine(engine, {key: value for key, value in options.items() if value})
     request = replace(request, engine=chosen, keep_going=keep_going, output=output)

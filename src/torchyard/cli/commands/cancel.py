@@ -2,11 +2,11 @@
 
 import click
 
-from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import file_option, names_argument, set_option, work_option
 from torchyard.run.detached import end_detached
 from torchyard.run.workdir import WorkDir
 from torchyard.terminal.console import say
+from torchyard.workspace.run import find_job_spec, job_conditions
 
 
 @click.command("cancel")

@@ -35,7 +35,7 @@ def command(
 
     Packages that are named together are checked together: one may have what another needs.
     """
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     gc.disable()  # packages have many members, and none of them is garbage
     document = check_packages(

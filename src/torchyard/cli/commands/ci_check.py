@@ -18,7 +18,7 @@ def command(*, providers: tuple[str, ...], file: str, as_json: bool) -> None:
     from torchyard.app.ci import CiWriter, refuse_drift
     from torchyard.reports.ci.document import ci_files_document
     from torchyard.reports.ci.text import ci_files_report
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     files = CiWriter.of(file, providers).compare()
     if as_json:

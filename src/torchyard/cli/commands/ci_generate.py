@@ -31,7 +31,7 @@ def command(
     from torchyard.app.ci import CiWriter
     from torchyard.reports.ci.document import ci_files_document
     from torchyard.reports.ci.text import ci_files_report
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     files = CiWriter.of(file, providers, changes).write(
         subset, force=force, say=lambda text: warn([text])

@@ -18,10 +18,10 @@ def command(*, file: str, is_written: bool, as_json: bool) -> None:
     all that has to be built: others keep their fingerprints.
     """
     from torchyard.app.ci_refresh import refresh_matrix
-    from torchyard.reports.document import encode
     from torchyard.reports.plan.document import diff_document
     from torchyard.reports.plan.text import diff_report
     from torchyard.terminal.console import say
+    from torchyard.terminal.json_output import encode
 
     found = refresh_matrix(file, write=is_written, meter=ProgressLine, say=say)
     for dimension, (_, new) in found.changes.items():

@@ -8,10 +8,10 @@ from torchyard.config.load import config_of, read_document
 from torchyard.config.schema import file_schema
 from torchyard.config.show import settings
 from torchyard.config.tables import load_tables
-from torchyard.reports.document import encode
 from torchyard.reports.plan.document import ConfigDocument, ValueDocument
 from torchyard.reports.plan.text import settings_report
 from torchyard.terminal.console import say, show, talk, write
+from torchyard.terminal.json_output import encode
 
 
 @click.group("config")

@@ -2,13 +2,13 @@
 
 import click
 
-from torchyard.app.channel_config import channel_subset
-from torchyard.app.locations import read_channel
 from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
 from torchyard.config.load import load_config
 from torchyard.errors import PublishError
 from torchyard.model.quantity import show_count
 from torchyard.terminal.console import show, write
+from torchyard.workspace.channel_config import channel_subset
+from torchyard.workspace.locations import read_channel
 
 
 @click.command("coverage")
@@ -37,7 +37,7 @@ def command(
     from torchyard.publish.coverage import Presence, find_coverage
     from torchyard.reports.coverage.document import coverage_document
     from torchyard.reports.coverage.text import coverage_report
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     config = load_config(file)
     project = config.project

@@ -7,7 +7,7 @@ from torchyard.cli.options import (
     json_option,
     selector_argument,
     set_option,
-    store_option,
+    store_url_option,
 )
 from torchyard.cli.output import show_document
 from torchyard.terminal.console import say, show
@@ -42,7 +42,7 @@ def command() -> None:
 )
 @file_option
 @set_option
-@store_option
+@store_url_option
 def begin_command(
     *,
     words: tuple[str, ...],
@@ -118,9 +118,9 @@ def run_command(*, words: tuple[str, ...], cell: str | None, file: str) -> None:
 
 def _build_core(file: str, changes: tuple[str, ...], store_url: str | None, core: str) -> None:
     """Build the core that a development starts from."""
-    from torchyard.app.build import prepare_build
-    from torchyard.app.build_request import BuildRequest
     from torchyard.reports.build.console import build_display, end_build
+    from torchyard.workspace.build import prepare_build
+    from torchyard.workspace.build_request import BuildRequest
 
     say(f"the store has no finished {core}: builds it first")
     build = prepare_build(BuildRequest(file, changes, select=(core,), store=store_url))

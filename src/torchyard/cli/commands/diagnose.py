@@ -9,7 +9,7 @@ from torchyard.cli.options import (
     file_option,
     json_option,
     names_argument,
-    store_option,
+    store_url_option,
     work_option,
 )
 from torchyard.errors import HostError, SelectionError, UsageError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--learn", is_flag=True, help="Draft an entry for --failures from the log.")
 @file_option
-@store_option
+@store_url_option
 @work_option
 @json_option
 def command(
@@ -66,7 +66,7 @@ def command(
         known_failures,
     )
     from torchyard.reports.diagnose.document import diagnose_document
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     failures = known_failures(files)
     if source is not None and (source == STDIN or Path(source).is_file()):

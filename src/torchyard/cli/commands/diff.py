@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from torchyard.app.progress import read_metered
 from torchyard.checks.compare import compare_packages
 from torchyard.cli.options import json_option
 from torchyard.errors import CheckError
 from torchyard.package.contents import Contents, FaultKind
 from torchyard.terminal.console import show, write
 from torchyard.terminal.progress import ProgressLine
+from torchyard.workspace.progress import read_metered
 
 
 @click.command("diff")
@@ -25,7 +25,7 @@ def command(*, before: Path, after: Path, everything: bool, as_json: bool) -> No
     """
     diff = compare_packages(_whole(before), _whole(after))
     if as_json:
-        from torchyard.reports.document import encode
+        from torchyard.terminal.json_output import encode
 
         write(encode(diff))
     else:

@@ -21,8 +21,8 @@ from torchyard.model.quantity import show_count
 from torchyard.terminal.console import say, show, write
 
 if TYPE_CHECKING:
-    from torchyard.app.build_request import BuildRequest
     from torchyard.engines.admission import Examination
+    from torchyard.workspace.build_request import BuildRequest
 
 _TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 
@@ -100,7 +100,7 @@ def _tree_here(file: str) -> str:
 def _print(examination: "Examination", *, as_json: bool) -> None:
     from torchyard.reports.doctor.document import DoctorDocument
     from torchyard.reports.doctor.text import cure_lines, doctor_report
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     document = DoctorDocument(
         title=examination.title,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.lazy_group import Invocation
 from torchyard.cli.options import file_option, refuse_given, selector_argument, set_option
 from torchyard.terminal.console import say, show, write
 
@@ -45,12 +46,13 @@ def command(
     from torchyard.app.cell_environment import lay_out_environment
     from torchyard.toolchain.activation import Shell, activation_script
 
+    click.get_current_context().ensure_object(Invocation).as_json = shell == _JSON
     if diff:
         refuse_given({"--shell": shell}, "prints something else than --diff")
     made = lay_out_environment(file, words, changes=changes, install=install, say=say)
     if shell == _JSON:
-        from torchyard.reports.document import encode
         from torchyard.reports.environment.document import environment_document
+        from torchyard.terminal.json_output import encode
 
         write(encode(environment_document(made)))
     elif shell is not None:

@@ -4,7 +4,6 @@ from itertools import groupby
 
 import click
 
-from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, names_argument, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
@@ -16,10 +15,11 @@ from torchyard.plan.build import make_plan_with
 from torchyard.plan.diff import FingerprintDiff
 from torchyard.plan.explain import explain
 from torchyard.plan.find import find_named
-from torchyard.reports.document import encode
 from torchyard.reports.plan.document import explain_document
 from torchyard.reports.plan.text import story_report
 from torchyard.terminal.console import show, write
+from torchyard.terminal.json_output import encode
+from torchyard.workspace.toolchain_id import with_toolchain_id
 
 _RULE = "rule"
 

@@ -4,7 +4,6 @@ from typing import get_args
 
 import click
 
-from torchyard.app.locations import open_channel, open_damaged_channel, read_channel
 from torchyard.cli.options import (
     channel_argument,
     confirm,
@@ -16,6 +15,7 @@ from torchyard.cli.output import show_document
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
 from torchyard.terminal.console import talk
+from torchyard.workspace.locations import open_channel, open_damaged_channel, read_channel
 
 _MANY = 200
 """More projects, or packages of a conda channel, take minutes."""
@@ -65,7 +65,6 @@ def check_index(
 
     All of a large index that is not torchyard's own is read only if you agree, as it takes long.
     """
-    from torchyard.app.clock import current_date
     from torchyard.checks.policies import load_policy
     from torchyard.config.tables import load_tables
     from torchyard.host.fetcher import directory_url
@@ -74,6 +73,7 @@ def check_index(
     from torchyard.publish.index_check.simple import Scope
     from torchyard.reports.index_check.document import index_check_document
     from torchyard.reports.index_check.text import index_check_report
+    from torchyard.workspace.clock import current_date
 
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
     findings = IndexFindings(load_policy(policy_name), current_date())
@@ -149,11 +149,11 @@ def restore_channel(*, channel: str, dry_run: bool, file: str, as_json: bool) ->
     A damaged head is taken from its copy, or made of the states of its parts. A part whose state is
     damaged shows an earlier one: publish again what was published since. No package is deleted.
     """
-    from torchyard.app.clock import current_moment
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.ops.repair_channel import repair_channel
     from torchyard.reports.channel.document import index_repair_document
     from torchyard.reports.channel.text import index_repair_report
+    from torchyard.workspace.clock import current_moment
 
     place = open_damaged_channel(channel, file)
     order = ChangeReason("index repair", current_moment())
@@ -178,9 +178,9 @@ def set_project_status(
     """
     from packaging.utils import canonicalize_name
 
-    from torchyard.app.clock import current_moment
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.ops.status import set_status
+    from torchyard.workspace.clock import current_moment
 
     place = open_channel(channel, file)
     because = f": {reason}" if reason else ""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from torchyard.app.clock import current_moment
-from torchyard.app.locations import home_directory, open_channel
 from torchyard.cli.options import file_option, json_option
 from torchyard.cli.output import show_document
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import home_directory, open_channel
 
 
 @click.command("mirror")

@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.app.channel_config import channel_named, check_origin, load_if_present
-from torchyard.app.clock import current_moment
-from torchyard.app.locations import open_channel
 from torchyard.cli.options import (
     channel_argument,
     file_option,
@@ -17,6 +14,9 @@ from torchyard.cli.options import (
 from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
 from torchyard.terminal.console import talk, write
+from torchyard.workspace.channel_config import channel_named, check_origin, load_if_present
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import open_channel
 
 if TYPE_CHECKING:
     from torchyard.publish.select import Selection
@@ -59,7 +59,7 @@ def command(
     from torchyard.publish.ops.pin import add_channel_pin, remove_channel_pin
     from torchyard.reports.channel.document import PinDocument, changed_document
     from torchyard.reports.channel.text import pin_report
-    from torchyard.reports.document import encode
+    from torchyard.terminal.json_output import encode
 
     if bool(selectors) == (remove is not None):
         msg = "a pin is made or removed, not both" if remove else "which version?"

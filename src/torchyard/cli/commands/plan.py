@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import click
 
-from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.lazy_group import LazyGroup, command_modules
 from torchyard.cli.options import (
     file_option,
@@ -25,6 +24,7 @@ from torchyard.plan.expand import expand
 from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.unused_rules import warnings
 from torchyard.terminal.console import show, warn, write
+from torchyard.workspace.toolchain_id import with_toolchain_id
 
 
 class _PlanCommands(LazyGroup):

@@ -2,15 +2,15 @@
 
 import click
 
-from torchyard.app.plan import plan_revision
 from torchyard.cli.options import file_option, json_option, subset_option
 from torchyard.errors import VanishError
 from torchyard.model.quantity import show_count
 from torchyard.plan.diff import diff_plans
-from torchyard.reports.document import encode
 from torchyard.reports.plan.document import diff_document
 from torchyard.reports.plan.text import diff_report
 from torchyard.terminal.console import show, warn, write
+from torchyard.terminal.json_output import encode
+from torchyard.workspace.plan import plan_revision
 
 
 @click.command("diff")

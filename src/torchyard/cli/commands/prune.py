@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import click
 from packaging.utils import canonicalize_name
 
-from torchyard.app.clock import current_moment
-from torchyard.app.locations import open_channel
 from torchyard.cli.options import channel_argument, file_option, json_option
 from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
 from torchyard.model.quantity import parse_duration
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import open_channel
 
 _LONG = 36_500
 """The longest period in days, about a century."""

@@ -10,7 +10,7 @@ from torchyard.cli.options import (
     json_option,
     override_option,
     set_option,
-    store_option,
+    store_url_option,
 )
 from torchyard.cli.output import show_document
 from torchyard.terminal.console import say
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only print what would be published, or why not.")
 @file_option
 @set_option
-@store_option
+@store_url_option
 @json_option
 def command(
     *,

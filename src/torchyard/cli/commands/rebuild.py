@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 import click
 
 from torchyard.app.rebuild import RebuildRequest, rebuild_package, refuse_unconfined
-from torchyard.app.redact import redacting
 from torchyard.cli.options import confirm, file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
@@ -16,6 +15,7 @@ from torchyard.run.carried_order import carried_order, describe_order
 from torchyard.terminal.console import say, write
 from torchyard.terminal.events import printer
 from torchyard.terminal.untrusted import printable
+from torchyard.workspace.redact import redacting
 
 
 @click.command("rebuild")

@@ -139,8 +139,8 @@ def command(
         packages, operations, output, compute=compute, policy=policy, meter=ProgressLine
     )
     if as_json:
-        from torchyard.reports.document import encode
         from torchyard.reports.repair.document import repair_document
+        from torchyard.terminal.json_output import encode
 
         write(encode(repair_document(zip(packages, made, strict=True), found)))
     else:

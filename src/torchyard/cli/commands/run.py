@@ -5,9 +5,6 @@ import sys
 import click
 import msgspec
 
-from torchyard.app.locations import compile_cache_url, copies_limit, open_store
-from torchyard.app.redact import redacting
-from torchyard.app.run import execute_job, find_job_spec, job_conditions
 from torchyard.cli.options import (
     copies_option,
     file_option,
@@ -15,7 +12,7 @@ from torchyard.cli.options import (
     names_argument,
     sandbox_option,
     set_option,
-    store_option,
+    store_url_option,
     work_option,
 )
 from torchyard.config.credentials import take_credentials
@@ -25,6 +22,9 @@ from torchyard.model.event import AnyEvent, encode_event
 from torchyard.run.permissions import STAGES, parse_stages, refuse_other_stages
 from torchyard.terminal.console import say, write, write_error
 from torchyard.terminal.events import emit_event, printer
+from torchyard.workspace.locations import compile_cache_url, copies_limit, open_store
+from torchyard.workspace.redact import redacting
+from torchyard.workspace.run import execute_job, find_job_spec, job_conditions
 
 
 @click.command("run")
@@ -32,7 +32,7 @@ from torchyard.terminal.events import emit_event, printer
 @click.option("--order", metavar="FILE", help="Take the job from a file that an engine wrote.")
 @file_option
 @set_option
-@store_option
+@store_url_option
 @work_option
 @sandbox_option
 @click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")

@@ -4,15 +4,12 @@ import shlex
 
 import click
 
-from torchyard.app.left_job import find_left_job
-from torchyard.app.locations import copies_limit, open_store
-from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import (
     file_option,
     names_argument,
     sandbox_option,
     set_option,
-    store_option,
+    store_url_option,
     work_option,
 )
 from torchyard.errors import UsageError
@@ -26,6 +23,9 @@ from torchyard.run.sandbox import enclose
 from torchyard.run.steps import StepContext
 from torchyard.terminal.console import say
 from torchyard.terminal.events import printer
+from torchyard.workspace.left_job import find_left_job
+from torchyard.workspace.locations import copies_limit, open_store
+from torchyard.workspace.run import find_job_spec, job_conditions
 
 _NO_COMMAND = frozenset(":/*")
 """What the name of a job or a cell has, and the name of a command has not."""
@@ -39,7 +39,7 @@ _NO_COMMAND = frozenset(":/*")
 )
 @file_option
 @set_option
-@store_option
+@store_url_option
 @work_option
 @sandbox_option
 def command(

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from torchyard.app.locations import EVENTS, home_directory
-from torchyard.cli.options import file_option, json_option, names_argument, store_option
+from torchyard.cli.options import file_option, json_option, names_argument, store_url_option
 from torchyard.errors import SelectionError, UsageError
 from torchyard.host.detached import RunRecord, find_record
 from torchyard.model.event import decode_event
 from torchyard.model.values import UNDECODABLE
 from torchyard.terminal.console import show, write
+from torchyard.workspace.locations import EVENTS, home_directory
 
 
 @click.command("status")
 @names_argument("job", required=False)
 @file_option
-@store_option
+@store_url_option
 @json_option
 def command(*, job: str | None, file: str, store_url: str | None, as_json: bool) -> None:
     """Show the builds that run, or else the last one: running jobs, times, and what is left.
@@ -64,12 +64,12 @@ def _show(record: RunRecord) -> None:
 
 def _about(job: str, file: str, store_url: str | None) -> Iterator[str]:
     """Yield lines on the state of a job, by its directory or else its result."""
-    from torchyard.app.left_job import find_left_job
-    from torchyard.app.locations import open_store, work_directory
     from torchyard.model.quantity import show_count, show_duration
     from torchyard.recipes import steps_of
     from torchyard.run.log import last_line
     from torchyard.run.workdir import WorkDir
+    from torchyard.workspace.left_job import find_left_job
+    from torchyard.workspace.locations import open_store, work_directory
 
     order, config = find_left_job(job, file, None)
     name, steps = order.task.id, steps_of(order)

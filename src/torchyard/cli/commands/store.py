@@ -6,9 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Group
 
-from torchyard.app.locations import home_directory, open_store
-from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.cli.options import file_option, json_option, names_argument, store_option
+from torchyard.cli.options import file_option, json_option, names_argument, store_url_option
 from torchyard.config.load import load_config
 from torchyard.errors import StoreError, UsageError
 from torchyard.model.quantity import parse_duration, show_count, show_size
@@ -16,7 +14,6 @@ from torchyard.model.result import Result
 from torchyard.package.zip.writer import Member, writing
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import PlanSelection
-from torchyard.reports.document import encode
 from torchyard.reports.store import document as documents
 from torchyard.reports.store import text as reports
 from torchyard.reports.store.sharing import holdings
@@ -29,7 +26,10 @@ from torchyard.store.transfer import copy, copy_unfinished
 from torchyard.store.trees import fetch_all, read_result_log
 from torchyard.store.verify import remove_broken, verify
 from torchyard.terminal.console import relay, show, talk, warn, write
+from torchyard.terminal.json_output import encode
 from torchyard.terminal.untrusted import printable
+from torchyard.workspace.locations import home_directory, open_store
+from torchyard.workspace.toolchain_id import with_toolchain_id
 
 selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
 
@@ -49,7 +49,7 @@ def command() -> None:
 @command.command("ls")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 @json_option
 def list_results(
     *, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool
@@ -79,7 +79,7 @@ def _warn_of(unusable: Unusable) -> None:
 @command.command("show")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 @json_option
 @click.option("--log", is_flag=True, help="Print the log of each result instead.")
 @click.option("--zip", "archive", metavar="FILE", help="Write each log to a file in this zip.")
@@ -123,7 +123,7 @@ def _zip_logs(store: Store, results: list[Result], archive: Path) -> None:
 @command.command("get")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 @click.option(
     "-o", "--output", "folder", required=True, metavar="DIR", help="Where to put the files."
 )
@@ -136,7 +136,7 @@ def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder:
 
 @command.command("verify")
 @file_option
-@store_option
+@store_url_option
 @json_option
 @click.option("--remove", is_flag=True, help="Remove what is damaged, so that it is made again.")
 def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: bool) -> None:
@@ -157,7 +157,7 @@ def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: boo
 
 @command.command("gc")
 @file_option
-@store_option
+@store_url_option
 @json_option
 @click.option(
     "--plan",
@@ -219,7 +219,7 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
 @click.argument("name")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: str | None) -> None:
     """Keep results under a name, whatever happens to the plans that made them."""
     store = open_store(store_url, file, make=False)
@@ -230,7 +230,7 @@ def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: 
 @command.command("unpin")
 @click.argument("name")
 @file_option
-@store_option
+@store_url_option
 def unpin_results(*, name: str, file: str, store_url: str | None) -> None:
     """Remove a pin."""
     remove_pin(open_store(store_url, file, make=False), name)
@@ -241,7 +241,7 @@ def unpin_results(*, name: str, file: str, store_url: str | None) -> None:
 @click.argument("url")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 @json_option
 def pull(
     *, url: str, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool
@@ -254,7 +254,7 @@ def pull(
 @click.argument("url")
 @selectors_argument
 @file_option
-@store_option
+@store_url_option
 @json_option
 def push(
     *, url: str, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool

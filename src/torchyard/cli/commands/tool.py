@@ -354,8 +354,8 @@ def check_command(order: str, to: str, folder: str) -> None:
     from torchyard.app.check import check_packages, refuse_errors
     from torchyard.package.delivered import delivered_packages
     from torchyard.reports.check.text import check_report
-    from torchyard.reports.document import encode
     from torchyard.terminal.console import show
+    from torchyard.terminal.json_output import encode
 
     spec = _order(order)
     task = spec.task
@@ -417,9 +417,9 @@ def _try_out(
     """Test packages with the settings of a job, and write a report."""
     from torchyard.app.smoke import refuse_failures, smoke_all, smoke_request
     from torchyard.host.signals import exit_on_sigterm
-    from torchyard.reports.document import encode
     from torchyard.reports.smoke.text import smoke_report
     from torchyard.terminal.console import say, show
+    from torchyard.terminal.json_output import encode
 
     given = task.table("tests")  # all in one folder, whose name is part of theirs
     tests = lay_out_files(given, Path("tests")) / min(given).partition("/")[0] if given else None
@@ -450,9 +450,9 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.publish.gates import Demands
     from torchyard.publish.plan_results import PlanResults
     from torchyard.recipes.publishing import PUBLISHED
-    from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
     from torchyard.terminal.console import show
+    from torchyard.terminal.json_output import encode
     from torchyard.terminal.progress import ProgressLine
 
     take_credentials()

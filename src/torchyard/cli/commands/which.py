@@ -6,7 +6,6 @@ import click
 from click.decorators import FC
 from packaging.requirements import Requirement
 
-from torchyard.app.locations import installer_url, read_channel
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
 from torchyard.compute.platform import MachineFact
 from torchyard.compute.registry import compute_in, compute_platforms
@@ -15,6 +14,7 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.index.sections import SECTIONS
 from torchyard.model.requirement import MALFORMED
 from torchyard.terminal.console import show, write
+from torchyard.workspace.locations import installer_url, read_channel
 
 if TYPE_CHECKING:
     from torchyard.compute.installed_torch import InstalledTorch
@@ -79,9 +79,9 @@ def command(
     activated environment; without one, for the Python that runs torchyard.
     """
     from torchyard.publish.resolve.resolve import find_package, install_commands
-    from torchyard.reports.document import encode
     from torchyard.reports.which.document import which_document
     from torchyard.reports.which.text import which_report
+    from torchyard.terminal.json_output import encode
 
     try:
         wanted = Requirement(project)

@@ -2,8 +2,6 @@
 
 import click
 
-from torchyard.app.clock import current_moment
-from torchyard.app.locations import open_channel
 from torchyard.cli.options import (
     channel_argument,
     file_option,
@@ -14,6 +12,8 @@ from torchyard.cli.options import (
 )
 from torchyard.cli.output import show_document
 from torchyard.errors import UsageError
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import open_channel
 
 
 @click.command("yank")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 
 from torchyard.model.quantity import show_duration, show_size
-from torchyard.reports.tables import SHORT, folded, number, table, word
+from torchyard.terminal.tables import SHORT, folded, number, table, word
 
 Row = tuple[str, str, float, int, str]
 """Job, outcome, seconds, bytes, sha256."""

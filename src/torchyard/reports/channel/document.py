@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from torchyard.model.values import Reported
 from torchyard.publish.channel.head import Head
 from torchyard.publish.ops.pin import PinPage
 from torchyard.publish.ops.prune import Pruned
 from torchyard.publish.ops.repair_channel import ChannelRepair, HeadSource
 from torchyard.publish.select import Chosen, What
-from torchyard.reports.document import JsonDocument
 
 
-class ChangedFileDocument(JsonDocument, kw_only=True):
+class ChangedFileDocument(Reported, kw_only=True):
     """A file of a channel, and what became of it."""
 
     part: str
@@ -23,7 +23,7 @@ class ChangedFileDocument(JsonDocument, kw_only=True):
     what: What
 
 
-class ChangedDocument(JsonDocument, kw_only=True):
+class ChangedDocument(Reported, kw_only=True):
     """`torchyard yank --json`, `rollback --json`, and `pin --remove --json`, which has no files."""
 
     version: Literal[1] = 1
@@ -32,7 +32,7 @@ class ChangedDocument(JsonDocument, kw_only=True):
     files: list[ChangedFileDocument]
 
 
-class PruneDocument(JsonDocument, kw_only=True):
+class PruneDocument(Reported, kw_only=True):
     """`torchyard prune --json`: what was done, or with `dry_run` would be.
 
     `left` counts files that are old enough, but that a rollback may need or that another run
@@ -51,7 +51,7 @@ class PruneDocument(JsonDocument, kw_only=True):
     mended: list[str]
 
 
-class LoggedDocument(JsonDocument, kw_only=True):
+class LoggedDocument(Reported, kw_only=True):
     """One change, and the parts of the channel that it changed."""
 
     generation: int
@@ -60,7 +60,7 @@ class LoggedDocument(JsonDocument, kw_only=True):
     parts: list[str]
 
 
-class LogDocument(JsonDocument, kw_only=True):
+class LogDocument(Reported, kw_only=True):
     """`torchyard index log --json`: the changes that can be rolled back, the newest first."""
 
     version: Literal[1] = 1
@@ -69,7 +69,7 @@ class LogDocument(JsonDocument, kw_only=True):
     changes: list[LoggedDocument]
 
 
-class MendDocument(JsonDocument, kw_only=True):
+class MendDocument(Reported, kw_only=True):
     """`torchyard index mend --json`: the pages that were rewritten."""
 
     version: Literal[1] = 1
@@ -77,14 +77,14 @@ class MendDocument(JsonDocument, kw_only=True):
     pages: list[str]
 
 
-class RepairedPartDocument(JsonDocument, kw_only=True):
+class RepairedPartDocument(Reported, kw_only=True):
     """A part that has another state than before; `files` is null if no state of it is left."""
 
     part: str
     files: int | None
 
 
-class IndexRepairDocument(JsonDocument, kw_only=True):
+class IndexRepairDocument(Reported, kw_only=True):
     """`torchyard index repair --json`: what was restored, or with `dry_run` would be.
 
     `head` says where the head is from: it was whole, or a copy or the states of parts were used.
@@ -118,7 +118,7 @@ def index_repair_document(
     )
 
 
-class PinDocument(JsonDocument, kw_only=True):
+class PinDocument(Reported, kw_only=True):
     """`torchyard pin --json`: the page of the pin, as it is in the channel."""
 
     version: Literal[1] = 1

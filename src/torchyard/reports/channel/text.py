@@ -17,7 +17,7 @@ from torchyard.reports.channel.document import (
     PinDocument,
     PruneDocument,
 )
-from torchyard.reports.tables import folded, number, table, word
+from torchyard.terminal.tables import folded, number, table, word
 
 
 def changed_report(document: ChangedDocument) -> RenderableType:

@@ -7,19 +7,18 @@ from datetime import date
 from typing import Literal
 
 from torchyard.checks.check import Checked
-from torchyard.checks.compat.abi import abi_of
+from torchyard.checks.compat.abi import MeasuredAbi, abi_of
 from torchyard.checks.loader.resolve import outside_origins
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
+from torchyard.model.values import Reported
 from torchyard.package.contents import Binary, Contents, PackageFile
-from torchyard.reports.abi import AbiDocument, abi_document
-from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
 
-class DeviceDocument(JsonDocument, kw_only=True):
+class DeviceDocument(Reported, kw_only=True):
     """Programs for one architecture of GPUs."""
 
     kind: Literal["cubin", "ptx", "hsaco"]
@@ -28,7 +27,7 @@ class DeviceDocument(JsonDocument, kw_only=True):
     bytes: int
 
 
-class LibraryDocument(JsonDocument, kw_only=True):
+class LibraryDocument(Reported, kw_only=True):
     """A program or library; of its symbols only their number."""
 
     member: str
@@ -51,7 +50,7 @@ class LibraryDocument(JsonDocument, kw_only=True):
     minimum_system: str
 
 
-class PackageDocument(JsonDocument, kw_only=True):
+class PackageDocument(Reported, kw_only=True):
     """A package: what its name promises, what is in it, and what was found.
 
     `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
@@ -73,7 +72,7 @@ class PackageDocument(JsonDocument, kw_only=True):
     abi: str
     platforms: list[str]
     compute: str
-    extension: AbiDocument | None
+    extension: MeasuredAbi | None
     device: list[DeviceDocument]
     libraries: list[LibraryDocument]
     outside: dict[str, str]
@@ -81,7 +80,7 @@ class PackageDocument(JsonDocument, kw_only=True):
     findings: list[Finding]
 
 
-class CheckDocument(JsonDocument, kw_only=True):
+class CheckDocument(Reported, kw_only=True):
     """`torchyard check --json`: `findings` counts them by severity, over all packages.
 
     `policy_digest` is that of what the policy says, whatever it is called.
@@ -96,7 +95,7 @@ class CheckDocument(JsonDocument, kw_only=True):
     packages: list[PackageDocument]
 
 
-class RuleDocument(JsonDocument, kw_only=True):
+class RuleDocument(Reported, kw_only=True):
     """A rule, and its page."""
 
     id: str
@@ -105,7 +104,7 @@ class RuleDocument(JsonDocument, kw_only=True):
     page: str
 
 
-class RulesDocument(JsonDocument, kw_only=True):
+class RulesDocument(Reported, kw_only=True):
     """`torchyard explain rule --json`: all rules, or the one that is asked for."""
 
     version: Literal[1] = 1
@@ -163,7 +162,7 @@ def _package(subject: Subject, checked: Checked, sha256: str) -> PackageDocument
         abi=expected.abi,
         platforms=list(expected.platforms),
         compute=expected.compute,
-        extension=abi_document(abi) if abi else None,
+        extension=abi,
         device=_device_of(contents),
         libraries=libraries,
         outside=outside_origins(subject),

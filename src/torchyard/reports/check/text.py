@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from torchyard.checks.compat.abi import abi_words
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.host.demangle import MANGLED, demangled
 from torchyard.model.quantity import show_count, show_size
-from torchyard.reports.abi import abi_words
 from torchyard.reports.check.document import CheckDocument, PackageDocument
-from torchyard.reports.tables import and_more, folded, indented, table, word
+from torchyard.terminal.tables import and_more, folded, indented, table, word
 from torchyard.terminal.untrusted import printable
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}

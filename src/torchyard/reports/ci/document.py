@@ -7,11 +7,11 @@ from typing import Literal
 from torchyard.ci.drift import ComparedFile
 from torchyard.ci.explain import PlacedJob
 from torchyard.ci.pipeline import PART
+from torchyard.model.values import Reported
 from torchyard.plan.graph import Plan
-from torchyard.reports.document import JsonDocument
 
 
-class CiFileRow(JsonDocument, kw_only=True):
+class CiFileRow(Reported, kw_only=True):
     """A file of a provider; `state` is how it was before it was written."""
 
     provider: str
@@ -21,14 +21,14 @@ class CiFileRow(JsonDocument, kw_only=True):
     diff: list[str]
 
 
-class CiFilesDocument(JsonDocument, kw_only=True):
+class CiFilesDocument(Reported, kw_only=True):
     """`torchyard ci generate --json` and `torchyard ci check --json`."""
 
     version: Literal[1] = 1
     files: list[CiFileRow]
 
 
-class CiJobRow(JsonDocument, kw_only=True):
+class CiJobRow(Reported, kw_only=True):
     """A job of a provider that runs jobs of the plan."""
 
     provider: str
@@ -46,21 +46,21 @@ class CiJobRow(JsonDocument, kw_only=True):
     planned: list[str]
 
 
-class CiExplainDocument(JsonDocument, kw_only=True):
+class CiExplainDocument(Reported, kw_only=True):
     """`torchyard ci explain --json`."""
 
     version: Literal[1] = 1
     jobs: list[CiJobRow]
 
 
-class StageImpact(JsonDocument, kw_only=True):
+class StageImpact(Reported, kw_only=True):
     """How many jobs of a stage a change affects, of how many."""
 
     affected: int
     jobs: int
 
 
-class CiImpactDocument(JsonDocument, kw_only=True):
+class CiImpactDocument(Reported, kw_only=True):
     """`torchyard ci impact --json`: what has to be built anew after a change."""
 
     version: Literal[1] = 1

@@ -8,7 +8,7 @@ from rich.text import Text
 from torchyard.ci.drift import ComparedFile, FileState
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.ci.document import CiExplainDocument, CiImpactDocument, CiJobRow
-from torchyard.reports.tables import and_more, folded, indented, number, table, word
+from torchyard.terminal.tables import and_more, folded, indented, number, table, word
 
 _DIFF = 40
 """Lines of a difference that are shown."""

@@ -12,8 +12,8 @@ from rich.text import Text
 from torchyard.checks.compare import LibraryChange, Moved, PackageDiff, Rewritten, Sizes
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
-from torchyard.reports.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.progress import shorten
+from torchyard.terminal.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
+from torchyard.model.values import Reported
 from torchyard.publish.coverage import Coverage, Presence
-from torchyard.reports.document import JsonDocument
 
 
-class CoverageDocument(JsonDocument, kw_only=True):
+class CoverageDocument(Reported, kw_only=True):
     """`torchyard coverage --json`: cells of a plan, by what a channel has of them."""
 
     version: Literal[1] = 1

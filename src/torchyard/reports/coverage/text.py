@@ -9,7 +9,7 @@ from rich.text import Text
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.quantity import show_count
 from torchyard.publish.coverage import Coverage, Presence
-from torchyard.reports.tables import table, word
+from torchyard.terminal.tables import table, word
 
 _MARKS = {
     Presence.THERE: ("●", "green"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.run.development import MadeFile
 from torchyard.toolchain.ninja import is_compiled, is_unit
 
@@ -17,7 +17,7 @@ class MadeKind(StrEnum):
     OTHER = "other"
 
 
-class MadeDocument(JsonDocument, kw_only=True):
+class MadeDocument(Reported, kw_only=True):
     """A file that ninja made; without `why` only because of what it is made from."""
 
     output: str
@@ -25,7 +25,7 @@ class MadeDocument(JsonDocument, kw_only=True):
     why: str
 
 
-class DevelopDocument(JsonDocument, kw_only=True):
+class DevelopDocument(Reported, kw_only=True):
     """`torchyard develop build --json`."""
 
     version: Literal[1] = 1

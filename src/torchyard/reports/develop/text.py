@@ -10,8 +10,8 @@ from rich.text import Text
 
 from torchyard.model.quantity import show_count
 from torchyard.reports.develop.document import DevelopDocument, MadeDocument, MadeKind
-from torchyard.reports.tables import and_more, folded, indented, table, word
 from torchyard.run.development import MadeFile, OpenDevelopment
+from torchyard.terminal.tables import and_more, folded, indented, table, word
 from torchyard.toolchain.ninja import is_unit
 
 _LISTED = 10

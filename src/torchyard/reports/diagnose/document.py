@@ -3,17 +3,17 @@
 from typing import Literal
 
 from torchyard.model.failure import Certainty, Diagnosis, Found, Kind, LogDiagnosis, LogLine
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 
 
-class LogLineDocument(JsonDocument, kw_only=True):
+class LogLineDocument(Reported, kw_only=True):
     """A line of the log; numbers start at 1."""
 
     number: int
     text: str
 
 
-class LogCauseDocument(JsonDocument, kw_only=True):
+class LogCauseDocument(Reported, kw_only=True):
     """Something that the log shows: the name of the known failure, none if it is unknown.
 
     `where` is the file and line that it is about, `add` lines for an extension's torchyard.toml.
@@ -35,7 +35,7 @@ class LogCauseDocument(JsonDocument, kw_only=True):
     refs: list[str]
 
 
-class DiagnoseDocument(JsonDocument, kw_only=True):
+class DiagnoseDocument(Reported, kw_only=True):
     """`torchyard diagnose --json`: why a build failed, the most probable cause first.
 
     `lost` is what was asked for and left out without an error. `passed` is the number of logs of

@@ -8,7 +8,7 @@ from rich.text import Text
 from torchyard.model.failure import Certainty, Found
 from torchyard.model.quantity import show_count
 from torchyard.reports.diagnose.document import DiagnoseDocument, LogCauseDocument, LogLineDocument
-from torchyard.reports.tables import and_more, folded, number, table, word
+from torchyard.terminal.tables import and_more, folded, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _OTHERS = 5

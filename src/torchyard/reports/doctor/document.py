@@ -3,10 +3,10 @@
 from typing import Literal
 
 from torchyard.doctor.check import MachineFinding, MachineSighting
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 
 
-class DoctorDocument(JsonDocument, kw_only=True):
+class DoctorDocument(Reported, kw_only=True):
     """`torchyard doctor --json`: what is wrong, the worst first, and what was seen."""
 
     version: Literal[1] = 1

@@ -9,7 +9,7 @@ from torchyard.doctor.check import MachineFinding
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
 from torchyard.reports.doctor.document import DoctorDocument
-from torchyard.reports.tables import folded, table, word
+from torchyard.terminal.tables import folded, table, word
 from torchyard.terminal.untrusted import printable
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}

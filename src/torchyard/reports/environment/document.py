@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.toolchain.activation import CellEnvironment, EnvironmentPart, Shell
 from torchyard.toolchain.variables import LISTS
 
 
-class EnvironmentDocument(JsonDocument, kw_only=True):
+class EnvironmentDocument(Reported, kw_only=True):
     """`torchyard env --shell json`: variables to set, and folders to put before those of others.
 
     `scripts` are the files to source, by shell.

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.reports.tables import folded, table, word
+from torchyard.terminal.tables import folded, table, word
 from torchyard.toolchain.activation import UNDO, CellEnvironment, Shell
 from torchyard.toolchain.variables import LISTS
 

@@ -4,13 +4,13 @@ from typing import Literal
 
 from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Severity
+from torchyard.model.values import Reported
 from torchyard.publish.index_check.check import Audit, Sort
 from torchyard.publish.index_check.findings import IndexFindings
-from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
 
-class IndexFindingDocument(JsonDocument, kw_only=True, omit_defaults=True):
+class IndexFindingDocument(Reported, kw_only=True, omit_defaults=True):
     """What a rule found: on which page or in which file, and what is wrong.
 
     `allowed` is the policy's reason to accept it; the key is left out if there is none.
@@ -21,7 +21,7 @@ class IndexFindingDocument(JsonDocument, kw_only=True, omit_defaults=True):
     allowed: str = ""
 
 
-class IndexRuleDocument(JsonDocument, kw_only=True):
+class IndexRuleDocument(Reported, kw_only=True):
     """A rule that found something: how often, and up to a hundred of its findings.
 
     If a policy allows some findings of a rule, these are listed apart, as notes.
@@ -34,7 +34,7 @@ class IndexRuleDocument(JsonDocument, kw_only=True):
     findings: list[IndexFindingDocument]
 
 
-class IndexCheckDocument(JsonDocument, kw_only=True):
+class IndexCheckDocument(Reported, kw_only=True):
     """`torchyard index check --json`: `findings` counts them by severity."""
 
     version: Literal[1] = 1

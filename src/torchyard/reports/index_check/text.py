@@ -11,7 +11,7 @@ from torchyard.reports.index_check.document import (
     IndexCheckDocument,
     IndexRuleDocument,
 )
-from torchyard.reports.tables import and_more, indented, number, table, word
+from torchyard.terminal.tables import and_more, indented, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from torchyard.model.values import Reported
 from torchyard.publish.mirror.mirror import Fate, Mirrored
-from torchyard.reports.document import JsonDocument
 
 
-class MirroredDocument(JsonDocument, kw_only=True):
+class MirroredDocument(Reported, kw_only=True):
     """A file: a `new` one is fetched, one that is `sent` came by an earlier run."""
 
     project: str
@@ -19,7 +19,7 @@ class MirroredDocument(JsonDocument, kw_only=True):
     yanked: bool
 
 
-class MirrorDocument(JsonDocument, kw_only=True):
+class MirrorDocument(Reported, kw_only=True):
     """`torchyard mirror --json`. The generation is that of the channel, 0 if nothing was done."""
 
     version: Literal[1] = 1

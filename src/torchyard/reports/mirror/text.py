@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from torchyard.model.quantity import show_count, show_size
 from torchyard.publish.mirror.mirror import Fate
 from torchyard.reports.mirror.document import MirrorDocument
-from torchyard.reports.tables import folded, number, table, word
+from torchyard.terminal.tables import folded, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}

@@ -8,15 +8,16 @@ import msgspec
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
+from torchyard.model.values import Reported
 from torchyard.plan.diff import FingerprintDiff, PackageChange, PlanDiff
 from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import Explanation, Ingredient, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
-from torchyard.reports.document import JsonDocument, encode
+from torchyard.terminal.json_output import encode
 
 
-class ProjectDocument(JsonDocument, kw_only=True):
+class ProjectDocument(Reported, kw_only=True):
     """What is built."""
 
     name: str
@@ -24,7 +25,7 @@ class ProjectDocument(JsonDocument, kw_only=True):
     recipe: str
 
 
-class SharingDocument(JsonDocument, kw_only=True):
+class SharingDocument(Reported, kw_only=True):
     """How often the C++ code is compiled, for how many packages, and for further cells.
 
     `saved` counts compilations against builds one by one: of each wheel, each zip, and each
@@ -38,7 +39,7 @@ class SharingDocument(JsonDocument, kw_only=True):
     served: int
 
 
-class EstimateDocument(JsonDocument, kw_only=True):
+class EstimateDocument(Reported, kw_only=True):
     """Seconds and bytes, as far as `[requirements]` give them; `timed_jobs` says how far."""
 
     timed_jobs: int
@@ -48,7 +49,7 @@ class EstimateDocument(JsonDocument, kw_only=True):
     largest_disk_bytes: int | None
 
 
-class RuleCountDocument(JsonDocument, kw_only=True):
+class RuleCountDocument(Reported, kw_only=True):
     """What one rule or table does, and to how many cells."""
 
     reason: str
@@ -56,7 +57,7 @@ class RuleCountDocument(JsonDocument, kw_only=True):
     cells: int
 
 
-class NeedsDocument(JsonDocument, kw_only=True):
+class NeedsDocument(Reported, kw_only=True):
     """What a job wants from a machine, as far as it is known."""
 
     memory_bytes: int | None
@@ -65,7 +66,7 @@ class NeedsDocument(JsonDocument, kw_only=True):
     capabilities: list[str]
 
 
-class JobDocument(JsonDocument, kw_only=True):
+class JobDocument(Reported, kw_only=True):
     """One job; its inputs are identifiers of jobs that stand before it.
 
     The fingerprint is the sha256 of the canonical JSON of `inputs` (as sorted fingerprints),
@@ -83,7 +84,7 @@ class JobDocument(JsonDocument, kw_only=True):
     needs: NeedsDocument
 
 
-class PlanDocument(JsonDocument, kw_only=True):
+class PlanDocument(Reported, kw_only=True):
     """`torchyard plan --json`."""
 
     version: Literal[1] = 1
@@ -103,21 +104,21 @@ class PlanDocument(JsonDocument, kw_only=True):
     jobs: list[JobDocument]
 
 
-class CauseDocument(JsonDocument, kw_only=True):
+class CauseDocument(Reported, kw_only=True):
     """A difference between two configurations."""
 
     what: str
     origin: str
 
 
-class PackageChangeDocument(JsonDocument, kw_only=True):
+class PackageChangeDocument(Reported, kw_only=True):
     """What happens to one package, and why."""
 
     cell: str
     causes: list[CauseDocument]
 
 
-class DiffDocument(JsonDocument, kw_only=True):
+class DiffDocument(Reported, kw_only=True):
     """`torchyard plan diff --json`."""
 
     version: Literal[1] = 1
@@ -128,7 +129,7 @@ class DiffDocument(JsonDocument, kw_only=True):
     unchanged: int
 
 
-class IngredientDocument(JsonDocument, kw_only=True):
+class IngredientDocument(Reported, kw_only=True):
     """One thing that a cell or a fingerprint depends on."""
 
     name: str
@@ -136,7 +137,7 @@ class IngredientDocument(JsonDocument, kw_only=True):
     origin: str
 
 
-class ExplainedJobDocument(JsonDocument, kw_only=True):
+class ExplainedJobDocument(Reported, kw_only=True):
     """A job and what its fingerprint is made of."""
 
     id: str
@@ -146,7 +147,7 @@ class ExplainedJobDocument(JsonDocument, kw_only=True):
     changed: list[CauseDocument] | None
 
 
-class ExplainDocument(JsonDocument, kw_only=True):
+class ExplainDocument(Reported, kw_only=True):
     """`torchyard explain --json`: a cell with its jobs, or one job."""
 
     version: Literal[1] = 1
@@ -159,7 +160,7 @@ class ExplainDocument(JsonDocument, kw_only=True):
     jobs: list[ExplainedJobDocument]
 
 
-class ValueDocument(JsonDocument, kw_only=True):
+class ValueDocument(Reported, kw_only=True):
     """One value of the configuration."""
 
     key: str
@@ -167,7 +168,7 @@ class ValueDocument(JsonDocument, kw_only=True):
     origin: str
 
 
-class ConfigDocument(JsonDocument, kw_only=True):
+class ConfigDocument(Reported, kw_only=True):
     """`torchyard config show --json`."""
 
     version: Literal[1] = 1

@@ -15,7 +15,7 @@ from torchyard.plan.estimate import Estimate, estimate
 from torchyard.plan.explain import Explanation, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, own_rows, summarize
-from torchyard.reports.tables import SHORT, folded, number, table, word
+from torchyard.terminal.tables import SHORT, folded, number, table, word
 
 _LISTED = 12
 """How many packages or paths are named for one cause before the others are only counted."""

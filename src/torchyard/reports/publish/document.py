@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from torchyard.model.values import Reported
 from torchyard.publish.staged import Package
-from torchyard.reports.document import JsonDocument
 
 
-class PublishedFileDocument(JsonDocument, kw_only=True):
+class PublishedFileDocument(Reported, kw_only=True):
     """A file: where it is, and whether it is new there. No variant: it fits all of them."""
 
     file: str
@@ -19,7 +19,7 @@ class PublishedFileDocument(JsonDocument, kw_only=True):
     new: bool
 
 
-class PublishDocument(JsonDocument, kw_only=True):
+class PublishDocument(Reported, kw_only=True):
     """`torchyard publish --json`: `generation` is the channel's, from which a rollback counts."""
 
     version: Literal[1] = 1

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.publish.document import PublishDocument, PublishedFileDocument
-from torchyard.reports.tables import folded, number, table, word
+from torchyard.terminal.tables import folded, number, table, word
 
 
 def publish_report(document: PublishDocument) -> RenderableType:

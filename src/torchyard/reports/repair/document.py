@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from torchyard.model.values import Reported
 from torchyard.package.repair.repair import Repaired
 from torchyard.reports.check.document import CheckDocument
-from torchyard.reports.document import JsonDocument
 
 
-class RepairChangeDocument(JsonDocument, kw_only=True):
+class RepairChangeDocument(Reported, kw_only=True):
     """What was done to a member, which is named as it was before."""
 
     member: str
     what: str
 
 
-class RepairedDocument(JsonDocument, kw_only=True):
+class RepairedDocument(Reported, kw_only=True):
     """A package and what was made of it; `debug` has debug information that was taken out.
 
     `notes` say what could not be done, or is left to do.
@@ -30,7 +30,7 @@ class RepairedDocument(JsonDocument, kw_only=True):
     notes: list[str]
 
 
-class RepairDocument(JsonDocument, kw_only=True):
+class RepairDocument(Reported, kw_only=True):
     """`torchyard repair --json`: `check` is about what was made; none with `--no-check`."""
 
     version: Literal[1] = 1

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 
 
-class AttemptDocument(JsonDocument, kw_only=True):
+class AttemptDocument(Reported, kw_only=True):
     """A test and how it ended. `why` is one line; `output` is the end of what it printed."""
 
     test: str
@@ -20,7 +20,7 @@ class AttemptDocument(JsonDocument, kw_only=True):
     output: str | None
 
 
-class SmokeRunDocument(JsonDocument, kw_only=True):
+class SmokeRunDocument(Reported, kw_only=True):
     """All tests in one environment; `applied` and `not_applied` are hostile conditions."""
 
     installer: str
@@ -31,7 +31,7 @@ class SmokeRunDocument(JsonDocument, kw_only=True):
     tests: list[AttemptDocument]
 
 
-class SmokedDocument(JsonDocument, kw_only=True):
+class SmokedDocument(Reported, kw_only=True):
     """A package, and whether anything could be tried; if not, it does not count as working.
 
     It is not `decided` whether it works if nothing failed, and the machine was too busy for a test.
@@ -51,7 +51,7 @@ class SmokedDocument(JsonDocument, kw_only=True):
     runs: list[SmokeRunDocument]
 
 
-class SmokeDocument(JsonDocument, kw_only=True):
+class SmokeDocument(Reported, kw_only=True):
     """`torchyard smoke --json`."""
 
     version: Literal[1] = 1

@@ -14,7 +14,7 @@ from torchyard.reports.smoke.document import (
     SmokedDocument,
     SmokeDocument,
 )
-from torchyard.reports.tables import folded, indented, number, table, word
+from torchyard.terminal.tables import folded, indented, number, table, word
 
 _STYLES = {
     Outcome.PASSED: "green",

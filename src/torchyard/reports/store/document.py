@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Literal
 
 from torchyard.model.result import Result
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.reports.store.sharing import Holding
 from torchyard.store.gc import Garbage
 from torchyard.store.store import Unusable
 from torchyard.store.verify import Verification
 
 
-class HeldDocument(JsonDocument, kw_only=True):
+class HeldDocument(Reported, kw_only=True):
     """One result; `own_bytes` are those of files that no other result has."""
 
     id: str
@@ -24,7 +24,7 @@ class HeldDocument(JsonDocument, kw_only=True):
     own_bytes: int
 
 
-class StoreDocument(JsonDocument, kw_only=True):
+class StoreDocument(Reported, kw_only=True):
     """`torchyard store ls --json`: `bytes` as results see them, `stored_bytes` as disks do.
 
     `unusable` says of manifests that can't be used, why.
@@ -39,7 +39,7 @@ class StoreDocument(JsonDocument, kw_only=True):
     unusable: dict[str, str]
 
 
-class ResultsDocument(JsonDocument, kw_only=True):
+class ResultsDocument(Reported, kw_only=True):
     """`torchyard store show --json`: manifests, as they are in the store."""
 
     version: Literal[1] = 1
@@ -47,7 +47,7 @@ class ResultsDocument(JsonDocument, kw_only=True):
     results: list[Result]
 
 
-class VerifyDocument(JsonDocument, kw_only=True):
+class VerifyDocument(Reported, kw_only=True):
     """`torchyard store verify --json`: `broken` says of results that can't be used, why."""
 
     version: Literal[1] = 1
@@ -59,7 +59,7 @@ class VerifyDocument(JsonDocument, kw_only=True):
     broken: dict[str, str]
 
 
-class GarbageDocument(JsonDocument, kw_only=True):
+class GarbageDocument(Reported, kw_only=True):
     """`torchyard store gc --json`: what was removed, or with `dry_run` would be.
 
     `unusable` says of manifests that can't be used, why; they are kept, with all that they name.
@@ -77,7 +77,7 @@ class GarbageDocument(JsonDocument, kw_only=True):
     unusable: dict[str, str]
 
 
-class TransferDocument(JsonDocument, kw_only=True):
+class TransferDocument(Reported, kw_only=True):
     """`torchyard store pull --json` and `push --json`."""
 
     version: Literal[1] = 1

@@ -10,9 +10,9 @@ from rich.text import Text
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import File, Result
 from torchyard.reports.store.sharing import Holding
-from torchyard.reports.tables import SHORT, folded, number, table, word
 from torchyard.store.gc import Garbage
 from torchyard.store.verify import Verification
+from torchyard.terminal.tables import SHORT, folded, number, table, word
 
 _LISTED = 200
 """How many files of a result are listed one by one."""

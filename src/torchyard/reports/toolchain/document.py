@@ -9,11 +9,11 @@ import msgspec
 from torchyard.compute.features import SYSTEM_PREFIXES, FoundFeature, find_feature
 from torchyard.compute.registry import compute_platforms
 from torchyard.errors import HostError
-from torchyard.reports.document import JsonDocument
+from torchyard.model.values import Reported
 from torchyard.toolchain.machine import Machine
 
 
-class InterpreterDocument(JsonDocument, kw_only=True):
+class InterpreterDocument(Reported, kw_only=True):
     """A CPython; without headers nothing can be compiled against it."""
 
     tag: str
@@ -23,14 +23,14 @@ class InterpreterDocument(JsonDocument, kw_only=True):
     headers: bool
 
 
-class PartDocument(JsonDocument, kw_only=True):
+class PartDocument(Reported, kw_only=True):
     """Something that compiles, or is linked; `place` is none for what PyPI would give."""
 
     identity: str
     place: str | None
 
 
-class ToolchainDocument(JsonDocument, kw_only=True):
+class ToolchainDocument(Reported, kw_only=True):
     """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one.
 
     The toolkits of each compute platform have a key of its name.

@@ -3,8 +3,8 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.reports.tables import folded, table, word
 from torchyard.reports.toolchain.document import PartDocument, ToolchainDocument, toolkits_by_title
+from torchyard.terminal.tables import folded, table, word
 
 
 def toolchain_report(document: ToolchainDocument) -> RenderableType:

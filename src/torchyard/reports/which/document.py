@@ -7,12 +7,12 @@ import msgspec
 
 from torchyard.compute.registry import compute_platforms
 from torchyard.index.entry import Entry
+from torchyard.model.values import Reported
 from torchyard.publish.resolve.compatibility import MachineFacts
 from torchyard.publish.resolve.resolve import Resolution
-from torchyard.reports.document import JsonDocument
 
 
-class FactsDocument(JsonDocument, kw_only=True):
+class FactsDocument(Reported, kw_only=True):
     """What is known of the machine; none for what is not there or not known."""
 
     python: str
@@ -34,7 +34,7 @@ _WithGpus = msgspec.defstruct(
 )
 
 
-class ChoiceDocument(JsonDocument, kw_only=True):
+class ChoiceDocument(Reported, kw_only=True):
     """The package to take."""
 
     file: str
@@ -45,7 +45,7 @@ class ChoiceDocument(JsonDocument, kw_only=True):
     commands: dict[str, str]
 
 
-class OtherDocument(JsonDocument, kw_only=True):
+class OtherDocument(Reported, kw_only=True):
     """A package that is not the one."""
 
     file: str
@@ -55,7 +55,7 @@ class OtherDocument(JsonDocument, kw_only=True):
     why: str
 
 
-class WhichDocument(JsonDocument, kw_only=True):
+class WhichDocument(Reported, kw_only=True):
     """`torchyard which --json`: the package that fits, and why not the others."""
 
     version: Literal[1] = 1

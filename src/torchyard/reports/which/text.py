@@ -7,8 +7,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from torchyard.model.quantity import show_size
-from torchyard.reports.tables import number, table
 from torchyard.reports.which.document import OtherDocument, WhichDocument, gpu_facts
+from torchyard.terminal.tables import number, table
 from torchyard.terminal.untrusted import printable
 
 

@@ -1,0 +1,1 @@
+"""With which torch releases an extension loads."""

@@ -1,0 +1,1 @@
+"""The versions of third-party dependencies."""

@@ -1,0 +1,30 @@
+"""`torchyard deps`: the versions of third-party dependencies, and which disagree."""
+
+import click
+
+from torchyard.cli.options import file_option
+from torchyard.cli.output import reports
+
+
+@click.command("deps")
+@click.option(
+    "--source",
+    default=".",
+    show_default="here",
+    metavar="DIR",
+    help="Source tree to read: a clone, or a source that torchyard has fetched.",
+)
+@file_option
+@click.option("--channel", default="", metavar="CHANNEL", help="Compare with its newest torch.")
+@click.option("--newest", is_flag=True, help="Ask the package index for the newest versions.")
+@click.option(
+    "--conda", default="", metavar="ADDRESS", help="Ask a conda channel for its newest versions."
+)
+@click.option("--check", is_flag=True, help="Exit with 17 if something contradicts the tree.")
+@reports("compare_dependencies", html="Write a page.", markdown="Write a Markdown table.")
+def command() -> None:
+    """Show the versions of third-party dependencies, and which disagree.
+
+    They are read from a source tree (submodules, version headers, requirements, CI scripts), from
+    FILE and torchyard's own tables, from a channel, and from package indexes; each with its line.
+    """

@@ -1,0 +1,42 @@
+"""The dependencies of a tree as a page that stands alone, and as Markdown."""
+
+from torchyard.features.deps.report import DepsReport, deps_table, read_at
+from torchyard.host.own_files import WRITTEN
+from torchyard.reports.templates import Filters, render_template
+from torchyard.terminal.untrusted import printable
+
+DEPS_FILTERS: Filters = {"read_at": read_at}
+"""What the part `deps_part.html` uses."""
+
+
+def deps_html(document: DepsReport) -> str:
+    """Write the page."""
+    return render_template("deps.html", DEPS_FILTERS, **deps_values(document))
+
+
+def deps_values(document: DepsReport) -> dict[str, object]:
+    """Return what the part `deps_part.html` shows."""
+    places, rows = deps_table(document)
+    return {"document": document, "places": places, "rows": rows}
+
+
+def deps_markdown(document: DepsReport) -> str:
+    """Return the table and what disagrees as Markdown."""
+    places, rows = deps_table(document)
+    lines = [f"<!-- {WRITTEN} -->"]
+    lines.append(_row("Dependency", *(place.value.capitalize() for place in places), "Read at"))
+    lines.append(_row(*["---"] * (len(places) + 2)))
+    lines += [_row(row.name, *cells, f"`{read_at(row)}`") for row, cells in rows]
+    lines += [""] if document.drift else []
+    for one, read in document.folded_drift():
+        what = f"- {one.severity.value}: **{one.dependency}**: {_escaped(one.what)}"
+        lines.append(f"{what} ({', '.join(f'`{line}`' for line in read)})")
+    return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    return printable(text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

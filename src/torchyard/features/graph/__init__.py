@@ -1,0 +1,1 @@
+"""What a build or a package consists of, and what is linked with what."""

@@ -1,0 +1,42 @@
+"""`torchyard report`: everything that is known of a plan, as one page."""
+
+from pathlib import Path
+
+import click
+
+from torchyard.cli.options import file_option, names_argument, store_option
+from torchyard.terminal.console import say
+
+
+@click.command("report")
+@names_argument("what", metavar="[PLAN|JOB]", default="")
+@file_option
+@store_option
+@click.option(
+    "--source", default="", metavar="DIR", help="Source tree, whose dependencies are compared."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Page to write; its data goes to a .json file beside it.",
+)
+def command(*, what: str, file: str, store: str | None, source: str, output: Path) -> None:
+    """Write one page about a plan: its jobs, timeline, graph, sizes, findings and drift.
+
+    PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
+    the file's. The page stands alone and needs no network.
+    """
+    from torchyard.features.report.page import report_html
+    from torchyard.features.report.use_case import report_plan
+    from torchyard.terminal.json_output import encode
+
+    document = report_plan(what, source=source, file=file, store=store)
+    data = output.with_suffix(".json")
+    output.write_text(report_html(document), encoding="utf-8")
+    data.write_bytes(encode(document))
+    for path in (output, data):
+        say(f"wrote {path}")

@@ -1,0 +1,95 @@
+"""The data of `torchyard report`, which is written beside the page."""
+
+from collections import Counter
+from typing import Literal, NamedTuple
+
+from torchyard.features.deps.report import DepsReport
+from torchyard.features.graph.report import GraphReport
+from torchyard.features.timings.report import TimingsReport
+from torchyard.model.identifier import scope_of
+from torchyard.model.recipe import Stage
+from torchyard.model.values import Reported
+from torchyard.reports.check.document import CheckDocument
+
+
+class ReportedJob(Reported, kw_only=True):
+    """A job of the plan, and its result.
+
+    It is `made`, or there is only a result of earlier settings (`older`), or none (`missing`).
+    """
+
+    id: str
+    stage: Stage
+    scope: str
+    state: Literal["made", "older", "missing"]
+    fingerprint: str
+    started: str
+    seconds: float
+    bytes: int
+    errors: int
+
+
+class GridCell(NamedTuple):
+    """A package in the grid: how it is, in a word for machines, and in words."""
+
+    state: Literal["good", "bad", "older", "missing", "none"]
+    words: str
+
+
+class PlanReport(Reported, kw_only=True):
+    """Everything that is known of a plan: its jobs, and what their results say."""
+
+    version: Literal[1] = 1
+    torchyard: str
+    project: str
+    jobs: list[ReportedJob]
+    timings: list[TimingsReport]
+    graphs: list[GraphReport]
+    checks: dict[str, CheckDocument]
+    """By job."""
+    drift: DepsReport | None
+
+    def stages(self) -> list[tuple[str, int, int, float]]:
+        """Return how many jobs each stage has, how many are made, and what these took."""
+        every = Counter(job.stage.value for job in self.jobs)
+        made = [job for job in self.jobs if job.state == "made"]
+        return [
+            (
+                stage,
+                count,
+                sum(job.stage == stage for job in made),
+                sum(job.seconds for job in made if job.stage == stage),
+            )
+            for stage, count in every.items()
+        ]
+
+    def grid(self) -> tuple[list[str], list[tuple[str, list[GridCell]]]]:
+        """Return the columns of the grid, Python and package, and a row for each block."""
+        packages = [job for job in self.jobs if job.stage is Stage.PACKAGE]
+        places = {job.id: scope_of(job.stage, job.scope) for job in packages}
+        columns = list(dict.fromkeys(" ".join(fields[3:]) for fields in places.values()))
+        rows: dict[str, dict[str, GridCell]] = {}
+        for job in packages:
+            platform, compute, variant, *rest = places[job.id]
+            row = rows.setdefault(f"{platform} {compute}-{variant}", {})
+            row[" ".join(rest)] = self._cell(job)
+        none = GridCell("none", "")
+        return columns, [
+            (name, [row.get(column, none) for column in columns]) for name, row in rows.items()
+        ]
+
+    def _cell(self, package: ReportedJob) -> GridCell:
+        """Return how a package is: made, checked and tried."""
+        if package.state == "missing":
+            return GridCell("missing", "missing")
+        if package.state == "older":
+            return GridCell("older", "older")
+        proofs = [
+            job
+            for job in self.jobs
+            if job.scope == package.scope and job.stage in (Stage.CHECK, Stage.SMOKE)
+        ]
+        if errors := sum(job.errors for job in proofs):
+            return GridCell("bad", f"{errors} error{'s' * (errors > 1)}")
+        open_ones = [job.stage.value for job in proofs if job.state != "made"]
+        return GridCell("older", f"no {open_ones[0]}") if open_ones else GridCell("good", "good")

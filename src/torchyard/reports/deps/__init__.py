@@ -1,1 +1,0 @@
-"""Reports about the dependencies of a source tree."""

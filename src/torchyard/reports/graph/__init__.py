@@ -1,1 +1,0 @@
-"""Reports about which libraries are linked with which."""

@@ -1,1 +1,0 @@
-"""One report of everything that is known of a plan."""

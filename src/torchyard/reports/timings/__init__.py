@@ -1,1 +1,0 @@
-"""Reports about the time of a build."""

@@ -1,1 +1,0 @@
-"""Reports about why something was built again."""

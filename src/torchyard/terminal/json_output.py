@@ -1,0 +1,50 @@
+"""How values are printed as JSON, and errors as values."""
+
+import re
+
+import msgspec
+
+from torchyard.errors import TorchyardError
+from torchyard.model.values import Reported
+
+_CONTROLS = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+"""DEL, the control characters above ASCII, separators of lines, and changes of direction."""
+
+
+class ErrorLine(Reported, kw_only=True):
+    """One thing that is wrong, where in a file, and what to do."""
+
+    what: str
+    hint: str | None
+    file: str | None
+    line: int | None
+    column: int | None
+
+
+class ErrorDocument(Reported, kw_only=True):
+    """Why a command with --json failed, if it has printed nothing else."""
+
+    exit_code: int
+    reason: str
+    errors: list[ErrorLine]
+
+
+def error_document(error: TorchyardError) -> ErrorDocument:
+    lines = []
+    for what, span, hint in error.diagnostics:
+        file, line, column, *_ = span or (None, None, None)
+        lines.append(ErrorLine(what=what, hint=hint, file=file, line=line, column=column))
+    return ErrorDocument(exit_code=error.exit_code, reason=error.reason, errors=lines)
+
+
+def encode(value: object) -> bytes:
+    """Write a value the way it is printed: for machines first, but readable, also on a terminal.
+
+    JSON itself escapes the control characters of ASCII only.
+    """
+    data = msgspec.json.encode(value)
+    if not data.isascii() or b"\x7f" in data:
+        data = _CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
+    return msgspec.json.format(data, indent=2) + b"\n"

@@ -1,0 +1,122 @@
+"""Build the packages of a file."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.config.credentials import take_credentials
+from torchyard.engines.builtin.local import LocalEngine
+from torchyard.engines.engine import BuildContext, Engine
+from torchyard.errors import UsageError
+from torchyard.model.build_result import BuildResult
+from torchyard.model.config import Config
+from torchyard.model.event import Listener
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Plan
+from torchyard.store.store import Store
+from torchyard.store.trees import fetch_all
+from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.locations import absolute, compile_cache_url, home_directory
+from torchyard.workspace.plan import refuse_proof
+from torchyard.workspace.watch import new_folder, watch
+
+
+def build_packages(request: BuildRequest, listeners: Iterable[Listener] = ()) -> BuildResult:
+    """Build the packages of a file that are not in its store, and return how each job ended.
+
+    Args:
+        request: The packages, and how they are built.
+        listeners: Each is called with every event of the build.
+
+    Raises:
+        BuildError: Jobs failed; or another TorchyardError if all of them failed with that.
+        KeyboardInterrupt: The build was interrupted; the same call continues it.
+    """
+    build = prepare_build(request)
+    result = build.run(listeners)
+    if error := result.error():
+        raise error
+    if result.is_interrupted:
+        raise KeyboardInterrupt(result.onward)
+    build.deliver()
+    return result
+
+
+class PreparedBuild(NamedTuple):
+    """A build that can be run."""
+
+    plan: Plan
+    store: Store
+    engine: Engine
+    context: BuildContext
+    output: Path | None
+
+    @property
+    def work(self) -> Path | None:
+        """The directory that has the jobs' directories, if they run on this machine."""
+        if isinstance(self.engine, LocalEngine):
+            return self.engine.work_directory(self.context.home)
+        return None
+
+    def run(self, listeners: Iterable[Listener] = ()) -> BuildResult:
+        """Run the build, and return how it went, also if jobs failed."""
+        return watch(self._build, self.context.folder, listeners)
+
+    def _build(self, on_event: Listener) -> BuildResult:
+        return self.engine.build(self.plan, self.store, self.context, on_event)
+
+    def deliver(self) -> list[Path]:
+        """Put the files of all packages into the output directory, and return their paths.
+
+        Without such a directory, nothing is done.
+        """
+        if self.output is None:
+            return []
+        packages = (job for job in self.plan.jobs if job.stage is Stage.PACKAGE)
+        results = [self.store.get(job.fingerprint, job.identifier) for job in packages]
+        return fetch_all(self.store, results, self.output)
+
+
+def prepare_build(request: BuildRequest) -> PreparedBuild:
+    """Plan a build and open its store; refuse what would fail only after hours of compiling.
+
+    Secret variables are taken out of this process's environment first: neither a job nor a compiler
+    that planning asks for its version inherits them.
+    """
+    take_credentials()
+    plan = request.plan()
+    file, output = request.file, request.output
+    config = plan.config
+    _refuse_inside(config, file, output)
+    refuse_proof(config, file)
+    return PreparedBuild(
+        plan=plan,
+        store=request.open_store(config),
+        engine=request.engine or LocalEngine(),
+        context=BuildContext(
+            folder=new_folder(file),
+            home=Path(home_directory(file)),
+            file=absolute(file),
+            cache=compile_cache_url(file, config),
+            copies=config.copies,
+            keep_going=request.keep_going,
+        ),
+        output=Path(output) if output else None,
+    )
+
+
+def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None:
+    """Refuse to put packages where they would be part of the source the next time.
+
+    A new or empty directory is none: it is stamped as torchyard's.
+    """
+    if output and config.source.path is not None:
+        source = (Path(absolute(file)).parent / config.source.path).resolve()
+        place = Path(absolute(str(output)))
+        own = (Path(home_directory(file)), *(source / name for name in config.left_out))
+        is_ours = any(map(place.is_relative_to, own)) or not (
+            place.exists() and any(place.iterdir())
+        )
+        if place.is_relative_to(source) and not is_ours:
+            msg = f"`{output}` is inside the source directory, and would be part of the next build"
+            raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")

@@ -1,0 +1,43 @@
+"""Jobs whose directories are there: those that run, were interrupted, or failed."""
+
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from torchyard.errors import UsageError
+from torchyard.model.config import Config
+from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.run.workdir import WorkDir, log_path
+from torchyard.workspace.locations import work_directory
+from torchyard.workspace.run import find_job_spec
+
+
+def find_left_job(
+    job: str | None, file: str, work: str | None, changes: tuple[str, ...] = ()
+) -> tuple[JobSpec, Config | None]:
+    """Return a job as it is planned, or else as it ran last; without a name, the last one."""
+    if job is None:
+        if left := left_job(None, file, work):
+            return left, None
+        msg = f"no job of `{file}` runs or has failed"
+        raise UsageError(msg, hint="name a job, as `torchyard plan --jobs` lists them")
+    planned, config = find_job_spec(job, None, file, changes)
+    if not WorkDir(Path(work or work_directory(file)), planned).log.exists():
+        return left_job(planned.task.id, file, work) or planned, config  # of an older source
+    return planned, config
+
+
+def left_job(name: str | None, file: str, work: str | None = None) -> JobSpec | None:
+    """Return the job that ran last in a work directory, of all or of those with this name."""
+    found: list[tuple[float, Path]] = []
+    for order in Path(work or work_directory(file)).glob(f"*/{ORDER}"):
+        with suppress(OSError):  # it has not begun, or ends meanwhile
+            found.append((log_path(order.parent).stat().st_mtime, order))
+    for _, order in sorted(found, reverse=True):
+        with suppress(OSError, msgspec.DecodeError):
+            spec = msgspec.json.decode(order.read_bytes(), type=JobSpec)
+            if name is None or fnmatchcase(spec.task.id, name):
+                return spec
+    return None

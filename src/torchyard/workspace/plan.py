@@ -1,0 +1,74 @@
+"""Plan the packages of a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchyard.config.load import load_config
+from torchyard.errors import SelectionError
+from torchyard.model.config import Config
+from torchyard.model.lock import BuildLock
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Plan
+from torchyard.plan.select import PlanSelection
+from torchyard.workspace.locations import absolute
+from torchyard.workspace.toolchain_id import with_toolchain_id
+
+
+def plan_packages(
+    file: str = "torchyard.toml",
+    *,
+    changes: Sequence[str] = (),
+    subset: str | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    lock: BuildLock | None = None,
+) -> Plan:
+    """Return the plan of a file: its packages, and the jobs that make them. Nothing is built.
+
+    Args:
+        file: The configuration.
+        changes: Changes of it, each as `KEY=VALUE`: `project.version=2.14.1`.
+        subset: A named part of the matrix.
+        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any.
+        skip: Selectors of what to leave out.
+        lock: What an extension is built with, in place of the file's lock.
+    """
+    from torchyard.plan.build import make_plan
+
+    config = with_toolchain_id(load_config(file, tuple(changes), lock=lock), file)
+    return make_plan(config, PlanSelection(subset, tuple(select), tuple(skip)))
+
+
+def plan_revision(
+    name: str, file: str, *, subset: str | None = None, others: Sequence[str] = ()
+) -> Plan:
+    """Return the plan of another file, or of a git revision of `file`.
+
+    `others` are files and revisions that it will be compared with.
+    """
+    from torchyard.config.revisions import load_config_at
+    from torchyard.plan.build import make_plan
+
+    config = with_toolchain_id(load_config_at(name, file, others=others), file)
+    if subset is not None and subset not in config.subsets:
+        msg = f"`{name}` has no subset `{subset}`"
+        raise SelectionError(msg, hint="compare without --subset")
+    return make_plan(config, PlanSelection(subset))
+
+
+def refuse_proof(config: Config, file: str) -> None:
+    """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
+    from torchyard.checks.policy import is_shipped
+
+    check = config.check
+    if Stage.CHECK not in config.steps and (check.text or not is_shipped(check.policy)):
+        from torchyard.checks.policies import load_policy, parse_policy
+
+        parse_policy(check.policy, check.text) if check.text else load_policy(check.policy)
+    if Stage.SMOKE not in config.steps and config.smoke.folder:
+        from torchyard.checks.smoke.known_failures import load_known
+        from torchyard.checks.smoke.suite import read_suite
+
+        tests = Path(absolute(file)).parent / config.smoke.folder
+        read_suite(tests)
+        load_known(tests)

@@ -1,0 +1,83 @@
+"""Run one job of a plan in this process."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.host.locks import report_full_disk
+from torchyard.host.own_files import make_own_directory
+from torchyard.model.config import Config, Sandbox, SandboxKind
+from torchyard.model.event import AnyEvent, Ended, ended_well
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.recipe import Stage
+from torchyard.model.values import UNDECODABLE
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
+from torchyard.run.permissions import demanded_sandbox
+from torchyard.store.store import Store
+from torchyard.workspace.locations import absolute, work_directory
+from torchyard.workspace.toolchain_id import with_toolchain_id
+
+
+def execute_job(
+    order: JobSpec, store: Store, conditions: Conditions, on_event: Callable[[AnyEvent], None]
+) -> None:
+    """Run a job in this process, and emit how it ended as its last event."""
+    task = order.task
+    ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
+    try:
+        outcome = run_job(order, store, conditions, on_event)
+    except TorchyardError as error:
+        others = [found.what.partition("\n") for found in error.diagnostics]
+        known = "; ".join(what for what, _, _ in others if what not in str(error))
+        lines = "".join(f"\n{more}" for what, _, more in others if more and what not in str(error))
+        failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
+        on_event(failed(why=f"{error}{lines}", known=known))
+        raise
+    on_event(ended_well(outcome.result, built=outcome.built))
+
+
+def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
+    """Return where a job runs, and in which sandbox."""
+    kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
+    kind = kinds.get(sandbox, order.sandbox.kind)
+    base = Path(absolute(file)).parent
+    readable = tuple(str(base / path) for path in order.sandbox.readable)
+    folder = Path(absolute(work or work_directory(file)))
+    with report_full_disk(folder):
+        make_own_directory(folder)
+    return Conditions(
+        work=folder,
+        file=absolute(file),
+        sandbox=Sandbox(kind=kind, root=order.sandbox.root, readable=readable),
+        demanded=demanded_sandbox(),
+    )
+
+
+def find_job_spec(
+    job: str | None, order: str | None, file: str, changes: tuple[str, ...]
+) -> tuple[JobSpec, Config | None]:
+    """Return the job spec to run: from a file, or from the plan."""
+    if (job is None) == (order is None):
+        msg = "which job?" if job is None else "name a job, or give --order, but not both"
+        raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
+    if order is not None:
+        try:
+            return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
+        except UNDECODABLE as error:
+            msg = f"`{order}` is not a job spec: {error}"
+            raise StoreError(msg) from error
+    from torchyard.config.load import load_config
+    from torchyard.plan.build import make_plan_with
+    from torchyard.plan.find import find_one_job
+    from torchyard.plan.job_specs import make_job_spec
+
+    config = load_config(file, changes)
+    found = find_one_job(config, job or "")
+    config = with_toolchain_id(config, file)
+    plan = make_plan_with(config, found)
+    return make_job_spec(plan, plan.find(found.stage or Stage.PACKAGE, found.path)), config

@@ -1,0 +1,51 @@
+"""Identify the toolchain of this machine for a configuration."""
+
+import msgspec
+
+from torchyard.host.machine import platform_name
+from torchyard.model.config import Config
+
+
+def with_toolchain_id(config: Config, file: str) -> Config:
+    """Return a config with the identities of what it compiles with, which fingerprints contain.
+
+    A config without a table [toolchain] is returned unchanged, as on systems without builds. In a
+    container of the root's own image, jobs run in no root.
+    """
+    here = config.tables.platforms.get(platform_name())
+    if config.toolchain is None or here is None or not here.built:
+        return config
+    from pathlib import Path
+
+    from torchyard.compute.registry import platform_for
+    from torchyard.toolchain.digests import DIGESTS, Digests
+    from torchyard.toolchain.identity import identify, identify_in_root
+    from torchyard.toolchain.root_image import find_root, own_image
+    from torchyard.workspace.locations import absolute, home_directory, work_directory
+
+    included = [rule.pattern for rule in config.matrix.include]
+    computes = {*config.matrix.values[1], *(c for rule in included for c in rule.compute)}
+    variants = {*config.matrix.values[2], *(v for rule in included for v in rule.variant)}
+    image = own_image(config.toolchain.root)
+    if config.toolchain.root is not None and not image:
+        is_ours = config.project.recipe.compiling not in config.steps
+        base, work = Path(absolute(file)).parent, Path(work_directory(file))
+        toolchain = identify_in_root(
+            config.toolchain,
+            find_root(config.toolchain.root, base, work),
+            computes=computes if is_ours else (),
+            variants=variants if is_ours else (),
+        )
+        return msgspec.structs.replace(config, toolchain=toolchain)
+    toolchain = identify(
+        msgspec.structs.replace(config.toolchain, root=None),
+        computes={name: platform_for(name) for name in computes},
+        variants=variants,
+        tables=config.tables,
+        digests=Digests(Path(home_directory(file), DIGESTS)),
+    )
+    sandbox = config.sandbox
+    if image:
+        toolchain = msgspec.structs.replace(toolchain, parts={**toolchain.parts, "root": image})
+        sandbox = msgspec.structs.replace(sandbox, kind=None, root=None)
+    return msgspec.structs.replace(config, toolchain=toolchain, sandbox=sandbox)

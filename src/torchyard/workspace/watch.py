@@ -1,0 +1,66 @@
+"""Run a build, record its events for `status`, and pass them to listeners."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from torchyard.errors import TorchyardError
+from torchyard.host.detached import create_record, has_writer
+from torchyard.model.build_result import BuildResult
+from torchyard.model.event import AnyEvent, Listener, encode_event
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import EVENTS, home_directory
+from torchyard.workspace.redact import redacting
+
+_REMEMBERED = 20
+"""Number of builds whose records are kept for `status`, with the error output of their jobs."""
+
+
+def new_folder(file: str) -> Path:
+    """Return the directory in which `status` looks for a build that this process begins now."""
+    moment = current_moment().replace("-", "").replace(":", "")
+    return Path(home_directory(file), "builds", f"{moment}-{os.getpid()}")
+
+
+def watch(
+    build: Callable[[Listener], BuildResult], folder: Path, listeners: Iterable[Listener] = ()
+) -> BuildResult:
+    """Run a build; record its redacted events in `folder`, and pass them to listeners.
+
+    A listener that fails is dropped, since hours of work must not end with a display.
+    """
+    with ExitStack() as stack:
+        active = [_recorder(stack, folder), *listeners]
+
+        def on_event(event: AnyEvent) -> None:
+            for listener in list(active):
+                try:
+                    listener(event)
+                except (OSError, TorchyardError, SystemExit):
+                    active.remove(listener)
+
+        return build(redacting(on_event))
+
+
+def _recorder(stack: ExitStack, folder: Path) -> Listener:
+    """Return a listener that writes events to the record, which it begins with the first one."""
+    record: list[Callable[[bytes], object]] = []
+
+    def on_event(event: AnyEvent) -> None:
+        if not record:
+            _forget(folder.parent)
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = create_record(folder / EVENTS)  # locked for as long as this process lives
+            record.append(stack.enter_context(os.fdopen(handle, "wb", buffering=0)).write)
+        record[0](encode_event(event))
+
+    return on_event
+
+
+def _forget(builds: Path) -> None:
+    """Remove the records of all but the last builds."""
+    for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
+        if not has_writer(folder / EVENTS):
+            shutil.rmtree(folder, ignore_errors=True)

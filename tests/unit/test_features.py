@@ -1,0 +1,113 @@
+"""A feature is a folder: what it needs is in it, and the rest works without it."""
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from tests.helpers import ROOT
+
+from torchyard.cli.lazy_group import feature_modules
+from torchyard.cli.main import torchyard as program
+from torchyard.cli.output import REPORTS, Report
+from torchyard.model.values import Reported
+
+SHARED = {"file", "as_json"}
+"""Options of all commands that read a configuration; not every use case needs it."""
+
+
+def reporting_commands() -> dict[str, tuple[click.Command, Report]]:
+    """Return the commands that show a value, by the name of their report."""
+    found: dict[str, tuple[click.Command, Report]] = {}
+
+    def collect(command: click.Command, name: str) -> None:
+        if name in REPORTS:
+            found[name] = command, REPORTS[name]
+        if isinstance(command, click.Group):
+            ctx = click.Context(command)
+            for word in command.list_commands(ctx):
+                child = command.get_command(ctx, word)
+                if child:
+                    collect(child, f"{name}_{word}".lstrip("_").replace("-", "_"))
+
+    collect(program, "")
+    return found
+
+
+COMMANDS = reporting_commands()
+
+
+def test_every_report_is_of_a_command_of_its_name() -> None:
+    assert set(COMMANDS) == set(REPORTS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_report_has_a_value_and_a_text(name: str) -> None:
+    report = COMMANDS[name][1]
+    assert isinstance(report.value_type, type)
+    assert issubclass(report.value_type, Reported)
+    assert msgspec.json.schema(report.value_type)["$defs"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_used_and_every_parameter_is_given(name: str) -> None:
+    command, report = COMMANDS[name]
+    options = {str(param.name) for param in command.params}
+    files = {str(param.name) for param in command.params if isinstance(param.type, click.Path)}
+    functions = [report.use_case, report.writer("text"), report.error_function]
+    for form in files - {"file"}:
+        assert callable(report.writer(form))
+    asked = {
+        parameter: given.default
+        for function in functions
+        if function
+        for parameter, given in inspect.signature(function).parameters.items()
+    }
+    assert options - files - SHARED <= set(asked)
+    required = {p for p, default in asked.items() if default is inspect.Parameter.empty}
+    values = {next(iter(inspect.signature(f).parameters)) for f in functions[1:] if f}
+    assert required - values <= options
+
+
+def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:
+    """No other module and no table names it."""
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(source / "torchyard/features/why")
+    env = {**os.environ, "PYTHONPATH": f"{source}:{ROOT / 'farm/src'}"}
+
+    def run(*words: str) -> str:
+        argv = [sys.executable, "-P", *words]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = run("-m", "torchyard", "--help")
+    assert "  why  " not in shown
+    assert "  timings  " in shown
+    assert "timings" in run("-m", "torchyard", "timings", "--help")
+    described = "from scripts.generate import printed_values; print(dict(printed_values()).keys())"
+    schemas = run("-c", f"import sys; sys.path.append({str(ROOT)!r}); {described}")
+    assert "'timings'" in schemas
+    assert "'why'" not in schemas
+
+
+def test_listing_commands_imports_no_use_case_and_no_slow_library() -> None:
+    code = "import sys; from torchyard.cli.main import torchyard, main; import click\n"
+    code += "ctx = click.Context(torchyard)\n"
+    code += "names = [torchyard.get_command(ctx, name) for name in FEATURES]\n"
+    code += "print([name for name in sys.modules if name.split('.')[0] in ('rich', 'msgspec') "
+    code += "or name.split('.')[3:] in (['use_case'], ['report'], ['page'])])"
+    features = sorted(feature_modules())
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("FEATURES", repr(features))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
