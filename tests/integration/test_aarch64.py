@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,7 @@ CELL = "linux-aarch64/cpu-openblas/cp313/wheel"
 WITHIN = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
-    "PATH": "/mnt/site/bin:/usr/bin:/usr/sbin",
-    "PYTHONPATH": f"/mnt/site:{ROOT}/src",
+    "PATH": "/mnt/environment/bin:/usr/bin:/usr/sbin",
     "PYTHONPYCACHEPREFIX": "/mnt/bytecode",
     "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
 }
@@ -66,13 +66,19 @@ def _take_bubblewrap(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory that emulated commands write to, with what torchyard requires, from wheels."""
+def work(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that emulated commands write to, with torchyard, installed from wheels."""
     work = tmp_path_factory.mktemp("aarch64")
+    emulate(root, work, "python3", "-m", "venv", "--without-pip", "environment")
     machine = ("--python-platform=aarch64-manylinux_2_28", "--python-version=3.13")
+    site = work / "environment/lib/python3.13/site-packages"
+    build = ("uv", "build", "-q", "--wheel", "--offline", "--no-build-isolation")
+    subprocess.run([*build, "--python", sys.executable, "-o", work, ROOT], check=True)
     install = ("uv", "pip", "install", "-q", "--system-certs", "--only-binary=:all:", "-c", LOCK)
-    wanted = ("-r", ROOT / "pyproject.toml", *QUICK)
-    subprocess.run([*install, *machine, "--target", work / "site", *wanted], check=True)
+    wanted = (*work.glob("*.whl"), *QUICK)
+    subprocess.run([*install, *machine, "--target", site, *wanted], check=True)
+    for program in (site / "bin").iterdir():
+        program.rename(work / "environment/bin" / program.name)
     return work
 
 
@@ -100,7 +106,8 @@ def emulate(root: Path, work: Path, *argv: object, folder: str = "/mnt") -> str:
 
 def test_unit_tests_pass(root: Path, work: Path) -> None:
     assert emulate(root, work, "uname", "-m").strip() == "aarch64"
-    files = [f"tests/unit/test_{name}.py" for name in QUICK_TESTS]
+    names = sorted({*QUICK_TESTS} - {"ci", "cli"})  # these are about commands of x86-64
+    files = [f"tests/unit/test_{name}.py" for name in names]
     pytest_words = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
     said = emulate(root, work, *pytest_words, *files, folder=str(ROOT))
     assert re.search(r"^\d{3,} passed", said, re.MULTILINE), said

@@ -1,6 +1,7 @@
 """The table of known failures: every row can be found, cheaply, by its own example."""
 
 import re
+import subprocess
 import time
 
 import msgspec
@@ -249,3 +250,14 @@ def test_the_unit_is_a_file() -> None:
     assert diagnose_pieces([log.encode()], FAILURES).causes[0].unit == "/src/b.cu"
     other = log.replace("-c -c /src/b.cu", "-c -o b.o /src/b.cu")
     assert diagnose_pieces([other.encode()], FAILURES).causes[0].unit == "b.o"
+
+
+@pytest.mark.parametrize("flag", ["-std=c++14", "-std=c++17", "-std=gnu++1z", "-std=c++0x"])
+def test_the_proposed_line_raises_each_standard_that_is_blamed(flag: str) -> None:
+    failure = FAILURES["cxx-standard-too-old"]
+    assert failure.extension
+    assert re.search(failure.find, f"cxx_args = ['{flag}']")
+    (script,) = re.findall(r"'(s/.+/)'", failure.extension.add)
+    words = ["sed", "-E", script.replace("<std>", "20")]
+    done = subprocess.run(words, input=flag, capture_output=True, text=True, check=True)
+    assert done.stdout == "-std=c++20"

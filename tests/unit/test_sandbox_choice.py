@@ -434,6 +434,22 @@ exit 1
 """
 
 
+def test_a_process_that_a_failed_try_leaves_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fake bwrap: the real one leaves such a process in a sandbox that has a container's proc."""
+    fake = tmp_path / "bwrap"
+    left = "sleep 1000 & echo 'bwrap: no' >&2; exit 1"
+    fake.write_text(f"#!/bin/sh\n{left}\n", encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    system_view._tried.cache_clear()
+    try:
+        assert system_view.sandbox_fault("view") == "exit code 1: bwrap: no"
+    finally:
+        system_view._tried.cache_clear()
+
+
 @needs_bwrap
 @pytest.mark.parametrize(
     ("kind", "word", "refused"),

@@ -7,16 +7,19 @@ could read those of the user that runs them, and all if that is root.
 
 import os
 import shutil
+import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal
 
 from torchyard.errors import HostError
-from torchyard.host.process import capture
+from torchyard.host.process_tree import signal_group
 
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
@@ -183,12 +186,36 @@ def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
                 command = [find_bwrap(), *way, "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
             else:
                 command = [*isolated(), *_shown_system(), *way, *_MOUNTS]
-            capture([*command, "--", "true"], cwd=Path("/"), env={"PATH": os.defpath})
+            fault = _fault(command)
         except HostError as error:
-            faults.append(str(error).rpartition("` failed with ")[2])  # its command is a page
-        else:
+            fault = str(error)
+        if not fault:
             return way, ""
+        faults.append(fault)
     return _WAYS[kind][0], faults[0]
+
+
+def _fault(bwrap: Sequence[str]) -> str:
+    """Return why a command of bubblewrap fails, or "".
+
+    In a sandbox whose `/proc` is that of a container, its first process ends with an error, and its
+    second one waits for that forever. So nothing may wait for the end of its output.
+    """
+    with TemporaryFile() as said:
+        child = subprocess.Popen(
+            [*bwrap, "--", "true"],
+            cwd="/",
+            env={"PATH": os.defpath},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        )
+        code = child.wait()
+        signal_group(child.pid, signal.SIGKILL)
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip()
+        return f"exit code {code}: {text}" if code else ""
 
 
 LOST = "their steps can use the network, and see and change each other's files"

@@ -109,13 +109,17 @@ compiled = [
     and (getattr(module, "__file__", None) or "").endswith(".so")
 ]
 found = {name: operator(name) for name in sorted(registered() - before)}
-found |= {name: (value, kinds) for name, value, kinds in functions(compiled)}
+plain_functions = {name: (value, kinds) for name, value, kinds in functions(compiled)}
+found |= plain_functions
 called, untried, crashed = [], [], []
 for name, (function, kinds) in found.items():
     why, ended = f"it takes {', '.join(kind for _, kind in kinds)}", ""
     if list(attempts(kinds)):
         why, ended = call(function, kinds)
         why = why and f"it refuses made-up arguments: {why}"
+    takes_number = name in plain_functions and any(plain(kind) == "int" for _, kind in kinds)
+    if ended == "SIGSEGV" and takes_number:
+        why, ended = "a made-up number may stand for an address", ""
     (crashed if ended else untried if why else called).append(name)
     said = f"ended by {ended}" if ended else f"not tried, as {why}" if why else "called"
     print(f"{name}: {said}", flush=True)
