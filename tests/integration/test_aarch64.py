@@ -75,7 +75,7 @@ def work(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = ("uv", "build", "-q", "--wheel", "--offline", "--no-build-isolation")
     subprocess.run([*build, "--python", sys.executable, "-o", work, ROOT], check=True)
     install = ("uv", "pip", "install", "-q", "--system-certs", "--only-binary=:all:", "-c", LOCK)
-    wanted = (*work.glob("*.whl"), *QUICK)
+    wanted = (*map(str, work.glob("*.whl")), *QUICK)
     subprocess.run([*install, *machine, "--target", site, *wanted], check=True)
     for program in (site / "bin").iterdir():
         program.rename(work / "environment/bin" / program.name)
