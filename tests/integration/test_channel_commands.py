@@ -145,7 +145,7 @@ def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path)
     assert "3 files are new" in _ok(dropped)
     assert _shown(plain)["simple/torch cpu"] == {"torch-2.14.0-py3-none-any.whl"}
     status = torchyard("index", "status", plain, "torch", "archived", "--reason", "it is done")
-    assert "torch is archived" in status.err
+    assert "torch is archived" in status.out
     late = torchyard("publish", tmp_path / "2.14.0", "--to", plain)
     assert (late.code, "is archived and takes no new files: it is done" in late.err) == (15, True)
 

@@ -788,7 +788,7 @@ def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
 def test_pins_can_be_let_go(nightly: Channel, torchyard: Command) -> None:
     add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
     gone = torchyard("pin", nightly.url, "--remove", "kept", "--json")
-    validate(json.loads(gone.out), "channel-change")
+    validate(json.loads(gone.out), "pin")
     assert json.loads(gone.out)["generation"] == nightly.head().generation
     assert nightly.head().pins == {}
     assert list(nightly.objects.list("pins/")) == []

@@ -196,7 +196,7 @@ def test_the_command_says_what_it_did(channel: Channel, torchyard: Command) -> N
     done = torchyard("index", "repair", channel.url, "--json")
     assert done.code == 0
     document = json.loads(done.out)
-    validate(document, "channel-repair")
+    validate(document, "index-repair")
     assert (document["head"], document["generation"], document["parts"]) == ("copy", 4, [])
     again = torchyard("index", "repair", channel.url)
     assert "the head is whole" in again.out

@@ -17,11 +17,8 @@ from torchyard.workspace.clock import current_moment
 from torchyard.workspace.locations import channel_url, filling, home_directory, open_channel
 
 if TYPE_CHECKING:
-    from torchyard.publish.channel.channel import Channel
-    from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.gates import Demands
     from torchyard.publish.ops.promote import Local
-    from torchyard.publish.select import Selection
     from torchyard.reports.publish.document import PublishDocument
 
 
@@ -134,17 +131,3 @@ def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> "De
         external=channel.external,
         upstream=channel.upstream,
     )
-
-
-def archive_packages(
-    source: "Channel", selection: "Selection", archive: str, reason: "ChangeReason", file: str
-) -> "Channel":
-    """Copy files into a channel that only archives them, without checks; return the channel."""
-    from torchyard.publish.ops.promote import Route, gather_packages, head_for, promote
-
-    found = gather_packages(source, selection, reason.at)
-    target = open_channel(archive, file, make=True)
-    with TemporaryDirectory(prefix="pin-") as scratch:
-        route = Route(source, target, Path(scratch))
-        promote(route, head_for(source, target, archive), found, reason)
-    return target

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 import click
 from click.decorators import FC
 
-from torchyard.cli.options import json_option
+from torchyard.cli.options import confirm, json_option
 from torchyard.errors import TorchyardError
 from torchyard.terminal.console import say, show, write
 from torchyard.terminal.progress import ProgressLine
@@ -22,6 +22,10 @@ _D = TypeVar("_D", bound="msgspec.Struct")
 
 REPORTS: dict[str, "Report"] = {}
 """The reports of all commands that have been imported, by name, as `store_gc`."""
+
+
+_SHOWN = {"meter": ProgressLine, "on_line": say, "confirm": confirm}
+"""What use cases may ask for beside options: to show progress, and to ask a question."""
 
 
 class Feature(Protocol):
@@ -82,20 +86,22 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
     - `NAME_error` of `report.py`, if there is one, returns why the command then fails, or None.
     - `NAME_html` of `page.py` returns what `--html FILE` writes.
 
-    NAME is the folder's, or that of the decorated function if it is not `command`. Each function
-    is called with the options that it has parameters for; `meter` and `on_line` show progress.
+    NAME is the command's: that of the folder, of `command_NAME.py`, or of the decorated function if
+    that is not `command`. Each function is called with the options that it has parameters for; a
+    use case can also ask for `meter`, `on_line` and `confirm`.
     """
 
     def decorate(function: FC) -> FC:
-        package = function.__module__.rpartition(".")[0]
+        package, _, module = function.__module__.rpartition(".")
         name = getattr(function, "__name__", "command")
-        name = package.rpartition(".")[2] if name == "command" else name
+        if name == "command":
+            name = module.partition("_")[2] or package.rpartition(".")[2]
         REPORTS[name] = report = Report(package, name, use_case)
 
         @wraps(function)
         def command(*, as_json: bool, **options: object) -> None:
             paths = {form: options.pop(form) for form in files}
-            value = _call(report.use_case, {**options, "meter": ProgressLine, "on_line": say})
+            value = _call(report.use_case, {**options, **_SHOWN})
             for form, path in paths.items():
                 if path:
                     _write_file(str(path), report.writer(form)(value))

@@ -2,14 +2,6 @@
 
 from torchyard.checks.compare import PackageDiff
 from torchyard.model.event import AnyEvent
-from torchyard.reports.channel.document import (
-    ChangedDocument,
-    IndexRepairDocument,
-    LogDocument,
-    MendDocument,
-    PinDocument,
-    PruneDocument,
-)
 from torchyard.reports.check.document import CheckDocument, RulesDocument
 from torchyard.reports.ci.document import (
     CiExplainDocument,
@@ -21,7 +13,6 @@ from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
-from torchyard.reports.index_check.document import IndexCheckDocument
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
     ConfigDocument,
@@ -44,12 +35,6 @@ from torchyard.reports.which.document import WHICH_SCHEMA
 from torchyard.terminal.json_output import ErrorDocument
 
 SCHEMAS: dict[str, object] = {
-    "channel-change": ChangedDocument,
-    "channel-log": LogDocument,
-    "channel-mend": MendDocument,
-    "channel-pin": PinDocument,
-    "channel-repair": IndexRepairDocument,
-    "channel-prune": PruneDocument,
     "check": CheckDocument,
     "ci-explain": CiExplainDocument,
     "ci-files": CiFilesDocument,
@@ -64,7 +49,6 @@ SCHEMAS: dict[str, object] = {
     "error": ErrorDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
-    "index-check": IndexCheckDocument,
     "mirror": MirrorDocument,
     "plan": PlanDocument,
     "plan-diff": DiffDocument,

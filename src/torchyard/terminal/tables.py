@@ -6,6 +6,7 @@ Rich is imported when something is laid out, so that reports can be imported wit
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from torchyard.model.severity import Severity
 from torchyard.terminal.untrusted import printable
 
 if TYPE_CHECKING:  # 40 ms that JSON does not need
@@ -16,6 +17,8 @@ if TYPE_CHECKING:  # 40 ms that JSON does not need
 SHORT = 12
 """How many digits of a fingerprint are enough to distinguish two."""
 
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
 Lines = Iterator["RenderableType"]
 """The text of a report: tables and lines, one below the other."""
 
@@ -25,6 +28,13 @@ def styled(text: str, style: str = "") -> "Text":
     from rich.text import Text  # noqa: PLC0415
 
     return Text(text, style=style, overflow="fold")
+
+
+def assembled(*parts: str | tuple[str, str]) -> "Text":
+    """A line of text whose parts may have styles."""
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text.assemble(*parts, overflow="fold")
 
 
 def word(heading: str = "", style: str = "") -> "Column":

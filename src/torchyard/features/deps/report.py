@@ -8,10 +8,9 @@ from torchyard.insight.version_readings import ReadFrom, VersionReading
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
 from torchyard.model.values import Reported
-from torchyard.terminal.tables import Lines, and_more, folded, indented, table
+from torchyard.terminal.tables import STYLES, Lines, and_more, folded, indented, table
 from torchyard.terminal.untrusted import printable
 
-_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 _MOST = 3
 _LISTED = 40
 
@@ -107,7 +106,7 @@ def deps_text(report: DepsReport) -> Lines:
         found = [one for one in report.folded_drift() if one[0].severity is severity]
         if found:
             yield ""
-            yield indented(show_count(len(found), severity.value), 0, style=_STYLES[severity])
+            yield indented(show_count(len(found), severity.value), 0, style=STYLES[severity])
         for one, lines in found[:_LISTED]:
             yield indented(f"{one.dependency}: {one.what}", 2)
             yield indented(", ".join(lines), 4, style="dim")

@@ -13,10 +13,9 @@ from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.host.demangle import MANGLED, demangled
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import CheckDocument, PackageDocument
-from torchyard.terminal.tables import and_more, folded, indented, table, word
+from torchyard.terminal.tables import STYLES, and_more, folded, indented, table, word
 from torchyard.terminal.untrusted import printable
 
-STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 _LISTED = 4
 """How many things a rule names before it only counts the others."""
 

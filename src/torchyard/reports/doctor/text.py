@@ -9,10 +9,8 @@ from torchyard.doctor.check import MachineFinding
 from torchyard.model.quantity import show_count
 from torchyard.model.severity import Severity
 from torchyard.reports.doctor.document import DoctorDocument
-from torchyard.terminal.tables import folded, table, word
+from torchyard.terminal.tables import STYLES, folded, table, word
 from torchyard.terminal.untrusted import printable
-
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 def doctor_report(document: DoctorDocument) -> RenderableType:
@@ -31,7 +29,7 @@ def _rows(rows: list[tuple[RenderableType, ...]]) -> RenderableType:
 
 def _row(one: MachineFinding) -> tuple[RenderableType, ...]:
     said = Text.assemble(printable(one.what), "\n", (printable(one.why), "dim"))
-    return Text(one.severity, _STYLES[one.severity]), one.check, said
+    return Text(one.severity, STYLES[one.severity]), one.check, said
 
 
 def _verdict(document: DoctorDocument) -> Text:

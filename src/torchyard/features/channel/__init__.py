@@ -1,0 +1,1 @@
+"""Changes of a channel: what is yanked, rolled back, pinned or pruned."""

@@ -1,0 +1,20 @@
+"""`torchyard rollback`: show again what a channel showed before."""
+
+import click
+
+from torchyard.cli.options import channel_argument, file_option
+from torchyard.cli.output import reports
+
+
+@click.command("rollback")
+@channel_argument
+@click.option("--generation", type=int, metavar="GENERATION", help="Generation to go back to.")
+@click.option("--last", is_flag=True, help="Roll the last change back.")
+@file_option
+@reports("roll_back")
+def command() -> None:
+    """Show again what CHANNEL showed at an earlier generation.
+
+    That is a change like others, and can be rolled back itself. Files that were published since are
+    hidden, and `torchyard prune` deletes them later. Pins and the status of projects stay.
+    """

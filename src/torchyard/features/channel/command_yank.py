@@ -1,0 +1,31 @@
+"""`torchyard yank`: take files back."""
+
+import click
+
+from torchyard.cli.options import (
+    channel_argument,
+    file_option,
+    only_option,
+    selectors_argument,
+    variant_option,
+)
+from torchyard.cli.output import reports
+
+
+@click.command("yank")
+@channel_argument
+@selectors_argument
+@variant_option
+@only_option
+@click.option(
+    "--reason", metavar="TEXT", help="The reason, which readers see; needed unless --undo is given."
+)
+@click.option("--undo", is_flag=True, help="Offer the files again.")
+@file_option
+@reports("yank_files")
+def command() -> None:
+    """Take files of CHANNEL back: installers pass them over, unless asked for exactly that version.
+
+    SELECTOR is a requirement: torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no
+    longer see such packages. Nothing is deleted.
+    """

@@ -1,0 +1,1 @@
+"""Audits of any index, and the pages and the log of a channel."""

@@ -1,0 +1,147 @@
+"""Check any index, and look after the pages of a channel."""
+
+from collections.abc import Callable, Sequence
+
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.policies import load_policy
+from torchyard.checks.registry import RULES
+from torchyard.checks.rule import Severity
+from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError
+from torchyard.features.index.report import (
+    IndexLog,
+    IndexReport,
+    IndexRule,
+    MendReport,
+    RepairedPart,
+    RepairReport,
+    StatusReport,
+)
+from torchyard.host.fetcher import directory_url
+from torchyard.index.entry import Status
+from torchyard.model.suggest import did_you_mean
+from torchyard.publish.channel.draft import ROOTS, ChangeReason
+from torchyard.publish.index_check.check import audit
+from torchyard.publish.index_check.findings import IndexFindings
+from torchyard.publish.index_check.simple import Scope
+from torchyard.publish.ops.repair_channel import repair_channel
+from torchyard.publish.ops.status import set_status
+from torchyard.version import __version__
+from torchyard.workspace.clock import current_date, current_moment
+from torchyard.workspace.locations import open_channel, open_damaged_channel, read_channel
+
+_MANY = 200
+"""More projects, or packages of a conda channel, take minutes."""
+
+
+def check_index(
+    place: str,
+    *,
+    projects: Sequence[str] = (),
+    external: Sequence[str] = (),
+    deep: bool = False,
+    yes: bool = False,
+    policy_name: str = "default",
+    confirm: Callable[[str, str, str], None],
+) -> IndexReport:
+    """Audit a simple index or a conda channel, as an outsider.
+
+    Args:
+        place: Its address or directory.
+        projects: Globs of the projects or conda packages to look at.
+        external: Globs of names that are meant to come from elsewhere.
+        deep: Read every package, and compare it with what the index says.
+        yes: Look at all of a large index without a question.
+        policy_name: How strict to be.
+        confirm: Asks a question; raises UsageError with a reason and a hint if the answer is no.
+    """
+    subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
+    findings = IndexFindings(load_policy(policy_name), current_date())
+    agreed = yes or bool(projects)
+
+    def agree(count: int, what: str) -> None:
+        nonlocal agreed
+        if count > _MANY and not agreed:
+            hint = "--project GLOB names those to look at; --yes looks at all"
+            confirm(f"Look at all {count:,} {what}?", f"{place} has {count:,} {what}", hint)
+            agreed = True
+
+    scope = Scope(projects=tuple(projects), external=tuple(external), deep=deep, agree=agree)
+    audited = audit(directory_url(place), scope, subdirs, findings)
+    severities = list(Severity)
+    counts = {severity.value: 0 for severity in severities}
+    for (_, severity), count in findings.counts.items():
+        counts[severity] += count
+    return IndexReport(
+        torchyard=__version__,
+        url=audited.url,
+        sort=audited.sort,
+        deep=deep,
+        projects=audited.projects,
+        files=audited.files,
+        findings=counts,
+        rules=[
+            IndexRule(
+                rule=rule,
+                severity=severity,
+                reason=RULES[rule].reason,
+                count=count,
+                findings=[o for o in findings.kept if (o.rule, o.severity) == (rule, severity)],
+            )
+            for (rule, severity), count in sorted(
+                findings.counts.items(), key=lambda item: severities.index(item[0][1])
+            )
+        ],
+    )
+
+
+def list_changes(channel: str, *, file: str = "torchyard.toml") -> IndexLog:
+    """Return the changes of a channel that can be rolled back, the newest first."""
+    opened = read_channel(channel, file)
+    head = opened.head()
+    return IndexLog(channel=opened.url, generation=head.generation, changes=head.log[::-1])
+
+
+def mend_pages(
+    channel: str, parts: Sequence[str] = (), *, file: str = "torchyard.toml"
+) -> MendReport:
+    """Rewrite pages of parts of a channel, or of all, that are not what they should be."""
+    opened = open_channel(channel, file)
+    known = opened.head().parts
+    for part in parts:
+        if part not in known:
+            msg = f"`{opened.url}` has no part `{part}`"
+            raise SelectionError(msg, hint=did_you_mean(part, known))
+    return MendReport(channel=opened.url, pages=opened.mend(parts or [*known, ROOTS]))
+
+
+def restore_channel(
+    channel: str, *, dry_run: bool = False, file: str = "torchyard.toml"
+) -> RepairReport:
+    """Restore a channel whose head or states are damaged, or find out what would be restored."""
+    opened = open_damaged_channel(channel, file)
+    change = ChangeReason("index repair", current_moment())
+    done = repair_channel(opened, change, dry_run=dry_run)
+    files = {part: len(state.entries) for part, state in done.damage.restored.items()}
+    parts = {**files, **dict.fromkeys(done.damage.lost)}
+    return RepairReport(
+        channel=opened.url,
+        dry_run=dry_run,
+        generation=done.generation,
+        head=done.damage.source,
+        parts=[RepairedPart(part, count) for part, count in sorted(parts.items())],
+        unreachable=done.damage.unreachable,
+        pages=done.pages,
+    )
+
+
+def set_project_status(
+    channel: str, project: str, status: Status, *, reason: str = "", file: str = "torchyard.toml"
+) -> StatusReport:
+    """Set the status of a project (PEP 792)."""
+    opened = open_channel(channel, file)
+    because = f": {reason}" if reason else ""
+    change = ChangeReason(f"status {project} {status}{because}", current_moment())
+    head = set_status(opened, canonicalize_name(project), status, reason, change)
+    return StatusReport(opened.url, head.generation, project, status)

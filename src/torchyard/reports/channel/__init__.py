@@ -1,1 +1,0 @@
-"""Reports of commands that change a channel."""
