@@ -15,6 +15,7 @@ from configparser import Error, RawConfigParser
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import proxy_bypass
@@ -257,13 +258,11 @@ def _with_login(url: str, user: str, password: str) -> str:
 
 @cache
 def _default_index() -> str:
-    """Return the index that uv looks into by default, as it says itself, or "" if it can't."""
+    """Return the index that uv looks into by default, as it says itself."""
     words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python", sys.executable)
-    argv = [own_program("uv"), "pip", "compile", *words, "-"]  # of nothing: its stdin is empty
-    with suppress(HostError):  # it needs a cache that can be written to
-        said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1"})
-        return said.strip().removeprefix("--index-url ")
-    return ""
+    argv = [own_program("uv"), "pip", "compile", "--no-cache", *words, "-"]  # stdin is empty
+    said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", "TMPDIR": gettempdir()})
+    return said.strip().removeprefix("--index-url ")
 
 
 def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
                 command = [find_bwrap(), *way, "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
             else:
                 command = [*isolated(), *_shown_system(), *way, *_MOUNTS]
-            fault = _fault(command)
+            fault = bubblewrap_fault(command)
         except HostError as error:
             fault = str(error)
         if not fault:
@@ -195,8 +195,8 @@ def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
     return _WAYS[kind][0], faults[0]
 
 
-def _fault(bwrap: Sequence[str]) -> str:
-    """Return why a command of bubblewrap fails, or "".
+def bubblewrap_fault(bwrap: Sequence[str]) -> str:
+    """Return why bubblewrap can't start a program with such options, or "".
 
     In a sandbox whose `/proc` is that of a container, its first process ends with an error, and its
     second one waits for that forever. So nothing may wait for the end of its output.

@@ -29,7 +29,7 @@ from torchyard.errors import HostError
 from torchyard.host.data_tables import parse_table
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
-from torchyard.host.system_view import whole_machine
+from torchyard.host.system_view import bubblewrap_fault, whole_machine
 from torchyard.model.values import Value
 
 
@@ -216,7 +216,8 @@ def _shut_in(around: Surroundings, *words: str) -> Surroundings:
     """Return the surroundings with more bwrap options, if bwrap works here."""
     try:
         wrapper = around.wrapper or tuple(whole_machine())
-        capture([*wrapper, *words, "--", "true"], cwd=Path("/"))
     except HostError as error:
         raise _ImpossibleError(str(error)) from error
+    if fault := bubblewrap_fault([*wrapper, *words]):
+        raise _ImpossibleError(fault)
     return msgspec.structs.replace(around, wrapper=(*wrapper, *words))
