@@ -29,6 +29,7 @@ from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import INTERRUPTED, all_errors
 from torchyard.features.report.report import PlanReport
+from torchyard.features.store.report import ResultsReport
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
@@ -111,6 +112,7 @@ def printed_values() -> Iterator[tuple[str, object]]:
     """Yield all that commands print as JSON, by the name of its schema."""
     yield from PRINTED.items()
     yield "report", PlanReport
+    yield "store-show", ResultsReport
     with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
         list(walk(torchyard, top()))  # imports all commands
     yield from ((name.replace("_", "-"), found.value_type) for name, found in REPORTS.items())

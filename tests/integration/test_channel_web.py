@@ -63,7 +63,10 @@ def test_what_is_missing_is_told_by_an_address(served: Served, tmp_path: Path) -
     )
     assert over_web == there
     assert isinstance(there, dict)
-    assert (there["there"], len(there["missing"])) == ([cell], 7)
+    assert ([c for c, p in there["cells"].items() if p == "there"], len(there["missing"])) == (
+        [cell],
+        7,
+    )
 
 
 def test_a_log_is_read_by_an_address(served: Served, release: Path) -> None:

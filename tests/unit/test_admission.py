@@ -10,9 +10,9 @@ from tests.helpers import WORKS, Command
 from tests.sabotage import write
 from tests.spoils import HARMLESS, OF_PROJECT, QUICK, SPOILS, Spoil, Yard, forget
 
-from torchyard.app.doctor import examine_cells
 from torchyard.engines import runner
 from torchyard.errors import TorchyardError
+from torchyard.features.doctor.use_case import examine_cells
 from torchyard.host.machine import platform_name
 from torchyard.model.event import AnyEvent, Noted
 from torchyard.workspace.build import build_packages

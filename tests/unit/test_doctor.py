@@ -23,20 +23,19 @@ from tests.sabotage import (
     write,
 )
 
-from torchyard.app import doctor
 from torchyard.compute.cuda import machine_checks
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.check import MachineFinding
 from torchyard.doctor.ranges import range_of
 from torchyard.doctor.table import machine_table, parse_machine_table
 from torchyard.doctor.tree import cache_entries, python_range, read_tree
-from torchyard.engines.admission import JOB_CHECKS, all_machine_checks, examine
+from torchyard.engines.admission import JOB_CHECKS, Examination, all_machine_checks, examine
 from torchyard.errors import DataError
+from torchyard.features.doctor import use_case
+from torchyard.features.doctor.report import cure_lines
 from torchyard.host.files import read_data
 from torchyard.model.severity import Severity
 from torchyard.model.toolchain import Toolchain
-from torchyard.reports.doctor.document import DoctorDocument
-from torchyard.reports.doctor.text import cure_lines
 
 
 @pytest.fixture
@@ -190,13 +189,12 @@ def test_it_says_what_is_wrong_and_fixes_what_is_safe(
     shell: World, torchyard: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {name: all_machine_checks()[name] for name in ("cmake-cache", "ninja", "disk")}
-    monkeypatch.setattr(doctor, "all_machine_checks", lambda: few)
+    monkeypatch.setattr(use_case, "all_machine_checks", lambda: few)
     cache_of_another_compiler(shell)
     call = ("doctor", "--source", shell.tree, "--compute", "cpu")
     said = torchyard(*call, "--json")
     assert said.code == 7
     document = json.loads(said.out)
-    assert document["errors"] == 1
     (one,) = document["findings"]
     assert (one["check"], one["fixable"]) == ("cmake-cache", True)
     fixed = torchyard(*call, "--fix")
@@ -221,7 +219,7 @@ def test_commands_that_change_the_system_are_apart() -> None:
         )
         for cure in cures
     ]
-    document = DoctorDocument(title="", platform="", errors=3, findings=findings, seen=[])
+    document = Examination(title="", platform="", findings=findings, seen=[])
     assert list(cure_lines(document)) == [
         "to mend it:",
         "unset CPATH  # compiler",

@@ -16,9 +16,12 @@ from torchyard.cli.lazy_group import feature_modules
 from torchyard.cli.main import torchyard as program
 from torchyard.cli.output import REPORTS, Report
 from torchyard.model.values import Reported
+from torchyard.workspace.build_request import BuildRequest
 
 SHARED = {"file", "as_json"}
 """Options of all commands that read a configuration; not every use case needs it."""
+REQUESTED = {"words", "store_url"}
+"""Options of a `BuildRequest` that have other names there."""
 GIVEN = {"meter", "on_line", "confirm"}
 """What a use case is given beside options."""
 
@@ -70,10 +73,11 @@ def test_every_option_is_used_and_every_parameter_is_given(name: str) -> None:
         if function
         for parameter, given in inspect.signature(function).parameters.items()
     }
-    assert options - files - SHARED <= set(asked)
+    requested = set(BuildRequest.__struct_fields__) | REQUESTED if "request" in asked else set()
+    assert options - files - SHARED - requested <= set(asked)
     required = {p for p, default in asked.items() if default is inspect.Parameter.empty}
     values = {next(iter(inspect.signature(f).parameters)) for f in functions[1:] if f}
-    assert required - values <= options | GIVEN
+    assert required - values <= options | GIVEN | {"request"}
 
 
 def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ import pytest
 from tests.helpers import Command, make_project
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
+from torchyard.features.store.report import ResultsReport, store_show_text
 from torchyard.host.process_id import process_birth
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Part, Result, Tree
-from torchyard.reports.store.text import result_report
 from torchyard.store import claims, gc_lease
 from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import blob_key, claim_key, result_key
@@ -688,7 +688,7 @@ def test_many_files_are_shown_by_folder(capfd: pytest.CaptureFixture[str]) -> No
     files = tuple(File(path=path, digest="a" * 64, size=1000, mtime=0) for path in paths)
     order = JobSpec(tasks=(task,))
     result = Result(fingerprint="a" * 64, order=order, log=files[0], tree=Tree(files=files))
-    show(result_report(result))
+    show(*store_show_text(ResultsReport(store="", results=[result])))
     shown = capfd.readouterr().out.splitlines()
     assert [line.split()[-4:] for line in shown[-5:]] == [
         ["folder", "files", "size"],

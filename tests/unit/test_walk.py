@@ -23,7 +23,7 @@ ALLOWED = {
     ("config/recipes.py", "pytorch"): "the default of the key `recipe`",
     ("host/cgroups.py", "cpu"): "the name of a controller",
     ("package/elf/image.py", "cuda"): "a machine in the header of an ELF file",
-    ("reports/store/text.py", "cpu"): "seconds of processors",
+    ("features/store/report.py", "cpu"): "seconds of processors",
 }
 
 

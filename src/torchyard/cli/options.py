@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import cast
 
@@ -12,7 +12,6 @@ from click.decorators import FC
 from torchyard.cli.completion import complete_names
 from torchyard.errors import UsageError
 from torchyard.model.quantity import parse_size
-from torchyard.model.suggest import did_you_mean
 
 file_option = click.option(
     "-f",
@@ -151,21 +150,6 @@ policy_option = click.option(
     show_default="default",
     help="How strict to be: default, strict, pypi, or a TOML file of your own.",
 )
-
-
-def check_name(name: str, known: Collection[str], what: str) -> None:
-    """Refuse a name that is not in a table."""
-    if name not in known:
-        msg = f"there is no {what} `{name}`"
-        raise UsageError(msg, hint=did_you_mean(name, known))
-
-
-def refuse_given(options: Mapping[str, object], why: str) -> None:
-    """Refuse options that were given but have no effect."""
-    for name, value in options.items():
-        if value:
-            msg = f"`{name}` {why}"
-            raise UsageError(msg)
 
 
 def refuse_options(ctx: click.Context) -> None:

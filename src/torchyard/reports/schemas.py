@@ -8,12 +8,9 @@ from torchyard.reports.ci.document import (
     CiFilesDocument,
     CiImpactDocument,
 )
-from torchyard.reports.coverage.document import CoverageDocument
 from torchyard.reports.develop.document import DevelopDocument
 from torchyard.reports.diagnose.document import DiagnoseDocument
-from torchyard.reports.doctor.document import DoctorDocument
 from torchyard.reports.environment.document import EnvironmentDocument
-from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
     ConfigDocument,
     DiffDocument,
@@ -23,13 +20,6 @@ from torchyard.reports.plan.document import (
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
 from torchyard.reports.smoke.document import SmokeDocument
-from torchyard.reports.store.document import (
-    GarbageDocument,
-    ResultsDocument,
-    StoreDocument,
-    TransferDocument,
-    VerifyDocument,
-)
 from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
 from torchyard.reports.which.document import WHICH_SCHEMA
 from torchyard.terminal.json_output import ErrorDocument
@@ -40,26 +30,18 @@ SCHEMAS: dict[str, object] = {
     "ci-files": CiFilesDocument,
     "ci-impact": CiImpactDocument,
     "config-show": ConfigDocument,
-    "coverage": CoverageDocument,
     "develop-build": DevelopDocument,
     "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
-    "doctor": DoctorDocument,
     "env": EnvironmentDocument,
     "error": ErrorDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
-    "mirror": MirrorDocument,
     "plan": PlanDocument,
     "plan-diff": DiffDocument,
     "publish": PublishDocument,
     "repair": RepairDocument,
     "smoke": SmokeDocument,
-    "store-gc": GarbageDocument,
-    "store-ls": StoreDocument,
-    "store-show": ResultsDocument,
-    "store-transfer": TransferDocument,
-    "store-verify": VerifyDocument,
     "toolchain": TOOLCHAIN_SCHEMA,
     "which": WHICH_SCHEMA,
     "events": AnyEvent,

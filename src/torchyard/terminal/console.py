@@ -74,7 +74,7 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
     """Render parts, without trailing blanks of tables and wrapped lines."""
     with out.capture() as captured:
         for part in parts:
-            out.print(part)
+            out.print(part, crop=False)
     return re.sub(_LINE_ENDS, "", captured.get())
 
 

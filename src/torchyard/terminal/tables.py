@@ -30,6 +30,13 @@ def styled(text: str, style: str = "") -> "Text":
     return Text(text, style=style, overflow="fold")
 
 
+def verbatim(text: str) -> "Text":
+    """A line to be copied, which is never wrapped."""
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text(text, no_wrap=True, overflow="ignore")
+
+
 def assembled(*parts: str | tuple[str, str]) -> "Text":
     """A line of text whose parts may have styles."""
     from rich.text import Text  # noqa: PLC0415
@@ -49,6 +56,13 @@ def number(heading: str = "") -> "Column":
     from rich.table import Column  # noqa: PLC0415
 
     return Column(heading, no_wrap=True, justify="right")
+
+
+def centred(heading: str = "") -> "Column":
+    """A column that is never wrapped, and centred."""
+    from rich.table import Column  # noqa: PLC0415
+
+    return Column(heading, no_wrap=True, justify="center")
 
 
 def folded(heading: str = "") -> "Column":

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from torchyard.cli.lazy_group import Invocation
-from torchyard.cli.options import file_option, refuse_given, selector_argument, set_option
+from torchyard.cli.options import file_option, selector_argument, set_option
 from torchyard.terminal.console import say, show, write
+from torchyard.workspace.arguments import refuse_given
 
 _JSON = "json"
 

@@ -4,18 +4,13 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import (
-    file_option,
-    json_option,
-    only_option,
-    refuse_given,
-    variant_option,
-)
+from torchyard.cli.options import file_option, json_option, only_option, variant_option
 from torchyard.cli.output import show_document
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import UsageError
 from torchyard.host.signals import exit_on_sigterm
 from torchyard.terminal.console import say
+from torchyard.workspace.arguments import refuse_given
 
 
 @click.command("smoke")

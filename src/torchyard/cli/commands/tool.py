@@ -69,7 +69,7 @@ def equip_command(name: str) -> None:
 @click.argument("request")
 def doctor_command(request: str) -> None:
     """Inspect a root for a build, in the root, and print what is found as JSON."""
-    from torchyard.app.doctor import examine_in_root
+    from torchyard.engines.admission import examine_in_root
     from torchyard.terminal.console import write
     from torchyard.toolchain.root import answer_with
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import check_name, json_option, refuse_options
+from torchyard.cli.options import json_option, refuse_options
 from torchyard.cli.output import show_document
 from torchyard.compute.registry import PLAIN, compute_platforms, look_up, platform_for
 from torchyard.config.load import load_config
@@ -19,6 +19,7 @@ from torchyard.run.sandbox import INSIDE
 from torchyard.terminal.console import write
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.variables import SYSTEM_PATH
+from torchyard.workspace.arguments import check_name
 from torchyard.workspace.locations import compile_cache_url, home_directory
 
 FILE = "torchyard.toml"

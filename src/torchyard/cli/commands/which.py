@@ -6,7 +6,7 @@ import click
 from click.decorators import FC
 from packaging.requirements import Requirement
 
-from torchyard.cli.options import channel_argument, check_name, file_option, json_option
+from torchyard.cli.options import channel_argument, file_option, json_option
 from torchyard.compute.platform import MachineFact
 from torchyard.compute.registry import compute_in, compute_platforms
 from torchyard.config.tables import load_tables
@@ -14,6 +14,7 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.index.sections import SECTIONS
 from torchyard.model.requirement import MALFORMED
 from torchyard.terminal.console import show, write
+from torchyard.workspace.arguments import check_name
 from torchyard.workspace.locations import installer_url, read_channel
 
 if TYPE_CHECKING:

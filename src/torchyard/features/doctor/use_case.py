@@ -2,32 +2,84 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from torchyard.compute.registry import look_up
+from torchyard.config.tables import load_tables
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.tree import read_tree
 from torchyard.engines.admission import (
     Examination,
     all_machine_checks,
     examine,
-    plain_environment,
 )
 from torchyard.engines.builtin.local import LocalEngine, check_steps
 from torchyard.engines.pending import demanded, job_graph
-from torchyard.errors import HostError, SelectionError
+from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.host.machine import platform_name
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import stream
 from torchyard.model.tables import Tables
+from torchyard.workspace.arguments import check_name, refuse_given
 from torchyard.workspace.build import prepare_build
 from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.progress import ignore_line
+
+_TREE = ("CMakeLists.txt", "setup.py", "pyproject.toml")
 
 
-def examine_source(
-    folder: str, tables: Tables, *, compute: str = "", blas: str = ""
+def inspect_machine(
+    request: BuildRequest,
+    *,
+    source: str | None = None,
+    compute: str | None = None,
+    blas: str | None = None,
+    fix: bool = False,
+    work: str | None = None,
+    on_line: Callable[[str], None] = ignore_line,
 ) -> Examination:
+    """Inspect this machine for a build of cells, or for a build by hand of a source tree.
+
+    Args:
+        request: The cells, and their configuration.
+        source: A source tree to build by hand; by default that of the current directory, if there
+            is no configuration.
+        compute: The compute platform of a build by hand.
+        blas: The BLAS of a build by hand.
+        fix: Run the commands that change only tree or environment, and look again.
+        work: The work directory of jobs.
+        on_line: Is called with each line that these commands print.
+    """
+    if source is None and not request.select and not Path(request.file).exists():
+        source = _tree_here(request.file)
+    if source is None:
+        refuse_given({"--compute": compute, "--blas": blas}, "is only for --source")
+        look = partial(examine_cells, request, work)
+    else:
+        refuse_given(
+            {"SELECTOR": request.select}, "is built by jobs, and --source is for a build by hand"
+        )
+        look_up([compute or ""])
+        tables = load_tables()
+        check_name(compute or "", ("", *tables.compute), "compute platform")
+        check_name(blas or "", ("", *tables.blas), "BLAS")
+        look = partial(examine_source, source, tables, compute or "", blas or "")
+    examination = look()
+    return look() if fix and _mend(examination, on_line) else examination
+
+
+def _tree_here(file: str) -> str:
+    """Return the current directory, if it has a source tree."""
+    if any(Path(name).exists() for name in _TREE):
+        return "."
+    msg = f"there is no `{file}` here, and no source tree"
+    raise UsageError(msg, hint="name a checkout: torchyard doctor --source DIR")
+
+
+def examine_source(folder: str, tables: Tables, compute: str, blas: str) -> Examination:
     """Inspect the shell that this runs in, for a build by hand of the tree in a directory."""
     place = Path(folder).absolute()
     if not place.is_dir():
@@ -67,15 +119,7 @@ def examine_cells(request: BuildRequest, work: str | None = None) -> Examination
     return engine.examine(plan, here, build.store, build.context)
 
 
-def examine_in_root(request: str) -> Examination:
-    """Do the part of `examine_jobs` that is done in the root."""
-    demand = msgspec.json.decode(request, type=BuildDemand)
-    demand = msgspec.structs.replace(demand, source="")  # not visible there
-    bench = Bench(demand, plain_environment())
-    return examine(bench, [one for one in all_machine_checks().values() if not one.outside])
-
-
-def mend(examination: Examination, on_line: Callable[[str], None]) -> int:
+def _mend(examination: Examination, on_line: Callable[[str], None]) -> int:
     """Run the cures that are safe and local, each once; return how many succeeded."""
     cures = dict.fromkeys(one.cure for one in examination.findings if one.fixable and one.cure)
     mended = 0

@@ -1,0 +1,1 @@
+"""A part of another index, taken into a channel."""

@@ -1,0 +1,56 @@
+"""The files of another index, and what became of them."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torchyard.model.quantity import show_count, show_size
+from torchyard.model.values import Reported
+from torchyard.publish.mirror.mirror import Fate
+from torchyard.terminal.tables import Lines, folded, number, table, word
+from torchyard.terminal.untrusted import printable
+
+_DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}
+_TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": "is there"}
+
+
+class MirroredFile(Reported, kw_only=True):
+    """A file: a `new` one is fetched, one that is `sent` came by an earlier run."""
+
+    project: str
+    file: str
+    release: str
+    variant: str
+    bytes: int | None
+    fate: Fate
+    yanked: bool
+
+
+class MirrorReport(Reported, kw_only=True):
+    """`torchyard mirror --json`. The generation is that of the channel, 0 if nothing was done."""
+
+    version: Literal[1] = 1
+    source: str
+    channel: str
+    generation: int
+    files: list[MirroredFile]
+
+
+def mirror_text(report: MirrorReport) -> Lines:
+    """Show each file and what was done for it, or is to be done, then all in one line."""
+    words = _DONE if report.generation else _TO_DO
+    rows = (
+        (
+            printable(one.file),
+            one.variant or "all",
+            "?" if one.bytes is None else show_size(one.bytes),
+            f"{words[one.fate]}{', yanked' if one.yanked else ''}",
+        )
+        for one in report.files
+    )
+    yield table((folded("file"), word("variant"), number("size"), word()), rows)
+    yield ""
+    fetched = [one for one in report.files if one.fate == "new"]
+    size = show_size(sum(one.bytes or 0 for one in fetched))
+    done = f"generation {report.generation}" if report.generation else "nothing is done yet"
+    count = show_count(len(report.files), "file")
+    yield f"{done}: {count}, {len(fetched)} {words['new']} ({size})"

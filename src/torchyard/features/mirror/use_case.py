@@ -1,0 +1,72 @@
+"""Take a part of another simple index into a channel."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchyard.features.mirror.report import MirroredFile, MirrorReport
+from torchyard.host.fetcher import directory_url
+from torchyard.host.http import redact_url
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.mirror.mirror import Mirror
+from torchyard.publish.mirror.select import MirrorRequest, check_python, check_variant
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.locations import home_directory, open_channel
+
+
+def mirror_index(
+    source: str,
+    channel: str,
+    *,
+    selects: Sequence[str],
+    pythons: Sequence[str] = (),
+    platforms: Sequence[str] = (),
+    variant: str | None = None,
+    unhashed: bool = False,
+    dry_run: bool = False,
+    file: str = "torchyard.toml",
+) -> MirrorReport:
+    """Take files of a simple index into a channel, all at once.
+
+    Args:
+        source: The address or directory of the index.
+        channel: The channel: its name in the file, its address or its directory.
+        selects: Requirements that name the files, such as `torch==2.13.*`.
+        pythons: Only files for these Pythons.
+        platforms: Only files for these platforms.
+        variant: The variant of all files, whatever their versions say.
+        unhashed: Take files without hashes, too.
+        dry_run: Only find out what would be taken.
+        file: The configuration that names channels.
+    """
+    wanted = MirrorRequest(
+        selects=tuple(selects),
+        pythons=tuple(map(check_python, pythons)),
+        platforms=tuple(platforms),
+        variant=None if variant is None else check_variant(variant),
+    )
+    address, now = directory_url(source), current_moment()
+    opened = open_channel(channel, file, make=True)
+    mirror = Mirror(address, opened, Path(home_directory(file), "mirror"), now)
+    files = mirror.look(wanted, unhashed=unhashed)
+    generation = 0
+    if not dry_run:
+        why = f"mirror {', '.join(selects)} of {redact_url(address)}"
+        head, files = mirror.take(files, ChangeReason(why, now))
+        generation = head.generation
+    return MirrorReport(
+        source=redact_url(address),
+        channel=opened.url,
+        generation=generation,
+        files=[
+            MirroredFile(
+                project=one.chosen.project,
+                file=one.chosen.link.file,
+                release=one.chosen.version,
+                variant=one.chosen.variant,
+                bytes=one.entry.size if one.entry else one.chosen.link.size,
+                fate=one.fate,
+                yanked=one.chosen.link.yanked is not None,
+            )
+            for one in files
+        ],
+    )

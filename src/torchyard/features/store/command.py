@@ -1,0 +1,156 @@
+"""`torchyard store`: inspect, copy and remove results."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option, names_argument, store_option
+from torchyard.cli.output import reports
+from torchyard.errors import UsageError
+from torchyard.terminal.console import relay, say, show, write
+
+selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
+
+
+@click.group("store")
+def command() -> None:
+    """Inspect, copy and remove results.
+
+    Results are chosen by selectors of their jobs (core:*, cu130-mkl/cp312) or by the first digits
+    of their fingerprints.
+    """
+
+
+@command.command("ls")
+@selectors_argument
+@file_option
+@store_option
+@reports("list_results")
+def store_ls() -> None:
+    """List results with their sizes, and how much of each is its own."""
+
+
+@command.command("show")
+@selectors_argument
+@file_option
+@store_option
+@json_option
+@click.option("--log", is_flag=True, help="Print the log of each result instead.")
+@click.option("--zip", "archive", metavar="FILE", help="Write each log to a file in this zip.")
+def show_results(
+    *,
+    selectors: tuple[str, ...],
+    file: str,
+    store: str | None,
+    as_json: bool,
+    log: bool,
+    archive: str | None,
+) -> None:
+    """Show where results come from, what each step cost, and their files; or their logs."""
+    if not selectors:
+        msg = "which result?"
+        raise UsageError(msg, hint="`torchyard store ls` lists them")
+    from torchyard.features.store.report import store_show_text
+    from torchyard.features.store.use_case import find_results, result_logs, zip_logs
+
+    found = find_results(selectors, file=file, store=store)
+    if archive:
+        zip_logs(found, archive)
+        say(f"{len(found.results):,} log{'s' * (len(found.results) != 1)} in {archive}")
+    elif log:
+        for pieces in result_logs(found):
+            relay(pieces)
+    elif as_json:
+        from torchyard.terminal.json_output import encode
+
+        write(encode(found))
+    else:
+        show(*store_show_text(found))
+
+
+@command.command("get")
+@selectors_argument
+@file_option
+@store_option
+@click.option(
+    "-o", "--output", "folder", required=True, metavar="DIR", help="Where to put the files."
+)
+def get(*, selectors: tuple[str, ...], file: str, store: str | None, folder: str) -> None:
+    """Take the files of results out of the store, into one directory."""
+    from torchyard.features.store.use_case import take_files
+    from torchyard.terminal.untrusted import printable
+
+    paths = take_files(selectors, folder, file=file, store=store)
+    write("".join(f"{printable(str(path))}\n" for path in paths))
+
+
+@command.command("verify")
+@file_option
+@store_option
+@click.option("--remove", is_flag=True, help="Remove what is damaged, so that it is made again.")
+@reports("verify_store")
+def store_verify() -> None:
+    """Read everything again, and compare it with its digests."""
+
+
+@command.command("gc")
+@file_option
+@store_option
+@click.option(
+    "--plan",
+    "plans",
+    multiple=True,
+    metavar="FILE",
+    help="Keep what these configurations ask for, in place of that of --file.",
+)
+@click.option("--grace", default="24 h", show_default=True, help="Keep everything newer than this.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
+@reports("collect_garbage")
+def store_gc() -> None:
+    """Remove results that no plan, channel or pin leads to, and work that failed and is outdated.
+
+    Others may go on writing meanwhile.
+    """
+
+
+@command.command("pin")
+@click.argument("name")
+@selectors_argument
+@file_option
+@store_option
+def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store: str | None) -> None:
+    """Keep results under a name, whatever happens to the plans that made them."""
+    from torchyard.features.store.use_case import keep_results
+
+    kept = keep_results(name, selectors, file=file, store=store)
+    say(f"pin {name} keeps {kept:,} result{'s' * (kept != 1)}")
+
+
+@command.command("unpin")
+@click.argument("name")
+@file_option
+@store_option
+def unpin_results(*, name: str, file: str, store: str | None) -> None:
+    """Remove a pin."""
+    from torchyard.features.store.use_case import release_results
+
+    release_results(name, file=file, store=store)
+    say(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
+
+
+@command.command("pull")
+@click.argument("url")
+@selectors_argument
+@file_option
+@store_option
+@reports("pull_results")
+def store_pull() -> None:
+    """Copy results from another store into this one."""
+
+
+@command.command("push")
+@click.argument("url")
+@selectors_argument
+@file_option
+@store_option
+@reports("push_results")
+def store_push() -> None:
+    """Copy results from this store into another one."""
