@@ -273,7 +273,8 @@ def test_lines_to_add_have_what_was_missing(
 ) -> None:
     log = tmp_path / "log"
     log.write_text(f"{text}\n", encoding="utf-8")
-    found = msgspec.json.decode(torchyard("diagnose", log, "--json").out)["causes"][0]["add"]
+    (cause, *_) = msgspec.json.decode(torchyard("diagnose", log, "--json").out)["causes"]
+    found = (cause["extension"] or {}).get("add", "")
     assert add in found if add else not found
 
 

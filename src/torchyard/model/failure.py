@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from torchyard.model.values import Value
+from torchyard.model.values import Reported, Value
 
 
 class Kind(StrEnum):
@@ -85,7 +85,7 @@ class Failure(Value, kw_only=True):
     example: str
 
 
-class SourceLocation(Value, kw_only=True):
+class SourceLocation(Reported, kw_only=True):
     """A line of a file; the column is 0 if it is not known."""
 
     file: str
@@ -101,7 +101,7 @@ class SourceLocation(Value, kw_only=True):
 _FOREIGN = re.compile(r"^<|^/(?:usr|opt|lib)/|/(?:site|dist)-packages/|/lib/python\d|/share/cmake")
 
 
-class LogLine(Value, kw_only=True):
+class LogLine(Reported, kw_only=True):
     """A line of a log; numbers start at 1."""
 
     number: int
@@ -119,7 +119,7 @@ class Found(StrEnum):
     TAIL = "tail"
 
 
-class Diagnosis(Value, kw_only=True):
+class Diagnosis(Reported, kw_only=True):
     """The few lines of a log that show why a step failed, and what is known about the failure.
 
     `line` is the one that tells most. `wrapper` and `tail` are admissions that no error was

@@ -9,7 +9,6 @@ from torchyard.reports.ci.document import (
     CiImpactDocument,
 )
 from torchyard.reports.develop.document import DevelopDocument
-from torchyard.reports.diagnose.document import DiagnoseDocument
 from torchyard.reports.environment.document import EnvironmentDocument
 from torchyard.reports.plan.document import (
     ConfigDocument,
@@ -31,7 +30,6 @@ SCHEMAS: dict[str, object] = {
     "ci-impact": CiImpactDocument,
     "config-show": ConfigDocument,
     "develop-build": DevelopDocument,
-    "diagnose": DiagnoseDocument,
     "diff": PackageDiff,
     "env": EnvironmentDocument,
     "error": ErrorDocument,

@@ -1,7 +1,7 @@
 """Diagnose a log, or the log of a job."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import BinaryIO, NamedTuple
 
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data
-from torchyard.errors import UsageError
+from torchyard.errors import HostError, SelectionError, UsageError
+from torchyard.features.diagnose.report import DiagnoseReport
 from torchyard.host.files import read_text
 from torchyard.model.failure import Failure, LogDiagnosis
 from torchyard.model.job_spec import JobSpec
@@ -27,20 +28,49 @@ _PASSED = 3
 """How many logs of a job that passed are compared with."""
 
 
-class DiagnosedLog(NamedTuple):
-    """What a log says, whose it is, and with how many of builds that passed it was compared."""
-
-    name: str
-    diagnosis: LogDiagnosis
-    passed: int
-
-
 class LogLocation(NamedTuple):
     """Where the logs of jobs are: in the work directory, and in the store."""
 
     file: str
     store: str | None
     work: str | None
+
+
+def diagnose_log(
+    source: str | None = None,
+    *,
+    passed: Sequence[str] = (),
+    files: Sequence[str] = (),
+    file: str = "torchyard.toml",
+    store: str | None = None,
+    work: str | None = None,
+) -> DiagnoseReport:
+    """Find out why a build failed.
+
+    Args:
+        source: A log, `-` for standard input, or a job; by default, the last that runs or failed.
+        passed: Logs of builds that passed; what they say, too, is left out.
+        files: Files with more known failures.
+        file: The configuration.
+        store: The store, if it is not the file's.
+        work: The work directory of jobs.
+    """
+    failures = known_failures(files)
+    if source is not None and (source == STDIN or Path(source).is_file()):
+        return diagnose_file(source, failures, passed)
+    try:
+        return diagnose_job(source, LogLocation(file, store, work), failures)
+    except (HostError, SelectionError) as error:
+        if source is None:
+            raise
+        msg = f"there is no log `{source}`, and no such job: {error}"
+        raise UsageError(msg, hint=error.diagnostics[0].hint) from error
+
+
+def _report(log: str, found: LogDiagnosis, passed: int) -> DiagnoseReport:
+    return DiagnoseReport(
+        log=log, lines=found.total, passed=passed, causes=found.causes, lost=found.lost
+    )
 
 
 def known_failures(files: Iterable[str] = ()) -> Mapping[str, Failure]:
@@ -54,7 +84,7 @@ def known_failures(files: Iterable[str] = ()) -> Mapping[str, Failure]:
 
 def diagnose_file(
     log: str, failures: Mapping[str, Failure], passed: Iterable[str] = ()
-) -> DiagnosedLog:
+) -> DiagnoseReport:
     """Return what a log says; `-` is standard input.
 
     Lines that logs in `passed` have, too, do not count.
@@ -66,12 +96,12 @@ def diagnose_file(
             said |= templates_of(pieces_of(stream), failures)
     with _open(log) as stream:
         found = diagnose_pieces(pieces_of(stream), failures, passed=said)
-    return DiagnosedLog(log, found, len(greens))
+    return _report(log, found, len(greens))
 
 
 def diagnose_job(
     job: str | None, location: LogLocation, failures: Mapping[str, Failure]
-) -> DiagnosedLog:
+) -> DiagnoseReport:
     """Return what the last log of a job says, without what its logs in the store say, too.
 
     None is the last job that runs or failed.
@@ -85,7 +115,7 @@ def diagnose_job(
     said = {line for log in greens for line in templates_of(log, failures)}
     with _job_log(order, location, store) as pieces:
         found = diagnose_pieces(pieces, failures, passed=said)
-    return DiagnosedLog(order.task.id, found, len(greens))
+    return _report(order.task.id, found, len(greens))
 
 
 @contextmanager

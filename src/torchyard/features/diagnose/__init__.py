@@ -1,0 +1,1 @@
+"""Why a build failed, from its log."""
