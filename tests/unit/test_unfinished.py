@@ -61,7 +61,7 @@ def test_a_follow_up_repeats_no_finished_step(
     assert torchyard("store", "push", carried, "-f", stopped).code == 0
     shutil.rmtree(stopped.parent / ".torchyard")
     pulled = torchyard("store", "pull", carried, "-f", stopped)
-    assert "1 unfinished job copied" in pulled.err
+    assert "1 unfinished job copied" in pulled.out
     (tmp_path / "go").touch()
     done = torchyard("build", "-f", stopped, CORE)
     assert done.code == 0, done.err

@@ -13,11 +13,11 @@ from tests.helpers import Command, Output
 from torchyard.compute.cuda.driver import nvidia_driver
 from torchyard.compute.rocm import rocm_version
 from torchyard.errors import SelectionError, UsageError
+from torchyard.features.which.report import WhichReport
 from torchyard.index.entry import Entry, State
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head
-from torchyard.reports.which.document import WhichDocument
 
 LINUX = "manylinux_2_28_x86_64"
 URL = "https://example.org/nightly"
@@ -33,7 +33,7 @@ class Ask(Protocol):
 class Told(NamedTuple):
     """What a command told."""
 
-    document: WhichDocument
+    document: WhichReport
 
     @property
     def file(self) -> str | None:
@@ -54,7 +54,7 @@ class Told(NamedTuple):
 
 
 def told_by(text: str) -> Told:
-    return Told(msgspec.json.decode(text, type=WhichDocument))
+    return Told(msgspec.json.decode(text, type=WhichReport))
 
 
 def wheel(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 import click
 from click.decorators import FC
 
-from torchyard.cli.options import confirm, json_option
+from torchyard.cli.options import confirm, json_option, refuse_options
 from torchyard.errors import TorchyardError
 from torchyard.terminal.console import say, show, write
 from torchyard.terminal.progress import ProgressLine
@@ -73,7 +73,9 @@ class Report:
 def _call(function: Feature, options: Mapping[str, object], *values: object) -> object:
     """Call a function with the options that it has parameters for."""
     asked = inspect.signature(function).parameters
-    return function(*values, **{name: given for name, given in options.items() if name in asked})
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in asked.values())
+    chosen = {name: given for name, given in options.items() if takes_all or name in asked}
+    return function(*values, **chosen)
 
 
 def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
@@ -100,6 +102,10 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
 
         @wraps(function)
         def command(*, as_json: bool, **options: object) -> None:
+            ctx = click.get_current_context()
+            if ctx.invoked_subcommand:  # of a group that reports, too
+                refuse_options(ctx)
+                return
             paths = {form: options.pop(form) for form in files}
             value = _call(report.use_case, {**options, **_SHOWN})
             for form, path in paths.items():

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from torchyard.compute.platform import ComputePlatform
+from torchyard.compute.platform import ComputePlatform, MachineFact
 from torchyard.compute.table import ComputeRow, ComputeTable, LibraryRules
 from torchyard.errors import DataError
 from torchyard.host.files import list_data
@@ -136,3 +136,8 @@ def device_codes(archs: Iterable[str]) -> Iterator[str]:
         for platform in compute_platforms():
             if platform.arch and re.fullmatch(platform.arch, arch):
                 yield from platform.device_codes([arch])
+
+
+def machine_facts() -> list[MachineFact]:
+    """Return the facts about GPUs that compute platforms ask for, also those of plug-ins."""
+    return [fact for platform in compute_platforms(plug_ins=True) for fact in platform.facts]

@@ -19,8 +19,6 @@ from torchyard.reports.plan.document import (
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
 from torchyard.reports.smoke.document import SmokeDocument
-from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
-from torchyard.reports.which.document import WHICH_SCHEMA
 from torchyard.terminal.json_output import ErrorDocument
 
 SCHEMAS: dict[str, object] = {
@@ -40,8 +38,6 @@ SCHEMAS: dict[str, object] = {
     "publish": PublishDocument,
     "repair": RepairDocument,
     "smoke": SmokeDocument,
-    "toolchain": TOOLCHAIN_SCHEMA,
-    "which": WHICH_SCHEMA,
     "events": AnyEvent,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

@@ -10,7 +10,8 @@ from torchyard.model.severity import Severity
 from torchyard.terminal.untrusted import printable
 
 if TYPE_CHECKING:  # 40 ms that JSON does not need
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Column, Table
     from rich.text import Text
 
@@ -30,11 +31,24 @@ def styled(text: str, style: str = "") -> "Text":
     return Text(text, style=style, overflow="fold")
 
 
-def verbatim(text: str) -> "Text":
-    """A line to be copied, which is never wrapped."""
-    from rich.text import Text  # noqa: PLC0415
+class _Verbatim:
+    """A line that is never wrapped; rich joins texts, and forgets that one was not to be."""
 
-    return Text(text, no_wrap=True, overflow="ignore")
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(
+        self, _console: "Console", _options: "ConsoleOptions"
+    ) -> Iterator["Segment"]:
+        from rich.segment import Segment  # noqa: PLC0415
+
+        yield Segment(self._text)
+        yield Segment.line()
+
+
+def verbatim(text: str) -> "RenderableType":
+    """A line to be copied, which is never wrapped."""
+    return _Verbatim(text)
 
 
 def assembled(*parts: str | tuple[str, str]) -> "Text":
@@ -65,11 +79,18 @@ def centred(heading: str = "") -> "Column":
     return Column(heading, no_wrap=True, justify="center")
 
 
-def folded(heading: str = "") -> "Column":
+def folded(heading: str = "", ratio: int | None = None) -> "Column":
     """A column whose text continues in the next line, in the middle of a word if need be."""
     from rich.table import Column  # noqa: PLC0415
 
-    return Column(heading, overflow="fold")
+    return Column(heading, overflow="fold", ratio=ratio)
+
+
+def wrapped(heading: str = "", ratio: int | None = None) -> "Column":
+    """A column whose text continues in the next line, between words."""
+    from rich.table import Column  # noqa: PLC0415
+
+    return Column(heading, ratio=ratio)
 
 
 def table(

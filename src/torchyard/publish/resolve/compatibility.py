@@ -19,7 +19,7 @@ from torchyard.index.sections import fits_of
 from torchyard.index.simple.section import SimpleSection
 from torchyard.index.views import admits_torch, torch_label
 from torchyard.model.tables import Tables
-from torchyard.model.values import Value
+from torchyard.model.values import Reported
 from torchyard.model.version import version_numbers
 from torchyard.package.libtorch.format import zip_build
 from torchyard.package.libtorch.write import lacks_deps
@@ -31,7 +31,7 @@ _NEWEST_MAC = (99, 0)  # the same for macOS
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
-class MachineFacts(Value, kw_only=True):
+class MachineFacts(Reported, kw_only=True):
     """What is known of a machine. Empty means absent; an empty glibc means unknown."""
 
     python: str

@@ -1,0 +1,46 @@
+"""`torchyard toolchain`: what this machine compiles with."""
+
+import click
+
+from torchyard.cli.output import reports
+from torchyard.terminal.console import write
+
+file_option = click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    help="Configuration to read; torchyard.toml if there is one.",
+)
+
+
+@click.group("toolchain", invoke_without_command=True)
+@file_option
+@reports("survey_machine")
+def command() -> None:
+    """Show the Pythons, compilers, CUDA, ROCm, BLAS and cuDNN of this machine.
+
+    With a file, show also what would be used for each compute platform and BLAS of its matrix, or
+    why that is missing. Nothing is installed.
+    """
+
+
+@command.command("env")
+@file_option
+@click.option("--compute", metavar="NAME", default="cpu", show_default=True, help="Such as cu130.")
+@click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
+@click.option(
+    "--folder",
+    metavar="DIR",
+    default="/mnt/torchyard",
+    show_default=True,
+    help="Where the job would be.",
+)
+def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
+    """Print the variables that the steps of a job would see, for a shell to read.
+
+    Nothing is installed: what comes from PyPI would be in the job's folder. `torchyard env`
+    installs it, for a shell.
+    """
+    from torchyard.features.toolchain.use_case import job_variables
+
+    write(job_variables(file, compute=compute, blas=blas, folder=folder))

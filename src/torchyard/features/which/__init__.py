@@ -1,0 +1,1 @@
+"""The package of a channel that fits a machine."""
