@@ -11,10 +11,11 @@ from torchyard.checks.check import Checked
 from torchyard.checks.compare import compare_packages
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
+from torchyard.features.diff import report
+from torchyard.features.diff.report import diff_text
 from torchyard.package.contents import Contents, DeviceCode
 from torchyard.reports.check.document import check_document
 from torchyard.reports.check.text import check_report, rule_report, rules_report
-from torchyard.reports.compare.text import diff_symbols, package_diff_report
 from torchyard.terminal.console import show
 
 DEVICE = (
@@ -98,6 +99,7 @@ def test_compare(
     everything: bool,
     snapshot: SnapshotAssertion,
     capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gone = [f"_ZN3c105Error{number}Ev" for number in range(12)]
     old = package(
@@ -109,10 +111,8 @@ def test_compare(
         library("torch/lib/libc10.so", exports=["c10_new"], device=DEVICE, digest="2"),
         *(text(f"torch/new_{number}.py", 100 * number) for number in range(12)),
     )
-    diff = compare_packages(old, new)
-    symbols = diff_symbols(diff, everything=everything)
-    readable = {symbol: f"c10::Error::{symbol}()" for symbol in symbols}
-    show(package_diff_report(diff, readable, everything=everything))
+    monkeypatch.setattr(report, "demangled", lambda names: {n: f"c10::Error::{n}()" for n in names})
+    show(*diff_text(compare_packages(old, new), everything=everything))
     out = capfdbinary.readouterr().out.decode()
     assert max(map(len, out.splitlines())) <= width
     assert out == snapshot

@@ -1,6 +1,5 @@
 """Everything that is printed for machines, by the name of its schema."""
 
-from torchyard.checks.compare import PackageDiff
 from torchyard.model.event import AnyEvent
 from torchyard.reports.check.document import CheckDocument, RulesDocument
 from torchyard.reports.ci.document import (
@@ -28,7 +27,6 @@ SCHEMAS: dict[str, object] = {
     "ci-impact": CiImpactDocument,
     "config-show": ConfigDocument,
     "develop-build": DevelopDocument,
-    "diff": PackageDiff,
     "env": EnvironmentDocument,
     "error": ErrorDocument,
     "explain": ExplainDocument,

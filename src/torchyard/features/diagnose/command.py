@@ -26,7 +26,7 @@ from torchyard.cli.output import reports
 @file_option
 @store_option
 @work_option
-@reports("diagnose_log")
+@reports("diagnose_build")
 def command() -> None:
     """Find out why a build failed: the cause, its lines, and what to do.
 

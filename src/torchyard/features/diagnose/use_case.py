@@ -36,7 +36,7 @@ class LogLocation(NamedTuple):
     work: str | None
 
 
-def diagnose_log(
+def diagnose_build(
     source: str | None = None,
     *,
     passed: Sequence[str] = (),

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from torchyard.checks.compare import LibraryChange, Moved, PackageDiff, Rewritten, Sizes
+from torchyard.host.demangle import demangled
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
 from torchyard.terminal.progress import shorten
-from torchyard.terminal.tables import and_more, folded, indented, number, table, word
+from torchyard.terminal.tables import Lines, and_more, folded, indented, number, table, word
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
@@ -31,11 +32,10 @@ _LONG = 160
 """The longest name that is shown; of C++ templates, the ends differ."""
 
 
-def package_diff_report(
-    comparison: PackageDiff, readable: Mapping[str, str], *, everything: bool = False
-) -> RenderableType:
-    """Show the differences; `readable` has demangled symbols."""
+def diff_text(comparison: PackageDiff, *, everything: bool = False) -> Lines:
+    """Show the differences; symbols are demangled."""
     most = _most(everything=everything)
+    readable = demangled(_symbols(comparison, most))
     parts: list[RenderableType] = [_heading(comparison), ""]
     if comparison.is_equal:
         parts += [Text(f"all {show_count(comparison.same, 'file')} are the same"), ""]
@@ -56,12 +56,11 @@ def package_diff_report(
         parts += [*_libraries(comparison, readable), ""]
     if not everything and not comparison.is_equal:
         parts += [Text("--all lists everything", style="dim"), ""]
-    return Group(*parts[:-1])
+    return iter(parts[:-1])
 
 
-def diff_symbols(comparison: PackageDiff, *, everything: bool = False) -> list[str]:
+def _symbols(comparison: PackageDiff, most: int | None) -> list[str]:
     """Return the symbols that the report names, to be demangled."""
-    most = _most(everything=everything)
     moved = (tuple(_counted(comparison, "exports", way))[:most] for way in _WAYS)
     return list(chain(*moved))
 
