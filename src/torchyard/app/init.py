@@ -102,8 +102,8 @@ def _of_folder(given: Mapping[str, str], tree: Path) -> _Project:
 def _of_repository(given: Mapping[str, str]) -> _Project:
     """Return what a repository says; if it can't be fetched, a note of what to do instead."""
     url, source = given["git"], {key: given[key] for key in ("git", "rev") if key in given}
-    known = (shape.repository for shape in known_recipes().values())
-    if given.get("recipe", _EXTENSION) != _EXTENSION or any(one and one in url for one in known):
+    known = (shape.repository or f"{name}/{name}" for name, shape in known_recipes().items())
+    if given.get("recipe", _EXTENSION) != _EXTENSION or any(one in url for one in known):
         return _Project()
     try:
         with TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
 """Whether this machine can do the jobs of a build: for `doctor`, and before a first job starts."""
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from tempfile import gettempdir
 from typing import NamedTuple
 
 import msgspec
@@ -172,10 +172,10 @@ def refuse_project(plan: Plan, numbers: Iterable[int], file: str) -> None:
 def plain_environment() -> dict[str, str]:
     """Return the variables of a job that compilers depend on: none of the caller's.
 
-    Jobs have a directory for temporary files, also where `/tmp` can't be written to.
+    Only the directory for temporary files is: `/tmp` may be one that can't be written to.
     """
     plain = {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
-    return plain | {"TMPDIR": gettempdir()}
+    return plain | {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
 
 
 def _demand(pending: PendingJobs) -> BuildDemand:

@@ -15,7 +15,6 @@ from configparser import Error, RawConfigParser
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import proxy_bypass
@@ -68,6 +67,7 @@ class NetworkSettings(NamedTuple):
     is_offline: bool
     strategy: str
     """uv's `index-strategy`, if it is not uv's own."""
+    no_index: bool = False
 
     def proxy_for(self, url: str) -> str:
         """Return the proxy for an address, or ""."""
@@ -85,13 +85,13 @@ class NetworkSettings(NamedTuple):
 
     def variables(self) -> dict[str, str]:
         """Return the variables that say the same to other programs."""
-        default, *more = self.indexes or (_NO_INDEX,)
+        default, *more = self.indexes or (_NO_INDEX if self.no_index else "",)
         found = {
             **dict.fromkeys(("UV_DEFAULT_INDEX", "PIP_INDEX_URL"), default),
             **dict.fromkeys(("UV_INDEX", "PIP_EXTRA_INDEX_URL"), " ".join(more)),
             "UV_FIND_LINKS": ",".join(link.replace(",", "%2C") for link in self.links),
             "PIP_FIND_LINKS": " ".join(self.links),
-            "PIP_NO_INDEX": "" if self.indexes else "1",
+            "PIP_NO_INDEX": "1" if self.no_index else "",
             "UV_INDEX_STRATEGY": self.strategy,
             "UV_SYSTEM_CERTS": "1",
             "UV_CACHE_DIR": "" if cache_base() else str(cache_folder("uv") or ""),
@@ -119,13 +119,15 @@ def network_settings() -> NetworkSettings:
     default = first("index-url") or _default_index()
     indexes = (*filter(None, (default,)), *found.get("extra-index-url", ()))
     uses_keyring = first("keyring-provider", "disabled") != "disabled"
+    no_index = _is_set(first("no-index"))
     return NetworkSettings(
-        indexes=() if _is_set(first("no-index")) else _addresses(indexes, keyring=uses_keyring),
+        indexes=() if no_index else _addresses(indexes, keyring=uses_keyring),
         links=_addresses(found.get("find-links", ())),
         authorities=next(filter(None, map(env.get, _AUTHORITIES)), first("cert")),
         proxies=_proxies(env, first("proxy")),
         is_offline=_is_set(first("offline")),
         strategy=first("index-strategy", "" if "extra-index-url" in uv else "unsafe-best-match"),
+        no_index=no_index,
     )
 
 
@@ -258,11 +260,14 @@ def _with_login(url: str, user: str, password: str) -> str:
 
 @cache
 def _default_index() -> str:
-    """Return the index that uv looks into by default, as it says itself."""
+    """Return the index that uv looks into by default, as it says itself, or "" if it can't."""
     words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python", sys.executable)
     argv = [own_program("uv"), "pip", "compile", "--no-cache", *words, "-"]  # stdin is empty
-    said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", "TMPDIR": gettempdir()})
-    return said.strip().removeprefix("--index-url ")
+    env = {name: text for name, text in caller_environment().items() if name == "TMPDIR"}
+    with suppress(HostError):  # no directory can be written to
+        said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", **env})
+        return said.strip().removeprefix("--index-url ")
+    return ""
 
 
 def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Literal
 
 from torchyard.errors import HostError
@@ -201,7 +200,7 @@ def bubblewrap_fault(bwrap: Sequence[str]) -> str:
     In a sandbox whose `/proc` is that of a container, its first process ends with an error, and its
     second one waits for that forever. So nothing may wait for the end of its output.
     """
-    with TemporaryFile() as said:
+    with os.fdopen(os.memfd_create("said"), "w+b") as said:
         child = subprocess.Popen(
             [*bwrap, "--", "true"],
             cwd="/",
