@@ -82,7 +82,7 @@ class Preparer:
     def repository(self) -> Scene:
         """Return a scene in an empty directory, with a repository in place of PyTorch's."""
         scene = self.empty()
-        code = self._folder / "pytorch"
+        code = self._folder / "pytorch/pytorch"  # `init` knows it by this
         shutil.copytree(ROOT / "examples/small/code", code, ignore=_SKIPPED)
         _commit(code)
         run("git", "tag", "v2.14.0", cwd=code)
