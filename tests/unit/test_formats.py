@@ -55,6 +55,7 @@ OWN_PLACES = (
 
 OTHER_MEANINGS = {
     ("src/torchyard/checks/smoke/installation.py", "conda"): "the program that installs",
+    ("src/torchyard/engines/builtin/local.py", "wheel"): "what is counted in a message",
     ("src/torchyard/app/init.py", "wheel"): "the kind of package that `init` suggests",
     ("src/torchyard/data/smoke/any/version.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",

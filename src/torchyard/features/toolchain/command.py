@@ -26,7 +26,7 @@ def command() -> None:
 
 @command.command("env")
 @file_option
-@click.option("--compute", metavar="NAME", default="cpu", show_default=True, help="Such as cu130.")
+@click.option("--compute", metavar="NAME", default="", help="Such as cu130; cpu unless given.")
 @click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
 @click.option(
     "--folder",

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from torchyard.compute.features import SYSTEM_PREFIXES, FoundFeature, find_feature
-from torchyard.compute.registry import compute_platforms, look_up, platform_for
+from torchyard.compute.registry import PLAIN, compute_platforms, look_up, platform_for
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
@@ -90,6 +90,7 @@ def _why(error: HostError) -> str:
 
 def job_variables(file: str | None, *, compute: str, blas: str, folder: str) -> bytes:
     """Return the variables that the steps of a job would see, for a shell to read."""
+    compute = compute or PLAIN
     look_up([compute])
     tables = load_tables()
     check_name(compute, tables.compute, "compute platform")

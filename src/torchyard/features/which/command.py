@@ -39,13 +39,7 @@ class _WhichCommand(click.Command):
 @click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
 @click.option("--glibc", metavar="V", help="For a system with this glibc.")
 @click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
-@click.option(
-    "--kind",
-    type=click.Choice(("wheel", "conda", "libtorch")),
-    default="wheel",
-    show_default=True,
-    help="Format of the package.",
-)
+@click.option("--kind", metavar="NAME", default="", help="Format: wheel unless given, or conda…")
 @click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
 @reports("find_fitting")
 def command() -> None:

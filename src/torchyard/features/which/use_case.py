@@ -12,6 +12,7 @@ from torchyard.errors import UsageError
 from torchyard.features.which.report import ChosenPackage, OtherPackage, WhichReport
 from torchyard.host import machine
 from torchyard.index.entry import Entry
+from torchyard.index.sections import SECTIONS
 from torchyard.model.requirement import MALFORMED
 from torchyard.publish.resolve.compatibility import MachineFacts
 from torchyard.publish.resolve.resolve import find_package, install_commands, torch_command
@@ -25,7 +26,7 @@ def find_fitting(
     channel: str,
     project: str,
     *,
-    kind: str = "wheel",
+    kind: str = "",
     url: str | None = None,
     file: str = "torchyard.toml",
     **facts: str | None,
@@ -35,7 +36,7 @@ def find_fitting(
     Args:
         channel: The channel: its name in the file, its address or its directory.
         project: The project, with or without versions: `torch>=2.14`.
-        kind: The format of the package.
+        kind: The format of the package; that of the first section of a channel if empty.
         url: Where readers find the channel, for the command.
         file: The configuration that names channels.
         **facts: What is known of the machine; what is not given is detected.
@@ -45,6 +46,9 @@ def find_fitting(
     except MALFORMED as error:
         msg = f"`{project}` is not a project with versions"
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
+    kinds = [section.PACKAGE for section in SECTIONS.values()]
+    kind = kind or kinds[0]
+    check_name(kind, kinds, "format of packages")
     opened = read_channel(channel, file)
     answer = find_package(opened, wanted, kind, _facts(facts), load_tables())
     typed = install_commands(answer, (url or installer_url(opened.url)).rstrip("/"))
