@@ -70,7 +70,7 @@ class JobState(Value, kw_only=True):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the result of the job tells of how it was made."""
+        """The facts for the manifest of the result: its sandbox, and whether it was continued."""
         return {"sandbox": self.sandbox} | ({CONTINUED: "yes"} if self.is_continued else {})
 
     @property

@@ -180,7 +180,7 @@ def prune_files(
     Args:
         channel: The channel: its name in the file, its address or its directory.
         keep: How many of the newest versions of a project stay.
-        keep_days: Versions with a file of so many days stay.
+        keep_days: Keep versions with a file uploaded within this many days.
         projects: Globs of the projects whose versions are hidden.
         grace: How long files stay hidden before they are deleted.
         orphans: Also look for what killed publishers left.

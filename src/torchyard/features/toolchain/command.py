@@ -31,9 +31,8 @@ def command() -> None:
 @click.option(
     "--folder",
     metavar="DIR",
-    default="/mnt/torchyard",
-    show_default=True,
-    help="Where the job would be.",
+    default="",
+    help="Where the job would be; as in sandboxes unless given.",
 )
 def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
     """Print the variables that the steps of a job would see, for a shell to read.

@@ -13,6 +13,7 @@ from torchyard.host.files import exists
 from torchyard.host.machine import platform_name
 from torchyard.model.toolchain import Toolchain
 from torchyard.plan.expand import expand
+from torchyard.run.sandbox import INSIDE
 from torchyard.toolchain.cache import cache_variables
 from torchyard.toolchain.digests import DIGESTS, Digests
 from torchyard.toolchain.identity import survey
@@ -90,7 +91,7 @@ def _why(error: HostError) -> str:
 
 def job_variables(file: str | None, *, compute: str, blas: str, folder: str) -> bytes:
     """Return the variables that the steps of a job would see, for a shell to read."""
-    compute = compute or PLAIN
+    compute, folder = compute or PLAIN, folder or INSIDE
     look_up([compute])
     tables = load_tables()
     check_name(compute, tables.compute, "compute platform")

@@ -39,7 +39,12 @@ class _WhichCommand(click.Command):
 @click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
 @click.option("--glibc", metavar="V", help="For a system with this glibc.")
 @click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
-@click.option("--kind", metavar="NAME", default="", help="Format: wheel unless given, or conda…")
+@click.option(
+    "--kind",
+    metavar="NAME",
+    default="",
+    help="Format of the package, such as conda; a wheel unless given.",
+)
 @click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
 @reports("find_fitting")
 def command() -> None:
