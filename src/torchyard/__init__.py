@@ -1,4 +1,4 @@
-"""torchyard builds, proves and ships PyTorch and everything compiled against it.
+"""Plan, build, verify and publish PyTorch packages, and everything compiled against PyTorch.
 
 The names in `__all__` are the Python API: the use cases that the command line calls, and the
 classes that they take, return and raise. They are imported when they are first used, so that

@@ -31,6 +31,9 @@ PAGES = {
     "docs/getting-started/farm.md": Page(
         Preparer.tinytorch_farm, slow=True, programs=("bwrap", "g++")
     ),
+    "docs/coming-from/cibuildwheel.md": Page(Preparer.clone),
+    "docs/coming-from/feedstock.md": Page(Preparer.empty),
+    "docs/coming-from/shell-script.md": Page(Preparer.clone, programs=("cmake", "g++", "ninja")),
     "docs/guides/add-a-version.md": Page(Preparer.repository, slow=True),
     "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
@@ -87,6 +90,8 @@ _NO_CONDA = (
 )
 _LARGE = "needs wheels of 731 MB; tests/integration/test_check_real.py reads them"
 
+_INDEX = "reads a wheel of PyPI; tests/integration/test_wheels_evidence.py checks small ones"
+
 _PYTORCH = "needs a checkout of PyTorch, and hours to compile it"
 
 _EXTENSION = "compiles for minutes; tests/integration/test_extension.py builds a smaller one"
@@ -131,7 +136,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard farm stop farm; *": "docs/guides/build-on-a-farm.md starts and stops one",
     },
     "docs/guides/start-machines-on-demand.md": {"*": _MACHINES},
-    "README.md": {"pip install *": "docs/getting-started/installation.md has the same block"},
+    "README.md": {
+        "pip install *": "docs/getting-started/installation.md has the same block",
+        "pip download *": _INDEX,
+        "torchyard check xformers-*": _INDEX,
+        "torchyard compat *": "reads torch wheels; tests/integration/test_compat_real.py does it",
+    },
     "docs/guides/build-pytorch.md": {
         "torchyard toolchain": _PYTORCH,
         "torchyard plan": _PYTORCH,

@@ -1,6 +1,7 @@
 """The site's pages link as the Markdown does, and what a release would upload is examined."""
 
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from scripts.release import faults_of, obstacles
 from scripts.site import SiteError, entries, relinked, site_path
 from tests.helpers import ROOT
+
+from torchyard.cli.main import torchyard
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -61,6 +64,18 @@ def test_every_guide_is_in_the_list_of_guides() -> None:
     listed = set(re.findall(r"\]\((.*?)\)", (ROOT / "docs/guides/index.md").read_text("utf-8")))
     guides = {path.name for path in (ROOT / "docs/guides").glob("*.md")} - {"index.md"}
     assert guides <= listed
+
+
+def test_there_is_one_tagline() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    tagline = project["description"]
+    for page in ("README.md", "docs/index.md"):
+        assert (ROOT / page).read_text("utf-8").splitlines()[2] == f"{tagline}."
+    site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    assert site["site_description"] == tagline
+    assert f"abstract: {tagline}.\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert torchyard.help
+    assert torchyard.help.startswith(f"{tagline}.\n")
 
 
 def make_wheel(folder: Path, metadata: str) -> Path:

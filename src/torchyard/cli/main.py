@@ -78,9 +78,9 @@ class _Commands(LazyGroup):
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
 @click.pass_context
 def torchyard(ctx: click.Context, *, traceback: bool) -> None:
-    """Build, prove and ship PyTorch and everything compiled against it.
+    """Plan, build, verify and publish PyTorch packages, and everything compiled against PyTorch.
 
-    One file, torchyard.toml, says which binaries should exist.
+    One file, torchyard.toml, says which packages should exist.
     """
     gc.enable()
     ctx.ensure_object(Invocation).traceback = traceback
