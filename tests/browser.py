@@ -80,6 +80,7 @@ class Browser:
             f"--window-size={width},{height}",
         ]
         options = {
+            "acceptInsecureCerts": True,
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from farm.tests.farms import wait_until
+from tests.browser import Browser
 from tests.docs.markdown import commands
 from tests.helpers import ROOT
 
@@ -32,7 +33,7 @@ AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
 GLOBAL = ("--runtime=runc", "--cgroup-manager=cgroupfs")  # crun refuses some machines' cgroups
 LIMITS = "--ulimit nofile=1024:1024 --ulimit nproc=1000:1000"
 START_SECONDS = 600
-BUILD_SECONDS = 1800
+WEB = "https://localhost:8443/"
 CELL = "linux-x86_64/cpu-openblas/cp313/wheel"
 
 
@@ -145,16 +146,26 @@ def _type(environment: dict[str, str], line: str) -> str:
 def _page() -> int:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # self-signed
-    url = "https://localhost:8443/"
-    with suppress(OSError), urllib.request.urlopen(url, context=context) as answer:
+    with suppress(OSError), urllib.request.urlopen(WEB, context=context) as answer:
         return int(answer.status)
     return 0
+
+
+def _take_picture(folder: Path) -> str:
+    """Write a picture of the page of the newest plan, and return the text of that page."""
+    with Browser(folder / "browser.log") as browser:
+        browser.open(f"{WEB}plugins/plans/")
+        browser.click(".plans a")
+        browser.until("return document.querySelector('#totals')", seconds=START_SECONDS)
+        (folder / "farm.png").write_bytes(browser.picture())
+        assert browser.complaints() == []
+        return str(browser.run("return document.body.innerText"))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="debootstrap needs root")
 def test_a_farm_in_containers_builds_the_sample_by_the_lines_of_the_guide(
-    typed: dict[str, str],
+    typed: dict[str, str], tmp_path: Path
 ) -> None:
     lines = [each.words for each in commands(GUIDE) if each.words.startswith("podman-compose")]
     up, submit, status, admin = lines
@@ -166,6 +177,9 @@ def test_a_farm_in_containers_builds_the_sample_by_the_lines_of_the_guide(
     assert len(_type(typed, admin).strip()) > 20
     _type(typed, submit.replace(" wheel", f" --wait {CELL}"))
     assert "no plan is being built" in _type(typed, status)
+    shown = _take_picture(tmp_path)
+    print(shown)
+    assert f"smoke:{CELL}" in shown
     for name in ("master", "w1", "w2"):
         container = f"torchyard-tests_{name}_1"
         assert _podman("exec", container, "id", "-u").strip() == "1000"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from torchyard import __version__
-from torchyard.errors import ElsewhereError, UsageError
+from torchyard.errors import ElsewhereError, HostError, UsageError
 from torchyard.host.fetcher import Fetcher, directory_url
 from torchyard.host.http import HttpClient, redact_url
+from torchyard.host.network_faults import network_faults
 from torchyard.publish.index_check.simple import read_pages
 
 DATA = bytes(range(256)) * 40
@@ -174,6 +175,18 @@ def test_proxies_get_their_password(
     assert HttpClient().get("http://example.org/data").data == DATA
     assert handler.proxied == [f"Basic {base64.b64encode(b'me:p@ss').decode()}"]
     assert [seen[1:] for seen in handler.seen] == [("http://example.org/data", "")]
+
+
+def test_a_proxy_of_another_kind_is_not_passed_by(
+    host: str, monkeypatch: pytest.MonkeyPatch, handler: type[_Handler]
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:hunter2@127.0.0.1:1080")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(HostError, match=r"`socks5://127.0.0.1:1080` is no HTTP proxy") as caught:
+        HttpClient().get(f"http://{host}/data")
+    assert caught.value.diagnostics[0].hint == network_faults()["proxy-kind"].hint
+    assert handler.seen == []
 
 
 def test_no_server_makes_us_wait_for_hours(

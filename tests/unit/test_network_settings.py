@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from torchyard.config.credentials import take_credentials
+from torchyard.doctor.bench import Bench, BuildDemand
+from torchyard.doctor.checks.network import network
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host import secrets
 from torchyard.host.cache import cache_folder
@@ -245,6 +247,7 @@ FAULTS = {
     "authority": ("certificate verify failed: unable to get local issuer certificate",),
     "proxy-password": ("Tunnel connection failed: 407 Proxy Authentication Required",),
     "password": ("HTTP status client error (401 Unauthorized) for url",),
+    "proxy-kind": ("`socks5://127.0.0.1:1080` is no HTTP proxy",),
     "name": ("[Errno -2] Name or service not known",),
     "network": ("[Errno 111] Connection refused",),
     "": ("error: no such option: --x",),
@@ -258,6 +261,18 @@ def test_what_is_said_of_the_network(name: str) -> None:
         found = network_error(said)
         assert (found.diagnostics[0].hint if found else None) == hint
         assert isinstance(found, ElsewhereError) == (name in ("name", "network"))
+
+
+def test_doctor_says_which_directory_of_wheels_is_missing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = f"{home.as_uri()} /srv/missing"
+    Told({PIP: f"[global]\nno-index = true\nfind-links = {links}\n"}, {}).apply(home, monkeypatch)
+    told = [found.what for found in network(Bench(BuildDemand(title=""), {}))]
+    assert told == [
+        "there is no directory of wheels `/srv/missing`",
+        f"no index is asked, but {home.as_uri()}",
+    ]
 
 
 def test_caches_are_elsewhere_if_the_home_can_not_be_written_to(

@@ -217,6 +217,8 @@ class HttpClient:
         host = parts.netloc.rpartition("@")[2]
         bare = parts._replace(netloc=host, fragment="").geturl()
         proxy, login = self._settings.proxy_for(url), self._settings.login_for(url)
+        if proxy and proxy not in self._proxies:
+            raise _unreachable(url, f"`{redact_url(proxy)}` is no HTTP proxy")
         manager: urllib3.PoolManager = self._proxies.get(proxy, self._direct)
         try:
             response = manager.request(

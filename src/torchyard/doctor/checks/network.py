@@ -38,17 +38,22 @@ def network(bench: Bench) -> Iterator[Seen | Trouble]:
     if settings.authorities and not Path(settings.authorities).is_file():
         what = f"there is no file `{settings.authorities}` with certificates of authorities"
         yield Trouble(what, "no server is trusted", "correct SSL_CERT_FILE, or `cert` in pip.conf")
-    for link in settings.links:
-        if link.startswith("file:") and not Path(unquote(link[7:])).is_dir():
-            cure = "correct `find-links` in the settings of pip or uv"
-            yield Trouble(f"there is no directory of wheels `{unquote(link[7:])}`", _WHY, cure)
+    missing = [link for link in settings.links if _is_missing(link)]
+    for link in missing:
+        cure = "correct `find-links` in the settings of pip or uv"
+        yield Trouble(f"there is no directory of wheels `{unquote(link[7:])}`", _WHY, cure)
     if settings.is_offline or not settings.indexes:
-        yield Seen(f"no index is asked, but {', '.join(map(redact_url, settings.links)) or 'none'}")
+        links = [redact_url(link) for link in settings.links if link not in missing]
+        yield Seen(f"no index is asked, but {', '.join(links) or 'none'}")
         return
     asked = [index for index in settings.indexes if index.startswith("http")]
     with ThreadPoolExecutor() as pool:
         for found in pool.map(lambda index: list(_ask(index, settings, bench)), asked):
             yield from found
+
+
+def _is_missing(link: str) -> bool:
+    return link.startswith("file:") and not Path(unquote(link[7:])).is_dir()
 
 
 def _ask(index: str, settings: NetworkSettings, bench: Bench) -> Iterator[Seen | Trouble]:
