@@ -1,6 +1,6 @@
 """CPU seconds of a build of a matrix of packages, against compiling alone.
 
-    python recipe.py UNITS      prints the seconds as JSON
+    python -m benchmarks.recipe UNITS      prints the seconds as JSON
 
 `ninja` compiles each unit of tinytorch once, the core for the first Python and only the bindings
 for the others. `full` is a whole build of one wheel from nothing, by the project's own backend.
@@ -16,8 +16,9 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
+
+from benchmarks.cpu import ControlGroup, control_group
 
 PROJECT = Path(__file__).parent.parent / "tests/projects/tinytorch"
 TORCHYARD = Path(sysconfig.get_path("scripts")) / "torchyard"
@@ -35,31 +36,35 @@ WHEEL = (
 def main() -> None:
     seconds = dict.fromkeys(("ninja", "full", "matrix"), 0.0)
     units = int(sys.argv[1])
-    with TemporaryDirectory() as folder:
-        measure_bare(Path(folder, "bare"), units, seconds)
-    with TemporaryDirectory() as folder:
-        measure_matrix(Path(folder, "ours"), units, seconds)
+    with control_group() as group:
+        with TemporaryDirectory() as folder:
+            measure_bare(group, Path(folder, "bare"), units, seconds)
+        with TemporaryDirectory() as folder:
+            measure_matrix(group, Path(folder, "ours"), units, seconds)
     print(json.dumps(seconds))
 
 
 @contextmanager
-def counting(seconds: dict[str, float], *names: str) -> Iterator[None]:
-    """Add the CPU time of child processes to the totals."""
-    before = getrusage(RUSAGE_CHILDREN)
+def counting(group: ControlGroup, seconds: dict[str, float], *names: str) -> Iterator[None]:
+    """Add the CPU time of what `run` starts to the totals."""
+    before = group.used()
     yield
-    after = getrusage(RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    used = group.used() - before
     for name in names:
         seconds[name] += used
 
 
-def run(argv: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> None:
-    done = subprocess.run(argv, cwd=cwd, env=env, check=False, capture_output=True, text=True)
+def run(
+    group: ControlGroup, argv: list[str], cwd: Path, env: Mapping[str, str] | None = None
+) -> None:
+    done = subprocess.run(
+        group.enter(argv), cwd=cwd, env=env, check=False, capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(f"{argv} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
-def measure_bare(folder: Path, units: int, seconds: dict[str, float]) -> None:
+def measure_bare(group: ControlGroup, folder: Path, units: int, seconds: dict[str, float]) -> None:
     """Compile each unit once, with the same tools, by hand."""
     from torchyard.config.load import load_config  # noqa: PLC0415 - ours is measured by itself
     from torchyard.toolchain.cmake import repoint, request_file_api  # noqa: PLC0415
@@ -87,25 +92,28 @@ def measure_bare(folder: Path, units: int, seconds: dict[str, float]) -> None:
         make_environment(python, requires, root)
         build = folder / "build"
         pointing = repoint(build, f"{root}/bin/python", python.include, python.prefix)
-        with counting(seconds, *([] if number else ["full"])):
+        with counting(group, seconds, *([] if number else ["full"])):
             run(
+                group,
                 pointing if number else [*pointing[:1], *pointing[7:-1], "-S.", "-Bbuild"],
                 folder,
                 env,
             )
-        with counting(seconds, "ninja", *([] if number else ["full"])):
-            run(["ninja", "-C", "build"], folder, env)
+        with counting(group, seconds, "ninja", *([] if number else ["full"])):
+            run(group, ["ninja", "-C", "build"], folder, env)
         if not number:
-            with counting(seconds, "full"):
-                run([f"{root}/bin/python", "-c", WHEEL, str(folder / "dist")], folder, env)
+            with counting(group, seconds, "full"):
+                run(group, [f"{root}/bin/python", "-c", WHEEL, str(folder / "dist")], folder, env)
 
 
-def measure_matrix(folder: Path, units: int, seconds: dict[str, float]) -> None:
+def measure_matrix(
+    group: ControlGroup, folder: Path, units: int, seconds: dict[str, float]
+) -> None:
     shutil.copytree(PROJECT, folder)
     with (folder / "torchyard.toml").open("a", encoding="utf-8") as file:
         file.write(HEAVY.format(units=units))
-    with counting(seconds, "matrix"):
-        run([str(TORCHYARD), "build", "package:*/cpu-openblas/*"], folder)
+    with counting(group, seconds, "matrix"):
+        run(group, [str(TORCHYARD), "build", "package:*/cpu-openblas/*"], folder)
 
 
 if __name__ == "__main__":

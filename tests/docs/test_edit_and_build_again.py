@@ -38,10 +38,24 @@ def typed(text: str) -> Typed:
     return Typed(PAGE, 0, text, ())
 
 
-def seconds(command: str, cwd: Path, env: dict[str, str]) -> float:
+def seconds(command: str, cwd: Path, env: dict[str, str]) -> tuple[float, str]:
+    """Return how long a command takes, and what it prints."""
     began = time.monotonic()
-    subprocess.run(shlex.split(command), cwd=cwd, env=env, check=True, capture_output=True)
-    return time.monotonic() - began
+    done = subprocess.run(
+        shlex.split(command), cwd=cwd, env=env, check=True, capture_output=True, text=True
+    )
+    return time.monotonic() - began, done.stdout
+
+
+def plain_path(python: Path, programs: Path) -> str:
+    """Return a PATH with ninja and without sccache, which would have the unchanged object."""
+    ninja = shutil.which("ninja")
+    assert ninja
+    programs.mkdir()
+    (programs / "ninja").symlink_to(ninja)
+    found = os.environ["PATH"].split(os.pathsep)
+    others = [folder for folder in found if not Path(folder, "sccache").exists()]
+    return os.pathsep.join([str(python.parent), str(programs), *others])
 
 
 class Bare:
@@ -50,7 +64,7 @@ class Bare:
     def __init__(self, project: Path, folder: Path) -> None:
         (python,) = project.glob(".torchyard/work/kept-*/env/bin/python")
         shutil.copytree(project, folder, ignore=shutil.ignore_patterns(".torchyard", "dist"))
-        path = f"{python.parent}:{os.environ['PATH']}"
+        path = plain_path(python, folder / "programs")
         self.env = {**os.environ, "PATH": path, "CPPFLAGS": "-g0", "MAX_JOBS": "2"}
         argv = [str(python), "setup.py", "build_ext"]
         done = subprocess.run(
@@ -64,7 +78,10 @@ class Bare:
         """Return how long ninja takes for the edited file, and the linker after it."""
         os.utime(self.folder / "csrc/whole.cpp")
         one = f"ninja -C {shlex.quote(str(self.ninja))}"
-        return seconds(one, self.folder, self.env) + seconds(self.link, self.folder, self.env)
+        compiled, printed = seconds(one, self.folder, self.env)
+        assert "[1/1] c++" in printed, f"ninja did not compile the edited file: {printed}"
+        linked, _ = seconds(self.link, self.folder, self.env)
+        return compiled + linked
 
 
 def test_an_edited_file_takes_what_ninja_takes(

@@ -67,7 +67,8 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
     names = new_names(bring)
     if policy:
         draft.notes += _absences(libraries, operations, policy)
-    installed = InstalledFiles(_installed(draft, name, _root(draft)) for name in draft.entries)
+    root = _root(draft)
+    installed = InstalledFiles(_installed(draft, name, root) for name in draft.entries)
 
     def change(library: Library) -> list[str]:
         changes = []
@@ -90,7 +91,7 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
                 draft.changes += [MemberChange(library.member, what) for what in changes]
     if policy:
         for vendored in bring:
-            name = f"{_root(draft)}{vendored.target}"
+            name = f"{root}{vendored.target}"
             path = bring_along(scratch / "added", vendored, policy, names)
             draft.added.append(Member(name, path, executable=True))
             draft.changes.append(MemberChange(name, f"brought along: {vendored.soname}"))
