@@ -9,13 +9,13 @@ Debian's: packages of its unstable release are unpacked into a folder, and start
 is linked to the C library among them. That needs gcc, but neither root nor a chroot. Debian has no
 free-threaded Python: 3.13t is compiled from its source.
 
-They are kept in $TORCHYARD_TEST_PYTHONS, or in ~/.cache/torchyard-pythons. Results are written to
-build/pythons: a Python that has passed is not tested again until a file of the repository changes.
+They are kept in $TORCHYARD_TEST_PYTHONS, or in ~/.cache/torchyard-pythons. Each outcome is written
+to build/pythons: a file of tests that has passed is not run again until a file of the repository
+changes, so a run that was interrupted goes on.
 """
 
 import argparse
 import hashlib
-import json
 import lzma
 import os
 import re
@@ -24,13 +24,16 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
-from xml.etree import ElementTree as ET
+
+import pytest
+from scripts.pytest_journal import Ended, ended, prepare
 
 from torchyard.errors import TorchyardError
 from torchyard.toolchain.interpreters import interpreter_for
@@ -198,9 +201,13 @@ def _compile_free_threaded(version: str, scratch: Path, to: Path) -> None:
 
 
 def environment(version: str, *, quick: bool) -> Path:
-    """Make an environment with torchyard and what its tests need; return its Python."""
+    """Return the Python of an environment with torchyard and what its tests need."""
     place = kept() / f"environment-{version}{'-quick' * quick}"
-    python = place / "bin/python"
+    python, stamp = place / "bin/python", place / "stamp"
+    files = (LOCK, ROOT / "pyproject.toml", ROOT / "farm/pyproject.toml")
+    needed = f"{ROOT} {hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()}"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == needed:
+        return python
     _uv("venv", "--clear", "--seed", "--python", str(provide(version)), str(place))
     install = ("pip", "install", "--python", str(python))
     if quick:  # what users install has wheels, and needs no compiler
@@ -210,6 +217,7 @@ def environment(version: str, *, quick: bool) -> Path:
         _uv(*install, "--require-hashes", "-r", str(LOCK))
     farm = () if quick else ("--editable", str(ROOT / "farm"))
     _uv(*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT), *farm)
+    stamp.write_text(needed, encoding="utf-8")
     return python
 
 
@@ -220,26 +228,24 @@ def _uv(*words: str) -> None:
     subprocess.run([program, *words, "--quiet", "--system-certs"], env=env, check=True)
 
 
-def run_tests(version: str, words: Sequence[str], *, quick: bool) -> dict[str, object]:
-    """Run tests with a Python, and return how many passed, failed and were skipped."""
+def run_tests(version: str, words: Sequence[str], journal: Path, *, quick: bool) -> bool:
+    """Run those tests with a Python that are not in its journal; return whether all passed."""
     python = environment(version, quick=quick)
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    report = RECORDS / f"{version}.xml"
-    own = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    own = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", **prepare(journal)}
     own["PYTHONPYCACHEPREFIX"] = str(kept() / f"bytecode-{version}")
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "scripts.pytest_journal",
+    ]
     env = {**os.environ, **own}
     done = subprocess.run([*map(str, command), *words], cwd=ROOT, env=env, check=False)
-    suite = next(ET.parse(report).iter("testsuite")).attrib  # noqa: S314 - pytest's own
-    failed = int(suite["failures"]) + int(suite["errors"])
-    return {
-        "python": version,
-        "passed": int(suite["tests"]) - failed - int(suite["skipped"]),
-        "failed": failed,
-        "skipped": int(suite["skipped"]),
-        "seconds": round(float(suite["time"])),
-        "exit": done.returncode,
-    }
+    return done.returncode in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 
 def state() -> str:
@@ -247,6 +253,17 @@ def state() -> str:
     words = (["git", "rev-parse", "HEAD"], ["git", "diff", "HEAD"])
     said = [subprocess.run(w, cwd=ROOT, capture_output=True, check=True).stdout for w in words]
     return hashlib.sha256(b"".join(said)).hexdigest()
+
+
+def rows(version: str, journal: Path) -> Iterator[tuple[object, ...]]:
+    """Yield the counts of each folder in a journal."""
+    folders = defaultdict[str, list[Ended]](list)
+    for test in ended(journal):
+        folders[test.folder].append(test)
+    for folder, tests in sorted(folders.items()):
+        counts = Counter(test.outcome for test in tests)
+        seconds = round(sum(test.seconds for test in tests))
+        yield version, folder, counts["passed"], counts["failed"], counts["skipped"], seconds
 
 
 def main() -> int:
@@ -262,26 +279,21 @@ def main() -> int:
     if asked.quick and not words:
         files = sorted({str(f) for n in QUICK_TESTS for f in ROOT.glob(f"tests/unit/test_{n}.py")})
         chosen += files
-    rows, is_missing = [], False
+    digest, table, have_passed = state()[:16], list[tuple[object, ...]](), True
     for version in versions:
-        key = hashlib.sha256(json.dumps([state(), chosen]).encode()).hexdigest()
-        record = RECORDS / f"{version}.json"
-        before = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-        if before.get("key") != key or before["exit"]:
-            print(f"= Python {version}", flush=True)
-            try:
-                before = {**run_tests(version, chosen, quick=asked.quick), "key": key}
-            except MissingPythonError as missing:
-                print(missing, flush=True)
-                is_missing = True
-                continue
-            record.write_text(json.dumps(before), encoding="utf-8")
-        rows.append(before)
-    print("| Python | passed | failed | skipped | seconds |\n|---|---|---|---|---|")
-    for row in rows:
-        shown = (row[name] for name in ("python", "passed", "failed", "skipped", "seconds"))
-        print(f"| {' | '.join(map(str, shown))} |")
-    return int(is_missing or any(row["exit"] for row in rows))
+        print(f"= Python {version}", flush=True)
+        journal = RECORDS / version / f"{digest}.jsonl"
+        try:
+            have_passed &= run_tests(version, chosen, journal, quick=asked.quick)
+        except MissingPythonError as missing:
+            print(missing, flush=True)
+            have_passed = False
+            continue
+        table += rows(version, journal)
+    print("| Python | tests | passed | failed | skipped | seconds |\n|---|---|---|---|---|---|")
+    for row in table:
+        print(f"| {' | '.join(map(str, row))} |")
+    return int(not have_passed)
 
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
