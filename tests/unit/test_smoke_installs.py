@@ -24,6 +24,7 @@ from torchyard.checks.smoke.installation import (
     same_files,
     share_requirements,
 )
+from torchyard.checks.smoke.overlay import make_overlay
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.wheelhouse import WheelSources, gather
 from torchyard.errors import CheckError, HostError, SmokeError
@@ -359,3 +360,16 @@ def test_files_are_the_same_if_all_their_bytes_are(tmp_path: Path) -> None:
     ) as record_file:
         record_file.write("thing/more.py,,\n")
     assert not same_files(one, other)
+
+
+@pytest.mark.parametrize("name", ["python3.13", "python3.13t"])
+def test_an_overlay_has_the_folders_of_its_python(tmp_path: Path, name: str) -> None:
+    prefix = tmp_path / "env"
+    (prefix / "lib" / name / "site-packages").mkdir(parents=True)
+    (prefix / "pyvenv.cfg").touch()
+    installation = Installation(
+        installer=Installer.PIP, prefix=str(prefix), python=sys.executable, version="3.13.5"
+    )
+    overlay = make_overlay(installation, tmp_path / "overlay", [tmp_path])
+    (site,) = Path(overlay.prefix).glob("lib/*/site-packages")
+    assert site.parent.name == name

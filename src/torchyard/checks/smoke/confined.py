@@ -58,12 +58,13 @@ sys.exit(main())
 _VENV = """\
 import ensurepip, glob, os, sys, sysconfig, venv, zipfile
 
-folder, (major, minor) = sys.argv[1], sys.version_info[:2]
+folder = sys.argv[1]
 places = os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")
 found = [name for place in filter(None, places) for name in glob.glob(f"{place}/pip-{ensurepip.version()}-*.whl")]
 venv.EnvBuilder(symlinks=True, with_pip=not found).create(folder)
 if found:
-    zipfile.ZipFile(found[0]).extractall(f"{folder}/lib/python{major}.{minor}/site-packages")
+    site = sysconfig.get_path("purelib", "posix_prefix", {"base": folder})
+    zipfile.ZipFile(found[0]).extractall(site)
 """  # noqa: E501 - it is a program
 """venv with the pip that comes with Python, unpacked: pip would take seconds to install itself."""
 

@@ -12,6 +12,8 @@ from torchyard.checks.smoke.installation import Installation
 def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]) -> Installation:
     """Create an empty environment that finds its modules in other folders."""
     name = f"python{'.'.join(installation.version.split('.')[:2])}"
+    if Path(installation.prefix, "lib", f"{name}t").is_dir():  # without the GIL
+        name = f"{name}t"
     own = folder / "lib" / name / "site-packages"
     for place in (own, folder / "bin"):
         place.mkdir(parents=True, exist_ok=True)
