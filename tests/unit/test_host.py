@@ -91,10 +91,19 @@ def test_temporary_files_are_in_the_volume_if_nothing_else_can_be_written_to(
     monkeypatch.delenv("TMPDIR", raising=False)
     files.complete_environment()
     assert "TMPDIR" not in os.environ
-    monkeypatch.setattr(files, "_TEMPORARY", (str(tmp_path / "read-only"),))
+    read_only = str(tmp_path / "read-only")
+    monkeypatch.setattr(files, "_TEMPORARY", (read_only,))
     files.complete_environment()
-    assert os.environ["TMPDIR"] == str(tmp_path / ".torchyard/tmp")
-    assert Path(os.environ["TMPDIR"]).is_dir()
+    own = str(tmp_path / ".torchyard/tmp")
+    assert os.environ["TMPDIR"] == own
+    assert Path(own).is_dir()
+    monkeypatch.setenv("TMPDIR", read_only)  # as podman names one that the container lacks
+    files.complete_environment()
+    assert os.environ["TMPDIR"] == own
+    (tmp_path / "usable").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "usable"))
+    files.complete_environment()
+    assert os.environ["TMPDIR"] == str(tmp_path / "usable")
 
 
 def test_a_program_has_ended_even_if_what_it_left_never_stops_talking(tmp_path: Path) -> None:

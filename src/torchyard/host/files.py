@@ -56,11 +56,13 @@ FULL = 50 << 20
 def complete_environment() -> None:
     """Set what some containers lack: a home, and a directory for temporary files.
 
-    A user without a name has no home, and all but one volume may be read-only.
+    A user without a name has no home, and all but one volume may be read-only. `podman run
+    --env-host` names a TMPDIR of its own, which may be read-only, too.
     """
     if "HOME" not in os.environ and expanduser("~") == "~":
         os.environ["HOME"] = "/nonexistent"
-    if "TMPDIR" not in os.environ and not any(os.access(one, os.W_OK) for one in _TEMPORARY):
+    places = (os.environ.get("TMPDIR", ""), *_TEMPORARY)
+    if not any(os.access(place, os.W_OK) for place in places):
         folder = join(os.getcwd(), HOME, "tmp")
         with suppress(OSError):
             os.makedirs(folder, exist_ok=True)
