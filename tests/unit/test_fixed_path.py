@@ -170,6 +170,104 @@ def test_a_program_can_be_paused_and_dies_with_what_traces_it(program: str, job:
         assert time.monotonic() < until
 
 
+PIPED = """
+import os
+pipe, _ = os.pipe()
+for path in ("../torchyard/x", "torchyard/" * 400, "a/../../.."):
+    try:
+        os.open(path, os.O_RDONLY, dir_fd=pipe)
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def test_what_is_relative_to_no_directory_is_refused_by_the_kernel(program: str, job: Path) -> None:
+    """The name of a pipe is no path: the tracer once wrote behind its own memory."""
+    assert run(program, job, f"{sys.executable} -c '{PIPED}'").split("\n") == [
+        "Not a directory",
+        "Not a directory",
+        "Not a directory",
+    ]
+
+
+def test_a_script_gets_all_of_its_arguments(program: str, job: Path) -> None:
+    """It was once run without any, and said nothing, when there was no room below the stack."""
+    script = job / "count"
+    script.write_text("#!/bin/sh\necho $#\n", encoding="utf-8")
+    script.chmod(0o755)
+    assert run(program, job, f"{SEEN}/count $(seq 100000)") == "100000"
+
+
+def test_a_fifo_is_no_program_and_the_tracer_does_not_wait_for_it(program: str, job: Path) -> None:
+    os.mkfifo(job / "fifo", 0o755)
+    words = command(program, job, f"{SEEN}/fifo")
+    done = subprocess.run(words, env=ENV, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 127
+    assert "Permission denied" in done.stderr
+
+
+SOCKETS = """
+import os, socket
+server, client, abstract = (socket.socket(socket.AF_UNIX) for _ in range(3))
+server.bind("/mnt/torchyard/build/socket")
+server.listen()
+client.connect("socket")
+again = socket.socket(socket.AF_UNIX)
+again.connect(server.getsockname())
+os.stat("/mnt/torchyard/build/socket")
+abstract.bind("\\0abstract" + str(os.getpid()))
+print(server.accept()[0].getsockname() == server.getsockname())
+"""
+
+
+def test_sockets_can_be_in_the_directory(program: str, job: Path) -> None:
+    """As those of Python's multiprocessing are, in TMPDIR; a real path may be too long for one."""
+    deep = job / ("n" * 100)
+    (deep / "build").mkdir(parents=True)
+    (deep.parent / "env").mkdir(exist_ok=True)
+    assert run(program, deep, f"{sys.executable} -c '{SOCKETS}'") == "True"
+
+
+POOL = """
+import multiprocessing, os
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    with context.Manager() as manager, context.Pool(2) as pool:
+        print(pool.map(abs, (-1, 2)), manager.list([3]))
+"""
+
+
+def test_processes_of_python_find_each_other(program: str, job: Path) -> None:
+    (job / "pool.py").write_text(POOL, encoding="utf-8")
+    (job / "tmp").mkdir()
+    script = f"TMPDIR={SEEN}/tmp {sys.executable} {SEEN}/pool.py"
+    assert run(program, job, script) == "[1, 2] [3]"
+
+
+READ_LINK = """
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  char text[512];
+  for (size_t room = 1; room < sizeof text; room++) {
+    ssize_t size = readlink(words[1], text, room);
+    if (size < 0 || (size_t)size == room) continue;  /* as programs do that ask again */
+    text[size] = 0;
+    if (strcmp(text, words[2])) return printf("%zu: %s\\n", room, text);
+  }
+  return count != 3;
+}
+"""
+
+
+def test_a_link_is_never_read_half(program: str, job: Path) -> None:
+    """The kernel cuts the real target, which is longer than the one that the program gets."""
+    (job / "x.c").write_text(READ_LINK, encoding="utf-8")
+    target = f"{SEEN}/some/where/else"
+    assert run(program, job, f"cc {SEEN}/x.c -o x; ln -s {target} l; ./x l {target}") == ""
+
+
 def test_two_at_once_have_the_same_path_and_do_not_wait_for_each_other(
     program: str, tmp_path: Path
 ) -> None:
@@ -200,6 +298,26 @@ def test_links_are_made_usable_and_put_back(tmp_path: Path) -> None:
     assert str(other.readlink()) == f"{SEEN}-not"
     move_links(tmp_path, {real: seen for seen, real in paths.items()})
     assert str(link.readlink()) == f"{SEEN}/env/bin"
+
+
+def test_links_are_found_beside_what_can_not_be_read(tmp_path: Path) -> None:
+    """A step may leave directories of any depth."""
+    link, deep = tmp_path / "z", tmp_path
+    for _ in range(1100):
+        deep /= "d"
+        deep.mkdir()
+    link.symlink_to(f"{SEEN}/out")
+    move_links(tmp_path, {SEEN: "/real/job"})
+    assert str(link.readlink()) == "/real/job/out"
+
+
+def test_a_program_that_does_not_start_is_compiled_again(tmp_path: Path) -> None:
+    """Another image may have compiled it, or a power cut may have left it empty."""
+    program = Path(fixed_path_program(tmp_path / "work"))
+    program.write_bytes(b"")
+    fixed_path_program.cache_clear()
+    assert fixed_path_program(tmp_path / "work") == str(program)
+    assert program.stat().st_size
 
 
 def test_a_machine_without_a_compiler_has_a_fault(

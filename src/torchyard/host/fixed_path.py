@@ -6,8 +6,9 @@ compiles a job compiles it, too.
 
 import hashlib
 import os
+import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 from torchyard.errors import HostError
 from torchyard.host.cache import runnable_folder
 from torchyard.host.files import read_data
+from torchyard.host.machine import glibc_version
 from torchyard.host.process import capture
 
 _SOURCE = "programs/fixed_path.c"
@@ -26,22 +28,33 @@ _SEEN = "/mnt/torchyard-seen"
 def fixed_path_program(folder: Path) -> str:
     """Return the program that runs others with fixed paths; it is compiled into the folder once.
 
+    It is compiled again if it does not start: images with other libraries can share the folder.
+
     Raises:
         HostError: It can't be compiled, or does not work here.
     """
     source = read_data(_SOURCE)
-    program = folder / f"fixed-path-{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-    if not program.exists():
+    named = hashlib.sha256(f"{source} {platform.machine()} {glibc_version()}".encode()).hexdigest()
+    program = folder / f"fixed-path-{named[:12]}"
+    if _fault(program, folder):
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder) as scratch:
             _compile(source, Path(scratch))
             Path(scratch, "program").replace(program)
-    bind = ("--bind", str(folder), _SEEN, "--chdir", _SEEN)
-    said = capture([str(program), *bind, "--", "pwd"], cwd=folder, env={"PATH": os.defpath})
-    if said.strip() != _SEEN or not Path(_SEEN).parent.is_dir():
-        msg = f"`{program}` shows {folder} as `{said.strip()}`"
-        raise HostError(msg)
+        if fault := _fault(program, folder):
+            raise HostError(fault)
     return str(program)
+
+
+def _fault(program: Path, folder: Path) -> str:
+    """Return why the program shows no directory at another path, or ""."""
+    bind = ("--bind", str(folder), _SEEN, "--chdir", _SEEN)
+    try:
+        said = capture([str(program), *bind, "--", "pwd"], cwd=folder, env={"PATH": os.defpath})
+    except (HostError, OSError) as error:
+        return str(error)
+    works = said.strip() == _SEEN and Path(_SEEN).parent.is_dir()
+    return "" if works else f"`{program}` shows {folder} as `{said.strip()}`"
 
 
 def _compile(source: str, scratch: Path) -> None:
@@ -69,13 +82,24 @@ def fixed_path_fault(folder: Path) -> str:
 
 def move_links(folder: Path, paths: Mapping[str, str]) -> None:
     """Let absolute symbolic links below a folder lead to other paths, by the longest that fits."""
-    with os.scandir(folder) as entries:
+    for link in _links(folder):
+        target = os.readlink(link)  # noqa: PTH115 - as it is there
+        fitting = (old for old in paths if f"{target}/".startswith(f"{old}/"))
+        if old := max(fitting, key=len, default=""):
+            link.unlink()
+            link.symlink_to(paths[old] + target[len(old) :])
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    """Yield the symbolic links in all directories that can be read, however deep they are."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
         for entry in entries:
             if entry.is_symlink():
-                target = os.readlink(entry)  # noqa: PTH115 - as it is there
-                fitting = (old for old in paths if f"{target}/".startswith(f"{old}/"))
-                if old := max(fitting, key=len, default=""):
-                    Path(entry).unlink()
-                    Path(entry).symlink_to(paths[old] + target[len(old) :])
+                yield Path(entry)
             elif entry.is_dir():
-                move_links(Path(entry), paths)
+                waiting.append(entry.path)

@@ -22,8 +22,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +57,7 @@ enum { CALL_SIZE = 4 };
 
 /* The arguments of a system call that are paths: their numbers, and which is the directory handle
    of the first one; -1 for none. `target` is that of a symbolic link, which need not exist. */
-enum { PLAIN, GETCWD, READLINK, EXEC, GROW };
+enum { PLAIN, GETCWD, READLINK, EXEC, SOCKET, GROW, GREW };
 static const struct Call {
   int number, path, handle, other, target, kind;
 } calls[] = {
@@ -64,6 +66,8 @@ static const struct Call {
     {__NR_getcwd, -1, -1, -1, -1, GETCWD},
     {__NR_readlinkat, 1, 0, -1, -1, READLINK},
     {__NR_execve, 0, -1, -1, -1, EXEC},
+    {__NR_bind, -1, -1, -1, -1, SOCKET},
+    {__NR_connect, -1, -1, -1, -1, SOCKET},
     {__NR_renameat2, 1, 0, 3, -1, PLAIN},
     {__NR_linkat, 1, 0, 3, -1, PLAIN},
     {__NR_symlinkat, 2, 1, -1, 0, PLAIN},
@@ -93,18 +97,19 @@ enum { CALLS = sizeof calls / sizeof *calls, MOST = 64, LONG = 2 * PATH_MAX };
 
 static struct Map {
   const char *real, *seen;
+  int handle; /* of the real directory */
 } maps[MOST];
 static int map_count;
 static pid_t top;
 
-/* A process whose system call was changed: how it was, for when the call ends. */
+/* A process whose system call was changed: how it was, for when the call ends. The stack of one that
+   GREW was made larger for the call that it begins again. */
 static struct Change {
   pid_t pid;
   int kind;
   Registers before;
 } *changes;
 static int change_count;
-static pid_t grown; /* whose stack was made larger for the call that it begins again */
 static int is_full; /* whether something could not be written below a stack */
 
 static void fail(const char *what) {
@@ -131,7 +136,7 @@ static struct Map *find(const char *path, int real) {
   return found;
 }
 
-/* Resolves `.`, `..` and empty names by their text alone. */
+/* Resolves `.`, `..` and empty names of an absolute path by their text alone. */
 static void normalize(char *path) {
   char *end = path;
   for (char *word = path; *word;) {
@@ -212,6 +217,7 @@ static int replace(pid_t pid, const char *path, int handle, char *out) {
   char from[LONG], whole[2 * LONG];
   if (*path == '/') return to_real(path, out);
   if (!(may_enter(path) || strstr(path, "..")) || !linked(pid, "cwd", handle, from)) return 0;
+  if (*from != '/') return 0;  /* a pipe */
   struct Map *map = find(from, 1);
   if (!map) strcpy(whole, from);
   else to_seen(from, whole);
@@ -248,7 +254,7 @@ static unsigned long long push_text(pid_t pid, unsigned long long *stack, char *
 static int run_script(pid_t pid, Registers *r, unsigned long long *stack, char *path, char *real) {
   char line[256] = "", place[2 * LONG], interpreter[LONG];
   snprintf(place, sizeof place, *real == '/' ? "%s" : "/proc/%2$d/cwd/%1$s", real, pid);
-  int file = open(place, O_RDONLY | O_CLOEXEC);
+  int file = open(place, O_RDONLY | O_NONBLOCK | O_CLOEXEC);  /* it may be a fifo */
   if (file < 0) return 0;
   ssize_t size = read(file, line, sizeof line - 1);
   close(file);
@@ -285,12 +291,13 @@ static int change(pid_t pid, int kind, Registers *before) {
   return 1;
 }
 
-/* Lets the process write below its stack, which no other may make larger, and begin anew. */
-static int grow(pid_t pid, Registers *r) {
+/* Lets the process write that far below its stack, which no other may make larger, and begin anew.
+   Old kernels let nothing be written far below the stack's own pointer. */
+static int grow(pid_t pid, Registers *r, unsigned long long stack) {
   Registers before = *r;
   unsigned long long number = __NR_clock_gettime;
   *argument(r, 0) = 0;
-  *argument(r, 1) = STACK(r) - 4 * LONG;
+  *argument(r, 1) = STACK(r) = stack - LONG;
   NUMBER(r) = number;
   set_registers(pid, r);
 #ifdef NT_ARM_SYSTEM_CALL
@@ -299,39 +306,6 @@ static int grow(pid_t pid, Registers *r) {
   ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &whole);
 #endif
   return change(pid, GROW, &before);
-}
-
-/* Handles the begin of a system call; returns whether its end is of interest. */
-static int begin(pid_t pid) {
-  Registers r, before;
-  char path[LONG], real[LONG];
-  get_registers(pid, &r);
-  before = r;
-  const struct Call *call = calls;
-  while (call < calls + CALLS && (unsigned long long)call->number != NUMBER(&r)) call++;
-  if (call == calls + CALLS) return 0;
-  unsigned long long stack = STACK(&r) - 256;
-  is_full = 0;
-  int changed = call->kind == GETCWD;
-  int texts[] = {call->path, call->other, call->target};
-  for (int n = 0; n < 3; n++) {
-    if (texts[n] < 0 || !read_text(pid, *argument(&r, texts[n]), path)) continue;
-    int handle = call->handle < 0 ? -1 : (int)*argument(&r, n == 1 ? 2 : call->handle);
-    int is_new = n == 2 ? *path == '/' && to_real(path, real) : replace(pid, path, handle, real);
-    if (call->kind == EXEC && run_script(pid, &r, &stack, path, is_new ? real : path)) {
-      changed = 1;
-    } else if (is_new) {
-      *argument(&r, texts[n]) = push_text(pid, &stack, real);
-      changed = 1;
-    } else if (call->kind == READLINK && (*path != '/' || is_below(path, "/proc"))) {
-      changed = 1;
-    }
-  }
-  if (is_full && grown != pid) return grow(grown = pid, &before);
-  grown = 0;
-  if (!changed) return 0;
-  if (memcmp(&r, &before, sizeof r)) set_registers(pid, &r);
-  return change(pid, call->kind, &before);
 }
 
 static struct Change *changed(pid_t pid) {
@@ -345,10 +319,64 @@ static void forget(pid_t pid) {
   if (change) *change = changes[--change_count];
 }
 
+/* Lets a socket be at the real path, by a short name of its directory: there is little room. */
+static int name_socket(pid_t pid, Registers *r, unsigned long long *stack) {
+  struct sockaddr_un address = {0};
+  char path[sizeof address.sun_path + 1] = "";
+  size_t size = *argument(r, 2), room = sizeof address.sun_path;
+  if (size > sizeof address || copy(pid, &address, *argument(r, 1), size, 0) != (ssize_t)size ||
+      address.sun_family != AF_UNIX)
+    return 0;
+  memcpy(path, address.sun_path, room);
+  struct Map *map = find(path, 0);
+  if (!map || snprintf(address.sun_path, room, "/proc/%d/fd/%d%s", getpid(), map->handle,
+                       path + strlen(map->seen)) >= (int)room)
+    return 0;
+  *argument(r, 1) = push(pid, stack, &address, sizeof address);
+  *argument(r, 2) = sizeof address;
+  return 1;
+}
+
+/* Handles the begin of a system call; returns whether its end is of interest. */
+static int begin(pid_t pid) {
+  Registers r, before;
+  char path[LONG], real[LONG];
+  struct Change *earlier = changed(pid);
+  int has_grown = earlier && earlier->kind == GREW;
+  forget(pid);
+  get_registers(pid, &r);
+  before = r;
+  const struct Call *call = calls;
+  while (call < calls + CALLS && (unsigned long long)call->number != NUMBER(&r)) call++;
+  if (call == calls + CALLS) return 0;
+  unsigned long long stack = STACK(&r) - 128;
+  is_full = 0;
+  int is_changed = call->kind == GETCWD || (call->kind == SOCKET && name_socket(pid, &r, &stack));
+  int texts[] = {call->path, call->other, call->target};
+  for (int n = 0; n < 3; n++) {
+    if (texts[n] < 0 || !read_text(pid, *argument(&r, texts[n]), path)) continue;
+    int handle = call->handle < 0 ? -1 : (int)*argument(&r, n == 1 ? 2 : call->handle);
+    int is_new = n == 2 ? *path == '/' && to_real(path, real) : replace(pid, path, handle, real);
+    if (call->kind == EXEC && run_script(pid, &r, &stack, path, is_new ? real : path)) {
+      is_changed = 1;
+    } else if (is_new) {
+      *argument(&r, texts[n]) = push_text(pid, &stack, real);
+      is_changed = 1;
+    } else if (call->kind == READLINK && (*path != '/' || is_below(path, "/proc"))) {
+      is_changed = 1;
+    }
+  }
+  if (is_full && !has_grown) return grow(pid, &before, stack);
+  if (is_full && call->path >= 0) *argument(&r, call->path) = 0;  /* it fails */
+  if (!is_changed) return 0;
+  if (memcmp(&r, &before, sizeof r)) set_registers(pid, &r);
+  return change(pid, call->kind, &before);
+}
+
 /* Handles the end of a system call: registers are as before, and paths in the answer as seen. */
 static void end(pid_t pid) {
   struct Change *change = changed(pid);
-  if (!change) return;
+  if (!change || change->kind == GREW) return;
   Registers r;
   char text[LONG], seen[LONG];
   get_registers(pid, &r);
@@ -361,12 +389,14 @@ static void end(pid_t pid) {
     was.orig_rax = -1;
 #endif
     set_registers(pid, &was);
-    forget(pid);
+    change->kind = GREW;
     return;
   }
   int at = change->kind == GETCWD ? 0 : NUMBER(&was) == __NR_readlinkat ? 2 : 1;
   unsigned long long buffer = *argument(&was, at), room = *argument(&was, at + 1);
-  if (change->kind != PLAIN && change->kind != EXEC && result > 0 && result < PATH_MAX &&
+  int is_path = change->kind == GETCWD || change->kind == READLINK;
+  int is_whole = change->kind == GETCWD || result < (long long)room;  /* else it is asked again */
+  if (is_path && is_whole && result > 0 && result < PATH_MAX &&
       copy(pid, text, buffer, result, 0) == result) {
     text[result] = 0;
     if (to_seen(text, seen)) {
@@ -441,7 +471,8 @@ static int read_options(int count, char **words, int n) {
       setenv(words[n + 1], words[n + 2], 1);
       n += 2;
     } else if (left > 1 && strstr(words[n], "bind") && map_count < MOST) {
-      maps[map_count++] = (struct Map){words[n + 1], words[n + 2]};
+      int handle = open(words[n + 1], O_PATH | O_CLOEXEC);
+      maps[map_count++] = (struct Map){words[n + 1], words[n + 2], handle};
       n += 2;
     } else {
       errno = EINVAL;
