@@ -5,6 +5,7 @@ nothing of torchyard's own has examined.
 """
 
 import json
+import shlex
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -521,6 +522,39 @@ def test_results_say_in_which_sandbox_they_were_made(tmp_path: Path, kind: Sandb
     task = msgspec.structs.replace(result.order.task, fingerprint="f" * 64)
     order = msgspec.structs.replace(result.order, tasks=(task, *result.order.tasks))
     assert not is_confined(msgspec.structs.replace(result, order=order), store), "one is gone"
+
+
+@pytest.mark.parametrize("kind", ["view", "none"])
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_step_can_not_write_what_its_result_says_of_the_sandbox(
+    tmp_path: Path, kind: SandboxKind
+) -> None:
+    """What it left may still write when it has ended."""
+    machine = Machine(tmp_path)
+    said = json.dumps({"sandbox": "bwrap"}).replace("{", "{{").replace("}", "}}")
+    forge = f"cd {tmp_path}/work/core-*; while test -e log; do echo '{said}' > state.json; done"
+    left = f"setsid sh -c {shlex.quote(forge)} > /dev/null 2>&1 &"
+    assert machine.run(f"{left} touch {{out}}/made", kind=kind).error == ""
+    store = Store.at(str(tmp_path / "store"))
+    (result,) = store.results(store.fingerprints())
+    assert result.facts["sandbox"] == kind
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.parametrize("steps", [True, False])
+def test_a_source_that_steps_of_the_file_made_needs_a_sandbox(tmp_path: Path, steps: bool) -> None:
+    """They may be any program; torchyard's own steps for the source are in none."""
+    machine = Machine(tmp_path)
+    machine.run("touch {out}/source", kind="none")
+    store = Store.at(str(tmp_path / "store"))
+    (loose,) = store.results(store.fingerprints())
+    machine.run("touch {out}/made")
+    (made,) = (one for one in store.results(store.fingerprints()) if one.run != loose.run)
+    assert is_confined(made, store)
+    settings = loose.order.task.settings if steps else {}
+    source = msgspec.structs.replace(loose.order.task, stage=Stage.SOURCE, settings=settings)
+    order = msgspec.structs.replace(made.order, tasks=(source, *made.order.tasks))
+    assert is_confined(msgspec.structs.replace(made, order=order), store) == (not steps)
 
 
 def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:

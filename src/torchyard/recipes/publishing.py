@@ -12,8 +12,6 @@ PUBLISHED = "published.json"
 CONFINED = "confined.txt"
 """A file beside the folders of the stages, with the cells whose packages are made in a sandbox."""
 
-_MAKING = (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE)
-
 OTHERS = "others"
 """The folder of results that are neither packages nor evidence, beside those of the stages."""
 
@@ -29,8 +27,11 @@ def input_place(task: Task) -> str:
 
 
 def is_confined(result: Result, store: Store) -> bool:
-    """Return whether a package, and what it is made from, was made in a sandbox, from nothing."""
-    tasks = (task for task in result.order.tasks if task.stage in _MAKING)
+    """Return whether a package, and what it is made from, was made in a sandbox, from nothing.
+
+    torchyard's own steps for the source need none; those of the file may be any program.
+    """
+    tasks = (t for t in result.order.tasks if t.stage is not Stage.SOURCE or "steps" in t.settings)
     made = (store.find(task.fingerprint) for task in tasks)
     return all(
         one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts

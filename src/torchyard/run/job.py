@@ -220,7 +220,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
     with written_bytes(lambda done: on_event(prepares(done=done))):
         kept = KeptBuild.of(place, store, conditions)
         context = _open(place, store, conditions, on_event, kept=kept)
-    earlier = place.state().seconds
+    before = place.state()  # steps without a sandbox could change the file
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(context.recorded().items()):
@@ -254,9 +254,9 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
         environment=context.recorded(),
         machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
-        seconds=round(earlier + time.monotonic() - began, 3),
+        seconds=round(before.seconds + time.monotonic() - began, 3),
         torchyard=__version__,
-        facts=place.state().facts | cached,
+        facts=before.facts | cached,
         run=uuid.uuid4().hex,
     )
     if not writer.publish(result):
