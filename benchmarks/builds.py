@@ -46,10 +46,10 @@ def build(folder: Path) -> None:
     from plans import config  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
+    from torchyard.cli.build_display import build_display, end_build  # noqa: PLC0415
     from torchyard.engines.builtin.local import LocalEngine  # noqa: PLC0415
     from torchyard.engines.engine import BuildContext  # noqa: PLC0415
     from torchyard.plan.build import make_plan  # noqa: PLC0415
-    from torchyard.reports.build.console import build_display, end_build  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
     from torchyard.workspace.watch import watch  # noqa: PLC0415
 

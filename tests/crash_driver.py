@@ -25,7 +25,7 @@ import obstore
 import psutil
 from tests.channel_deeds import DEEDS
 
-from torchyard.app.detached import SUPERVISOR
+from torchyard.features.run.use_case import SUPERVISOR
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import read_source_tree
 from torchyard.model.job_spec import JobSpec

@@ -25,9 +25,11 @@ from torchyard.host.fork_server import ForkedProcess, ForkServer
 TORCHYARD = (sys.executable, "-m", "torchyard")
 
 _PREPARED = (
-    *(f"torchyard.cli.commands.{name}" for name in ("build", "check", "plan", "publish", "run")),
-    *("torchyard.workspace.build", "torchyard.workspace.run", "torchyard.engines.builtin.local"),
-    *("torchyard.plan.build", "torchyard.reports.build.text", "rich.console"),
+    *(f"torchyard.cli.commands.{name}" for name in ("check", "publish")),
+    *("torchyard.features.build.command", "torchyard.features.plan.use_case"),
+    *("torchyard.workspace.build", "torchyard.features.run.use_case"),
+    *("torchyard.engines.builtin.local", "torchyard.plan.build"),
+    *("torchyard.cli.build_display", "rich.console"),
 )
 """What most commands of tests load."""
 

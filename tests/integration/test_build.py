@@ -17,8 +17,8 @@ from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
+from torchyard.cli.build_display import _package
 from torchyard.model.event import Made
-from torchyard.reports.build.console import _package
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 

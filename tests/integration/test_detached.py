@@ -372,7 +372,7 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (result,) = (r for r in store.results() if r.order.task.stage == "core")
     log = b"".join(read_result_log(store, result)).decode()
-    assert "torchyard.app.supervise" in log
+    assert "torchyard.features.run.supervise" in log
     assert "SEEN=by-everybody" in log
     assert not any(value in log or f"{name}=" in log for name, value in SECRETS.items())
 
@@ -450,7 +450,7 @@ def test_a_supervisor_is_killed_at_any_time(tmp_path: Path) -> None:
 
 STOPPED_LATE = """\
 import os, signal, sys
-if "torchyard.app.supervise" in sys.orig_argv:
+if "torchyard.features.run.supervise" in sys.orig_argv:
     from torchyard.workspace import faults
 
     def stopped_late(error, redacted=faults.redacted_diagnostics):

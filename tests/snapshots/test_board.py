@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
+from torchyard.cli.build_display import package_table
 from torchyard.model.event import (
     AnyEvent,
     Began,
@@ -17,7 +18,6 @@ from torchyard.model.event import (
     Stepping,
 )
 from torchyard.model.result import Usage
-from torchyard.reports.build.text import build_report
 from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.terminal.board import Board, BoardView, clock
 from torchyard.terminal.events import event_line, printer
@@ -142,7 +142,7 @@ def test_the_final_table(snapshot: SnapshotAssertion) -> None:
     ]
     console = Console(width=80, color_system=None)
     with console.capture() as captured:
-        console.print(build_report("torch-2.14.0", rows))
+        console.print(package_table("torch-2.14.0", rows))
     assert captured.get() == snapshot
 
 

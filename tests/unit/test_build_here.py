@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.helpers import EXTENSION, SMALL, Command, config_of
 
-from torchyard.app.build_here import find_cell, install_command, prepare_here
 from torchyard.compute.installed_torch import (
     InstalledTorch,
     PythonEnvironment,
@@ -15,6 +14,7 @@ from torchyard.compute.installed_torch import (
     read_environment,
 )
 from torchyard.errors import ConfigError, HostError, SelectionError, TorchyardError
+from torchyard.features.build.use_case import find_cell, install_command, prepare_here
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.recipe import Stage
 from torchyard.plan.job_specs import make_job_spec

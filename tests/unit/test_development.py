@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from torchyard.app.develop import find_development
 from torchyard.errors import SelectionError
+from torchyard.features.develop.use_case import find_development
 from torchyard.host.locks import replace_bytes
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage

@@ -88,9 +88,7 @@ def test_without_python_3_10_no_libtorch_zip_is_lost(text: str, plan: Plan) -> N
     )
     diff = diff_plans(plan, smaller)
     assert len(diff.vanished) == 18
-    assert {(change.cell.python, change.cell.package) for change in diff.vanished} == {
-        ("cp310", "wheel")
-    }
+    assert {tuple(change.cell.split("/")[3:]) for change in diff.vanished} == {("cp310", "wheel")}
     assert not diff.rebuilt
     assert not diff.appeared
 

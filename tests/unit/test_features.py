@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from tests.helpers import ROOT
 
 from torchyard.cli.lazy_group import feature_modules
 from torchyard.cli.main import torchyard as program
-from torchyard.cli.output import REPORTS, Report
+from torchyard.cli.output import CALLS, REPORTS, Report
 from torchyard.model.values import Reported
 from torchyard.workspace.build_request import BuildRequest
 
@@ -22,17 +23,17 @@ SHARED = {"file", "as_json"}
 """Options of all commands that read a configuration; not every use case needs it."""
 REQUESTED = {"words", "store_url"}
 """Options of a `BuildRequest` that have other names there."""
-GIVEN = {"meter", "on_line", "confirm"}
+GIVEN = {"meter", "on_line", "confirm", "for_json"}
 """What a use case is given beside options."""
 
 
-def reporting_commands() -> dict[str, tuple[click.Command, Report]]:
-    """Return the commands that show a value, by the name of their report."""
+def commands_of(known: Mapping[str, Report]) -> dict[str, tuple[click.Command, Report]]:
+    """Return the commands with these reports, by their names."""
     found: dict[str, tuple[click.Command, Report]] = {}
 
     def collect(command: click.Command, name: str) -> None:
-        if name in REPORTS:
-            found[name] = command, REPORTS[name]
+        if report := known.get(name):
+            found[name] = command, report
         if isinstance(command, click.Group):
             ctx = click.Context(command)
             for word in command.list_commands(ctx):
@@ -44,11 +45,13 @@ def reporting_commands() -> dict[str, tuple[click.Command, Report]]:
     return found
 
 
-COMMANDS = reporting_commands()
+COMMANDS = commands_of(REPORTS)
+CALLING = commands_of(CALLS)
 
 
 def test_every_report_is_of_a_command_of_its_name() -> None:
     assert set(COMMANDS) == set(REPORTS)
+    assert set(CALLING) == set(CALLS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -80,6 +83,18 @@ def test_every_option_is_used_and_every_parameter_is_given(name: str) -> None:
     required = {p for p, default in asked.items() if default is inspect.Parameter.empty}
     values = {next(iter(inspect.signature(f).parameters)) for f in functions[1:] if f}
     assert required - values <= options | GIVEN | {"request"}
+
+
+@pytest.mark.parametrize("name", CALLING)
+def test_every_option_of_a_command_without_a_report_is_used(name: str) -> None:
+    command, report = CALLING[name]
+    options = {str(param.name) for param in command.params} - {"as_json"}
+    asked = inspect.signature(report.use_case).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in asked.values()):
+        return
+    assert options <= set(asked)
+    required = {name for name, one in asked.items() if one.default is inspect.Parameter.empty}
+    assert required <= options | GIVEN | {"on_event", "on_followed"}
 
 
 def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from rich.console import Console
 from tests.helpers import SMALL, config_of, plan_of
 
 from torchyard.errors import BuildError, ConfigError
+from torchyard.features.plan.report import plan_text
+from torchyard.features.plan.use_case import plan_report
 from torchyard.package.elf.file import read_elf, versioned_symbols
 from torchyard.package.wheel.glibc_promise import check_glibc
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.recipes import steps_of
-from torchyard.reports.plan.text import plan_report
 
 CODE = """\
 __asm__(".symver renewed, memcpy@GLIBC_2.14");
@@ -97,7 +98,7 @@ def test_a_plan_has_a_step_that_keeps_the_promise() -> None:
 def test_a_plan_states_the_promise() -> None:
     shown = Console(width=200)
     with shown.capture() as said:
-        shown.print(plan_report(plan_of(f"{SMALL}{PROMISE}")))
+        shown.print(*plan_text(plan_report(plan_of(f"{SMALL}{PROMISE}"))))
     assert "promise: everything runs with glibc 2.28 or newer" in said.get()
 
 

@@ -5,9 +5,10 @@ from hashlib import sha256
 import pytest
 from tests.helpers import EXAMPLE, plan_of
 
+from torchyard.features.plan.use_case import plan_report
 from torchyard.plan import settings
 from torchyard.plan.select import PlanSelection
-from torchyard.reports.plan.document import plan_json
+from torchyard.terminal.json_output import encode
 
 GOLDEN = {
     None: (
@@ -44,6 +45,6 @@ def test_neither_the_document_nor_a_fingerprint_changes(
     """
     monkeypatch.setattr(settings, "__version__", "0")
     plan = plan_of(EXAMPLE.read_text(encoding="utf-8"), PlanSelection(subset))
-    document = sha256(b"".join(plan_json(plan))).hexdigest()
+    document = sha256(encode(plan_report(plan))).hexdigest()
     fingerprints = sha256("\n".join(job.fingerprint for job in plan.jobs).encode()).hexdigest()
     assert (document, fingerprints) == GOLDEN[subset]

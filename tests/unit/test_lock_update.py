@@ -8,9 +8,9 @@ import pytest
 from tests.helpers import Command
 from tests.torch_index import FILE, add_torch, fingerprints, project, use_only
 
-from torchyard.app.lock import updated_file
 from torchyard.config.document import Document
 from torchyard.errors import ConfigError
+from torchyard.features.lock.use_case import updated_file
 
 
 @pytest.fixture

@@ -303,7 +303,7 @@ def test_a_revision_of_a_stage_touches_only_that_stage() -> None:
 
 def test_what_is_left_out_is_told_of_the_subset() -> None:
     plan = plan_of(SMALL, PlanSelection("pr"))
-    assert [rule.reason for rule in exclusions(plan) if rule.origin is not TABLES] == []
+    assert [rule.reason for rule in exclusions(plan) if rule.origin != str(TABLES)] == []
     whole = exclusions(plan_of(SMALL))
     assert (whole[0].reason, whole[0].cells) == ("nobody wants it", 1)
 

@@ -61,5 +61,5 @@ def test_a_build_that_is_forgotten_meanwhile_is_left_out(
         shutil.rmtree(path.parent)
         return find_record(path)
 
-    monkeypatch.setattr("torchyard.cli.commands.status.find_record", forgotten)
+    monkeypatch.setattr("torchyard.features.status.use_case.find_record", forgotten)
     assert "nothing was built yet" in torchyard("status", "-f", file).err

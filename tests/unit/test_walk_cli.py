@@ -67,8 +67,9 @@ def test_no_other_file_names_a_command_s_module() -> None:
         assert not used, path
 
 
-def test_the_plug_in_uses_only_options_and_groups_of_the_command_line() -> None:
-    shared = ("torchyard.cli.options.", "torchyard.cli.lazy_group.")
+def test_the_plug_in_uses_only_options_groups_and_displays_of_the_command_line() -> None:
+    rooms = ("options", "lazy_group", "build_display")
+    shared = tuple(f"torchyard.cli.{name}." for name in rooms)
     for path in (ROOT / "farm/src").rglob("*.py"):
         used = {name for name in imports(path) if f"{name}.".startswith("torchyard.cli.")}
         assert all(name.startswith(shared) for name in used), path

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.unit.test_store import store_result, task_of
 
+from torchyard.cli.build_display import build_display
 from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Listener, ended_well
-from torchyard.reports.build.console import build_display
 from torchyard.store.keys import blob_key
 from torchyard.store.store import Store
 from torchyard.workspace.watch import watch

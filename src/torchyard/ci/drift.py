@@ -2,9 +2,9 @@
 
 from difflib import unified_diff
 from enum import StrEnum
-from typing import NamedTuple
 
 from torchyard.ci.yaml import read_header
+from torchyard.model.values import Reported
 from torchyard.version import __version__
 
 
@@ -20,6 +20,9 @@ class FileState(StrEnum):
     FOREIGN = "foreign"
 
 
+GUARDED = (FileState.FOREIGN, FileState.EDITED)
+"""States of files that contain work that would be lost."""
+
 _REASONS = {
     FileState.CURRENT: "is current",
     FileState.MISSING: "is missing",
@@ -31,8 +34,11 @@ _REASONS = {
 }
 
 
-class ComparedFile(NamedTuple):
-    """A file of a provider: its path in the repository, its state, and what it should be."""
+class ComparedFile(Reported):
+    """A file of a provider: its path in the repository, its state, and what it should be.
+
+    `diff` leads from what is there to `text`.
+    """
 
     provider: str
     path: str

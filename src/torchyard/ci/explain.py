@@ -1,25 +1,33 @@
 """Find the jobs of a provider that run jobs of a plan."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
-from torchyard.ci.pipeline import CiJob, Pipeline, Wave
+from torchyard.ci.pipeline import PART, CiJob, Pipeline, Wave
 from torchyard.errors import SelectionError
 from torchyard.model.recipe import Stage
+from torchyard.model.values import Reported
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import selector_of
 from torchyard.plan.select_jobs import matching_jobs
 
 
-class PlacedJob(NamedTuple):
+class PlacedJob(Reported, kw_only=True):
     """A provider's job, and the part of it, that runs jobs of a plan."""
 
     provider: str
-    pipeline: Pipeline
-    job: CiJob
+    pipeline: str
+    job: str
     part: str
-    planned: tuple[str, ...]
+    labels: Sequence[str]
+    image: str
+    needs: Sequence[str]
+    commands: Sequence[str]
+    minutes: int
+    estimated_minutes: int
+    round: int
+    rounds: int
+    planned: Sequence[str]
 
 
 class JobPlaces:
@@ -73,4 +81,30 @@ def find_placed(
                     _, names = placed.setdefault((job.name, part), (job, []))
                     names.append(planned.identifier)
         for (_, part), (job, names) in placed.items():
-            yield PlacedJob(provider, pipeline, job, part, tuple(names))
+            yield _placed(provider, pipeline, job, part, names)
+
+
+def _placed(
+    provider: str, pipeline: Pipeline, job: CiJob, part: str, planned: Sequence[str]
+) -> PlacedJob:
+    commands = [
+        pipeline.install,
+        *pipeline.pull_commands(job.waves),
+        pipeline.build_command(job),
+        *pipeline.push_commands(job),
+    ]
+    return PlacedJob(
+        provider=provider,
+        pipeline=pipeline.name,
+        job=job.name,
+        part=part,
+        labels=job.machine.labels,
+        image=job.machine.image,
+        needs=job.needs,
+        commands=[command.replace(f"${PART}", part) for command in commands],
+        minutes=pipeline.minutes,
+        estimated_minutes=-(-job.seconds // 60),
+        round=job.round,
+        rounds=job.rounds,
+        planned=planned,
+    )

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
-from msgspec import NODEFAULT, inspect
 
-from torchyard.engines.engine import Engine
-from torchyard.engines.registry import LOCAL, engine_names, find_engine
 from torchyard.errors import HostError, UsageError
 
+if TYPE_CHECKING:  # slow to import
+    from msgspec.inspect import Field
+
+    from torchyard.engines.engine import Engine
+
+LOCAL = "local"
 _NAME = "--engine"
 
 
@@ -21,6 +25,8 @@ class EngineCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            from torchyard.engines.registry import engine_names
+
             for name in engine_names():
                 if error.option_name in _option_names(name):
                     msg = f"`{error.option_name}` is for the {name} engine"
@@ -29,6 +35,8 @@ class EngineCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters, with those of the engine behind --engine."""
+        from torchyard.engines.registry import find_engine
+
         params = super().get_params(ctx)
         behind = 1 + next(n for n, param in enumerate(params) if _NAME in param.opts)
         chosen = engine_options(find_engine(ctx.meta.get(_NAME, LOCAL)))
@@ -36,6 +44,8 @@ class EngineCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, and below them those of other engines that are installed."""
+        from torchyard.engines.registry import engine_names, find_engine
+
         super().format_options(ctx, formatter)
         for name in engine_names():
             if name == ctx.meta.get(_NAME, LOCAL):
@@ -63,20 +73,26 @@ def _named_engine(args: list[str]) -> str:
 
 
 def _option_names(engine: str) -> Iterator[str]:
+    from torchyard.engines.registry import find_engine
+
     with suppress(HostError):  # one that can't be loaded has no options
         for option in engine_options(find_engine(engine)):
             yield from option.opts
 
 
-def engine_options(engine: type[Engine]) -> list[click.Option]:
+def engine_options(engine: "type[Engine]") -> list[click.Option]:
     """Return the options of an engine, from the fields of its class."""
+    from msgspec import inspect
+
     described = inspect.type_info(engine)
     if not isinstance(described, inspect.StructType):
         return []
     return [_option(field) for field in described.fields]
 
 
-def _option(field: inspect.Field) -> click.Option:
+def _option(field: "Field") -> click.Option:
+    from msgspec import NODEFAULT, inspect
+
     described, kind = field.type, field.type
     help_text, metavar = "", None
     if isinstance(described, inspect.Metadata):

@@ -100,6 +100,9 @@ def _size(_ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
         raise UsageError(str(error)) from error
 
 
+order_option = click.option(
+    "--order", metavar="FILE", help="Take the job from a file that an engine wrote."
+)
 copies_option = click.option(
     "--copies",
     metavar="SIZE",

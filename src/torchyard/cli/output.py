@@ -22,6 +22,8 @@ _D = TypeVar("_D", bound="msgspec.Struct")
 
 REPORTS: dict[str, "Report"] = {}
 """The reports of all commands that have been imported, by name, as `store_gc`."""
+CALLS: dict[str, "Report"] = {}
+"""The use cases of those that show no value, likewise."""
 
 
 _SHOWN = {"meter": ProgressLine, "on_line": say, "confirm": confirm}
@@ -41,9 +43,18 @@ class Report:
     """
 
     def __init__(self, package: str, name: str, use_case: str) -> None:
+        self.name = name
         self._package = package
-        self._name = name
         self._use_case = use_case
+
+    @classmethod
+    def of(cls, function: FC, use_case: str) -> "Report":
+        """Return that of a decorated function."""
+        package, _, module = function.__module__.rpartition(".")
+        name = getattr(function, "__name__", "command")
+        if name == "command":
+            name = module.partition("_")[2] or package.rpartition(".")[2]
+        return cls(package, name, use_case)
 
     def _function(self, module: str, name: str) -> Feature | None:
         found = getattr(import_module(f"{self._package}.{module}"), name, None)
@@ -57,7 +68,7 @@ class Report:
     def writer(self, form: str) -> Feature:
         """Return the function that writes a form, such as `text` or `html`."""
         module = "report" if form == "text" else "page"
-        return cast("Feature", self._function(module, f"{self._name}_{form}"))
+        return cast("Feature", self._function(module, f"{self.name}_{form}"))
 
     @property
     def value_type(self) -> object:
@@ -67,7 +78,7 @@ class Report:
     @property
     def error_function(self) -> Feature | None:
         """The function that returns why the command fails once its value has been shown."""
-        return self._function("report", f"{self._name}_error")
+        return self._function("report", f"{self.name}_error")
 
 
 def _call(function: Feature, options: Mapping[str, object], *values: object) -> object:
@@ -84,21 +95,19 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
     The use case is a function of `use_case.py` in the same folder. The command gets `--json`, and
     for each of `files` an option that writes a file, with its help. These functions show the value:
 
-    - `NAME_text` of `report.py` yields tables and lines.
+    - `NAME_text` of `report.py` yields tables and lines, or returns text that is printed as it is.
     - `NAME_error` of `report.py`, if there is one, returns why the command then fails, or None.
     - `NAME_html` of `page.py` returns what `--html FILE` writes.
 
     NAME is the command's: that of the folder, of `command_NAME.py`, or of the decorated function if
     that is not `command`. Each function is called with the options that it has parameters for; a
-    use case can also ask for `meter`, `on_line` and `confirm`.
+    use case can also ask for `meter`, `on_line`, `confirm`, and whether its value is printed
+    `for_json`.
     """
 
     def decorate(function: FC) -> FC:
-        package, _, module = function.__module__.rpartition(".")
-        name = getattr(function, "__name__", "command")
-        if name == "command":
-            name = module.partition("_")[2] or package.rpartition(".")[2]
-        REPORTS[name] = report = Report(package, name, use_case)
+        report = Report.of(function, use_case)
+        REPORTS[report.name] = report
 
         @wraps(function)
         def command(*, as_json: bool, **options: object) -> None:
@@ -107,7 +116,7 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
                 refuse_options(ctx)
                 return
             paths = {form: options.pop(form) for form in files}
-            value = _call(report.use_case, {**options, **_SHOWN})
+            value = _call(report.use_case, {**options, **_SHOWN, "for_json": as_json})
             for form, path in paths.items():
                 if path:
                     _write_file(str(path), report.writer(form)(value))
@@ -116,8 +125,11 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
 
                 write(encode(value))
             else:
-                lines = _call(report.writer("text"), options, value)
-                show(*cast("Iterable[RenderableType]", lines))
+                text = _call(report.writer("text"), options, value)
+                if isinstance(text, str | bytes):
+                    write(text)
+                else:
+                    show(*cast("Iterable[RenderableType]", text))
             error = report.error_function and _call(report.error_function, options, value)
             if isinstance(error, TorchyardError):
                 raise error
@@ -128,6 +140,35 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
             option = click.option(f"--{form}", type=path, metavar="FILE", help=description)
             decorated = option(decorated)
         return decorated
+
+    return decorate
+
+
+def calls(use_case: str, /) -> Callable[[FC], FC]:
+    """Make a command that calls a use case with its options, and prints the text that it returns.
+
+    The use case can ask for `meter`, `on_line` and `confirm`, as with `@reports`. It can also ask
+    for `on_event`, which prints events: as lines, or as JSON if the command has `--json`. So does
+    `on_followed`, which ends the command if nobody reads them.
+    """
+
+    def decorate(function: FC) -> FC:
+        report = Report.of(function, use_case)
+        CALLS[report.name] = report
+
+        @wraps(function)
+        def command(*, as_json: bool = False, **options: object) -> None:
+            from torchyard.terminal.events import emit_event, printer, write_event
+
+            lines = printer(say)
+            on_event = emit_event if as_json else lines
+            on_followed = write_event if as_json else lines
+            shown = {**_SHOWN, "on_event": on_event, "on_followed": on_followed}
+            text = _call(report.use_case, {**options, **shown})
+            if isinstance(text, str) and text:
+                write(text if text.endswith("\n") else f"{text}\n")
+
+        return cast("FC", command)
 
     return decorate
 

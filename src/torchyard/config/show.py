@@ -1,22 +1,21 @@
 """Every value of a configuration, given or default, with its origin."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
 from torchyard.config.decode import decode
 from torchyard.config.document import Document, dotted
 from torchyard.config.positions import Path
-from torchyard.model.values import Origin
+from torchyard.model.values import Reported
 
 
-class Setting(NamedTuple):
+class Setting(Reported):
     """One value, written as in the file."""
 
     key: str
     value: str
-    origin: Origin
+    origin: str
 
 
 def settings(document: Document) -> Iterator[Setting]:
@@ -39,4 +38,4 @@ def _walk(document: Document, value: object, path: Path) -> Iterator[Setting]:
             return
         case _:
             text = msgspec.json.encode(value).decode()
-            yield Setting(dotted(path), text, document.origin(path))
+            yield Setting(dotted(path), text, str(document.origin(path)))

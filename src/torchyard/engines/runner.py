@@ -43,7 +43,7 @@ _PAUSE = 1.0
 
 _COMMAND = "torchyard.cli.main:main"
 _PREPARED = (
-    *("torchyard.cli.commands.run", "torchyard.workspace.run"),
+    *("torchyard.features.run.command", "torchyard.features.run.use_case"),
     "torchyard.host.system_view:sandbox_fault",
 )
 """What most jobs need: modules, and whether sandboxes work."""

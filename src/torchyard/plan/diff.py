@@ -1,12 +1,12 @@
 """Compare two plans: which packages appear, vanish or are rebuilt, and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import CELL_STAGES, Stage
-from torchyard.model.values import Origin
+from torchyard.model.values import Origin, Reported
 from torchyard.plan.admission import admit
 from torchyard.plan.constraints import Scope
 from torchyard.plan.explain import value_origin
@@ -14,24 +14,24 @@ from torchyard.plan.graph import Job, Plan
 from torchyard.plan.settings import SettingSource
 
 
-class Cause(NamedTuple):
+class Cause(Reported):
     """A difference between two configurations, and the line that causes it."""
 
     what: str
     origin: str
 
 
-class PackageChange(NamedTuple):
-    """One package that differs between two plans."""
+class PackageChange(Reported):
+    """A package that differs between two plans: the identifier of its cell, and why."""
 
-    identifier: str
-    cell: Cell
+    cell: str
     causes: tuple[Cause, ...]
 
 
-class PlanDiff(NamedTuple):
+class PlanDiff(Reported, kw_only=True):
     """What happens to all packages when one plan replaces another."""
 
+    version: Literal[1] = 1
     appeared: tuple[PackageChange, ...]
     vanished: tuple[PackageChange, ...]
     rebuilt: tuple[PackageChange, ...]
@@ -71,12 +71,12 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     kept = set(common)
     return PlanDiff(
         appeared=tuple(
-            PackageChange(f"{new.label}/{cell.path}", cell, (_why_only_in(new, old, cell, _NEW),))
+            PackageChange(f"{new.label}/{cell.path}", (_why_only_in(new, old, cell, _NEW),))
             for cell in after
             if cell not in kept
         ),
         vanished=tuple(
-            PackageChange(f"{old.label}/{cell.path}", cell, (_why_only_in(old, new, cell, _GONE),))
+            PackageChange(f"{old.label}/{cell.path}", (_why_only_in(old, new, cell, _GONE),))
             for cell in before
             if cell not in kept
         ),
@@ -135,8 +135,7 @@ class FingerprintDiff:
 
     def changes(self, cells: Iterable[Cell]) -> tuple[PackageChange, ...]:
         return tuple(
-            PackageChange(f"{self.new.label}/{cell.path}", cell, self.cell_causes(cell))
-            for cell in cells
+            PackageChange(f"{self.new.label}/{cell.path}", self.cell_causes(cell)) for cell in cells
         )
 
     def cell_causes(self, cell: Cell) -> tuple[Cause, ...]:

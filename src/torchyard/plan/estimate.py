@@ -1,12 +1,11 @@
 """Time, memory and disk of a plan, as far as `[requirements]` give them."""
 
-from typing import NamedTuple
-
+from torchyard.model.values import Reported
 from torchyard.plan.graph import Plan
 
 
-class Estimate(NamedTuple):
-    """Sums and maxima over the jobs with known needs; `timed` is how many have a time."""
+class Estimate(Reported):
+    """Seconds and bytes of the jobs with known needs; `timed` is how many have a time."""
 
     jobs: int
     timed: int

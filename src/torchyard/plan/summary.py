@@ -2,18 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import Stage
-from torchyard.model.values import Origin
+from torchyard.model.values import Reported
 from torchyard.plan.admission import TABLES
 from torchyard.plan.graph import Plan
 
 
-class Summary(NamedTuple):
-    """Counts of packages and jobs, in the order of the file."""
+class Summary(Reported, kw_only=True):
+    """Counts of packages and jobs, in the order of the file.
+
+    `compilations` is how often the C++ code is compiled: cores, or an extension's bindings.
+    `separate` is how often it would be, if each wheel, each zip and each Python's conda packages
+    did it, and `saved` the difference. `served` are further cells that these packages serve, by
+    their ABI class.
+    """
 
     total: int
     packages: dict[str, int]
@@ -21,32 +26,25 @@ class Summary(NamedTuple):
     dimensions: dict[str, dict[str, int]]
     stages: dict[Stage, int]
     compilations: int
-    """How often the C++ code is compiled: cores, or an extension's bindings."""
     separate: int
-    """How often it would be, if each wheel, each zip and each Python's conda packages did it."""
+    saved: int
     served: int
-    """Further cells that these packages serve, by their ABI class."""
-
-    @property
-    def saved(self) -> int:
-        """Compilations saved, compared with builds one by one."""
-        return max(0, self.separate - self.compilations)
 
 
-class RuleCount(NamedTuple):
+class RuleCount(Reported):
     """How many cells one rule or table leaves out or adds."""
 
     reason: str
-    origin: Origin
+    origin: str
     cells: int
 
 
-class OwnRow(NamedTuple):
+class OwnRow(Reported):
     """A row that the file adds to a table, or changes in it."""
 
     table: str
     name: str
-    origin: Origin
+    origin: str
 
 
 def own_rows(config: Config) -> list[OwnRow]:
@@ -60,7 +58,7 @@ def own_rows(config: Config) -> list[OwnRow]:
         "builds": tables.builds,
     }
     return [
-        OwnRow(table, name, origin)
+        OwnRow(table, name, str(origin))
         for table, rows in names.items()
         for name in rows
         if (origin := config.row_origin(table, name))
@@ -70,8 +68,8 @@ def own_rows(config: Config) -> list[OwnRow]:
 def exclusions(plan: Plan) -> list[RuleCount]:
     """Return the rules and tables that leave cells out, in the order of the file, tables last."""
     counts = Counter(absent.absence for absent in plan.absent())
-    rules = [RuleCount(absence.reason, absence.origin, n) for absence, n in counts.items()]
-    return sorted(rules, key=lambda rule: (rule.origin is TABLES, rule.origin.line))
+    ordered = sorted(counts, key=lambda absence: (absence.origin is TABLES, absence.origin.line))
+    return [RuleCount(one.reason, str(one.origin), counts[one]) for one in ordered]
 
 
 def inclusions(plan: Plan) -> list[RuleCount]:
@@ -79,7 +77,7 @@ def inclusions(plan: Plan) -> list[RuleCount]:
     if plan.partial or plan.subset:
         return []
     return [
-        RuleCount(rule.reason, rule.origin, plan.expansion.effect(rule))
+        RuleCount(rule.reason, str(rule.origin), plan.expansion.effect(rule))
         for rule in plan.config.matrix.include
     ]
 
@@ -109,6 +107,8 @@ def summarize(plan: Plan) -> Summary:
         )
     }
     packages = dimensions.get("package", {})
+    compilations = stages.get(plan.config.project.recipe.compiling, 0)
+    separate = _separate_builds(cells, plan.config)
     return Summary(
         total=len(cells),
         packages=packages,
@@ -122,7 +122,8 @@ def summarize(plan: Plan) -> Summary:
         },
         dimensions=dimensions,
         stages=stages,
-        compilations=stages.get(plan.config.project.recipe.compiling, 0),
-        separate=_separate_builds(cells, plan.config),
+        compilations=compilations,
+        separate=separate,
+        saved=max(0, separate - compilations),
         served=sum(bool(absent.absence.server) for absent in plan.absent()),
     )

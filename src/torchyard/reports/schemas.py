@@ -2,19 +2,7 @@
 
 from torchyard.model.event import AnyEvent
 from torchyard.reports.check.document import CheckDocument, RulesDocument
-from torchyard.reports.ci.document import (
-    CiExplainDocument,
-    CiFilesDocument,
-    CiImpactDocument,
-)
-from torchyard.reports.develop.document import DevelopDocument
-from torchyard.reports.environment.document import EnvironmentDocument
-from torchyard.reports.plan.document import (
-    ConfigDocument,
-    DiffDocument,
-    ExplainDocument,
-    PlanDocument,
-)
+from torchyard.reports.plan.document import ExplainDocument
 from torchyard.reports.publish.document import PublishDocument
 from torchyard.reports.repair.document import RepairDocument
 from torchyard.reports.smoke.document import SmokeDocument
@@ -22,17 +10,9 @@ from torchyard.terminal.json_output import ErrorDocument
 
 SCHEMAS: dict[str, object] = {
     "check": CheckDocument,
-    "ci-explain": CiExplainDocument,
-    "ci-files": CiFilesDocument,
-    "ci-impact": CiImpactDocument,
-    "config-show": ConfigDocument,
-    "develop-build": DevelopDocument,
-    "env": EnvironmentDocument,
     "error": ErrorDocument,
     "explain": ExplainDocument,
     "explain-rule": RulesDocument,
-    "plan": PlanDocument,
-    "plan-diff": DiffDocument,
     "publish": PublishDocument,
     "repair": RepairDocument,
     "smoke": SmokeDocument,

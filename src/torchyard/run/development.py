@@ -14,9 +14,9 @@ import io
 import os
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.result import File, Result, Tree
 from torchyard.model.step import Step
-from torchyard.model.values import Value
+from torchyard.model.values import Reported, Value
 from torchyard.recipes.recipe import DevelopSteps
 from torchyard.run.failure import explained
 from torchyard.run.log import Log
@@ -37,7 +37,7 @@ from torchyard.run.workdir import BUILD, EQUIPMENT, WorkDir
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_tree
 from torchyard.toolchain.build_tree import keep_recorded_times
-from torchyard.toolchain.ninja import ExplainedBuild, is_unit, read_log
+from torchyard.toolchain.ninja import ExplainedBuild, is_compiled, is_unit, read_log
 
 RECORD_FILE = "development.json"
 COMMANDS = "compile_commands.json"
@@ -76,11 +76,27 @@ class Development(Value, kw_only=True):
     ready: bool = False
 
 
-class MadeFile(NamedTuple):
-    """A file that ninja made, and why."""
+class MadeKind(StrEnum):
+    """What ninja made: a compiled unit, something that is linked or archived, another file."""
+
+    UNIT = "unit"
+    LIBRARY = "library"
+    OTHER = "other"
+
+
+class MadeFile(Reported):
+    """A file that ninja made; without `why` only because of what it is made from."""
 
     output: str
+    kind: MadeKind
     why: str
+
+    @classmethod
+    def of(cls, output: str, why: str) -> "MadeFile":
+        """Return a file with its kind."""
+        if not is_compiled(output):
+            return cls(output, MadeKind.OTHER, why)
+        return cls(output, MadeKind.UNIT if is_unit(output) else MadeKind.LIBRARY, why)
 
 
 class OpenDevelopment:
@@ -165,7 +181,7 @@ class OpenDevelopment:
         self.run(step, lambda line: heard.listen(line) or on_line(line))
         after = read_log(log)
         return [
-            MadeFile(output, heard.reason(output).removeprefix(f"{self.tree}/"))
+            MadeFile.of(output, heard.reason(output).removeprefix(f"{self.tree}/"))
             for output, made in after.items()
             if before.get(output) != made
         ]

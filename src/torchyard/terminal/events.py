@@ -21,7 +21,7 @@ from torchyard.model.event import (
     encode_event,
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
-from torchyard.terminal.console import mark_printed
+from torchyard.terminal.console import mark_printed, write
 
 _EVERY = 60
 """Seconds between two lines about the progress of a job."""
@@ -108,3 +108,8 @@ def emit_event(event: Event) -> None:
     mark_printed()
     with suppress(OSError):
         os.write(sys.stdout.fileno(), encode_event(event))
+
+
+def write_event(event: Event) -> None:
+    """Write an event to standard output; if the reader is gone, this process exits."""
+    write(encode_event(event))

@@ -3,6 +3,7 @@
 These set variables, and define what restores them.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import ConfigError
+from torchyard.host.locks import replace_bytes
 from torchyard.model.values import Value
 from torchyard.toolchain.variables import LISTS
 
@@ -49,6 +51,18 @@ class CellEnvironment(Value, kw_only=True):
     def script(self, shell: Shell) -> Path:
         """Return the script to source in a shell."""
         return Path(self.folder, f"activate.{shell}")
+
+
+def own_shell() -> Shell:
+    """Return the shell of this process's user."""
+    own = os.environ.get("SHELL", "").rpartition("/")[2]
+    return Shell(own) if own in list(Shell) else Shell.BASH
+
+
+def write_scripts(made: CellEnvironment) -> None:
+    """Write the scripts to source, one for each shell."""
+    for shell in Shell:
+        replace_bytes(made.script(shell), os.fsencode(activation_script(shell, made)))
 
 
 class _Dialect(NamedTuple):

@@ -1,5 +1,6 @@
 """Jobs whose directories are there: those that run, were interrupted, or failed."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +16,7 @@ from torchyard.workspace.run import find_job_spec
 
 
 def find_left_job(
-    job: str | None, file: str, work: str | None, changes: tuple[str, ...] = ()
+    job: str | None, file: str, work: str | None, changes: Sequence[str] = ()
 ) -> tuple[JobSpec, Config | None]:
     """Return a job as it is planned, or else as it ran last; without a name, the last one."""
     if job is None:

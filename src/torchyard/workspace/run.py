@@ -1,6 +1,6 @@
 """Run one job of a plan in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -59,7 +59,7 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
 
 
 def find_job_spec(
-    job: str | None, order: str | None, file: str, changes: tuple[str, ...]
+    job: str | None, order: str | None, file: str, changes: Sequence[str]
 ) -> tuple[JobSpec, Config | None]:
     """Return the job spec to run: from a file, or from the plan."""
     if (job is None) == (order is None):
@@ -76,7 +76,7 @@ def find_job_spec(
     from torchyard.plan.find import find_one_job
     from torchyard.plan.job_specs import make_job_spec
 
-    config = load_config(file, changes)
+    config = load_config(file, tuple(changes))
     found = find_one_job(config, job or "")
     config = with_toolchain_id(config, file)
     plan = make_plan_with(config, found)

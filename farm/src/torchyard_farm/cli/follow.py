@@ -39,7 +39,7 @@ def follow_and_report(
     plan: "FarmPlan", store: "Store", folder: Path, file: str, *, as_json: bool
 ) -> None:
     """Follow a plan, and print its events and its summary."""
-    from torchyard.reports.build.console import build_display, end_build
+    from torchyard.cli.build_display import build_display, end_build
     from torchyard.workspace.watch import new_folder, watch
     from torchyard_farm.cli.engine import follow_plan
 

@@ -1,0 +1,139 @@
+"""A build on the two streams: a board or lines while it runs, a table and errors at its end."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchyard.errors import INTERRUPTED, TorchyardError
+from torchyard.model.build_result import BuildResult
+from torchyard.model.event import AnyEvent, Ended, Made, encode_event
+from torchyard.model.job_spec import short_name
+from torchyard.model.quantity import show_count, show_duration, show_size
+from torchyard.model.result import File
+from torchyard.package.delivered import is_package_name
+from torchyard.store.store import Store
+from torchyard.store.trees import read_result_log
+from torchyard.terminal.console import say, show, write, write_error
+from torchyard.terminal.events import printer
+from torchyard.terminal.folds import Fold, fold_style
+from torchyard.terminal.tables import SHORT, folded, number, table, word
+from torchyard.terminal.untrusted import neutral, printable
+
+if TYPE_CHECKING:  # slow to import
+    from rich.console import RenderableType
+
+_Row = tuple[str, str, float, int, str]
+"""A package: job, outcome, seconds, bytes, sha256."""
+
+_DETAILED = 500
+"""Up to this many packages that were in the store are listed; reading each costs a request."""
+
+
+@contextmanager
+def build_display(
+    store: Store, work: Path | None, *, as_json: bool
+) -> Iterator[list[Callable[[AnyEvent], None]]]:
+    """Open what shows a build while it runs: JSON, a live board, or lines with folded logs.
+
+    `work` has the directories of jobs, if they run on this machine.
+    """
+    if as_json:
+        yield [lambda event: write(encode_event(event))]
+    elif sys.stderr.isatty():
+        from torchyard.host.process_tree import family_memory
+        from torchyard.terminal.live import LiveBoard
+
+        with LiveBoard(family_memory) as board:
+            yield [board]
+    else:
+        style = fold_style()
+        folds = [partial(_fold, style, work, store)] if style else []
+        yield [printer(say), *folds]
+
+
+def _fold(style: Fold, work: Path | None, store: Store, event: AnyEvent) -> None:
+    """Print the log of a job that ended, folded away."""
+    if isinstance(event, Ended) and event.outcome in ("built", "failed"):
+        lines: list[str] = []
+        with suppress(OSError, TorchyardError):  # a log that can't be read hides no other
+            lines = [neutral(line, colours=True) for line in _read_lines(work, store, event)]
+        folded = style(f"log of {printable(event.job)}", lines)
+        write_error("".join(f"{line}\n" for line in folded).encode(errors="backslashreplace"))
+
+
+def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
+    """Read the log of a job: from the store, or from its directory if it failed."""
+    text = b""
+    if ended.outcome == "built":
+        result = store.find(ended.fingerprint)
+        text = b"".join(read_result_log(store, result)) if result else b""
+    elif work is not None:
+        stage = ended.job.partition(":")[0]
+        text = (work / short_name(stage, ended.fingerprint) / "log").read_bytes()
+    return text.decode(errors="replace").splitlines()
+
+
+def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool) -> None:
+    """Print what a build made and why jobs failed, and end as it did.
+
+    `folder` has the error output of jobs. Raises the build's error, and SystemExit if it was
+    interrupted.
+    """
+    if not as_json:
+        _print_packages(result, store)
+    for ended in result.failed:
+        stage = ended.job.partition(":")[0]
+        path = folder / f"{short_name(stage, ended.fingerprint)}.errors"
+        # On a full disk, or if it was killed, its process could not write any.
+        write_error((path.read_bytes() if path.exists() else b"") or f"{ended.why}\n".encode())
+    if error := result.error():
+        raise error
+    if result.is_interrupted:
+        say(f"stopped with {show_count(len(result.skipped), 'job')} left: {result.onward}")
+        sys.exit(0 if result.is_out_of_time else INTERRUPTED)
+
+
+def _package(files: Iterable[Made | File], size: int, digest: str) -> tuple[int, str]:
+    """Return the size and the digest of a result's only package; without one, those given."""
+    found = [file for file in files if is_package_name(file.path)]
+    return (found[0].size, found[0].digest) if len(found) == 1 else (size, digest)
+
+
+def package_table(project: str, rows: Iterable[_Row]) -> "RenderableType":
+    """List the packages of a project with their outcomes."""
+    columns = (folded(f"package of {project}"), word("outcome"), number("time"), number("size"))
+    made = table((*columns, word("sha256")))
+    styles = {"failed": "red", "skipped": "yellow", "cached": "dim"}
+    for job, outcome, seconds, size, digest in rows:
+        made.add_row(
+            job.partition("/")[2],
+            outcome,
+            show_duration(seconds) if seconds else "–",
+            show_size(size) if size else "–",
+            digest[:SHORT] or "–",
+            style=styles.get(outcome, ""),
+        )
+    return made
+
+
+def _print_packages(result: BuildResult, store: Store) -> None:
+    """Print the table of the packages that were asked for."""
+    made = [end for end in result.ends if end.job.startswith("package:")]
+    rows: list[_Row] = [
+        (end.job, end.outcome, end.seconds, *_package(end.made, end.size, end.digest))
+        for end in made
+        if end.outcome in ("built", "failed")
+    ]
+    packages = result.packages + [end.fingerprint for end in made if end.outcome == "cached"]
+    if len(packages) <= _DETAILED:
+        rows += [
+            (r.id, "cached", 0.0, *_package(r.tree.files, r.size, r.tree.digest))
+            for r in store.results(packages)
+        ]
+    if rows:
+        show(package_table(result.project, sorted(rows)))
+    if len(packages) > _DETAILED:
+        write(f"{len(packages):,} packages were in the store: `torchyard store ls` lists them\n")

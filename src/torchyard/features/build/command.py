@@ -1,0 +1,97 @@
+"""`torchyard build`: the whole plan, on this machine or by another engine."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from torchyard.cli.engine_options import LOCAL, EngineCommand
+from torchyard.cli.options import json_option, request_options, selector_argument
+from torchyard.errors import UsageError
+from torchyard.model.quantity import show_count
+from torchyard.model.recipe import Stage
+from torchyard.terminal.console import say, write
+
+if TYPE_CHECKING:  # slow to import
+    from torchyard.workspace.build import PreparedBuild
+    from torchyard.workspace.build_request import BuildRequest
+
+HERE = "here"
+"""The selector of the cell that fits the active environment."""
+
+
+@click.command("build", cls=EngineCommand)
+@selector_argument
+@request_options
+@click.option(
+    "--engine",
+    metavar="NAME",
+    default=LOCAL,
+    show_default=True,
+    help="Where jobs run: on this machine, or where a plug-in runs them.",
+)
+@click.option(
+    "--keep-going",
+    is_flag=True,
+    help="After a failure, continue with jobs that do not need the failed one.",
+)
+@click.option("--output", "-o", metavar="DIR", help="Copy the packages there when all are built.")
+@json_option
+def command(
+    *,
+    request: "BuildRequest",
+    engine: str,
+    keep_going: bool,
+    output: str | None,
+    as_json: bool,
+    **options: str | int | bool | None,
+) -> None:
+    """Build the plan, or what SELECTOR names: a value (cu130), a cell or a job (core:*).
+
+    `build here` builds the one wheel of an extension that fits the torch, Python and CUDA of the
+    active environment, and prints the command that installs it.
+
+    Results that the store has are not built again. All jobs share one pool of compile slots, as
+    many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
+    one at once; the same command continues later. With --json, events are printed as they happen.
+    """
+    from msgspec.structs import replace
+
+    from torchyard.engines.registry import make_engine
+    from torchyard.workspace.build import prepare_build
+
+    chosen = make_engine(engine, {key: value for key, value in options.items() if value})
+    request = replace(request, engine=chosen, keep_going=keep_going, output=output)
+    if HERE in request.select:
+        if len(request.select) > 1 or request.subset:
+            msg = f"`{HERE}` is one cell, and goes with no other selector or subset"
+            raise UsageError(msg, hint=f"run `torchyard build {HERE}` by itself")
+        from torchyard.features.build.use_case import install_command, prepare_here
+
+        here = prepare_here(request, say=say)
+        _run(here.build, as_json=as_json)
+        wheel = here.deliver()
+        if not as_json:
+            write(f"{wheel}\ninstall it: {install_command(here.environment, wheel)}\n")
+        return
+    build = prepare_build(request)
+    _run(build, as_json=as_json)
+    delivered = build.deliver()
+    if output and not as_json:
+        say(f"copied {show_count(len(delivered), 'file')} to {output}{_unproven(build)}")
+
+
+def _unproven(build: "PreparedBuild") -> str:
+    """Return what the selection leaves out of a package's proof, as the end of a sentence."""
+    stages = {job.stage for job in build.plan.jobs}
+    proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
+    missing = [word for stage, word in proofs.items() if stage not in stages]
+    return f"; not {' or '.join(missing)}, which is not selected" if missing else ""
+
+
+def _run(build: "PreparedBuild", *, as_json: bool) -> None:
+    """Run a build, and show it."""
+    from torchyard.cli.build_display import build_display, end_build
+
+    with build_display(build.store, build.work, as_json=as_json) as listeners:
+        result = build.run(listeners)
+    end_build(result, build.store, build.context.folder, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The files of CI providers, generated from the matrix."""

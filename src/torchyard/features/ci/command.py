@@ -1,0 +1,98 @@
+"""`torchyard ci`: files for CI providers, generated from the matrix."""
+
+import click
+
+from torchyard.cli.options import file_option, names_argument, set_option, subset_option
+from torchyard.cli.output import calls, reports
+
+providers_argument = click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
+
+
+@click.group("ci")
+def command() -> None:
+    """Generate files for CI providers from the matrix, and keep them true.
+
+    Each job of a generated file is a torchyard command; the file has no logic of its own.
+    """
+
+
+@command.command("check")
+@providers_argument
+@file_option
+@reports("compare_ci_files")
+def ci_check() -> None:
+    """Fail if a generated file was edited, or is older than the matrix or torchyard.
+
+    It shows the difference, and the command that mends it.
+    """
+
+
+@command.command("explain")
+@names_argument("job")
+@providers_argument
+@file_option
+@reports("explain_ci_job")
+def ci_explain() -> None:
+    """Show where JOB runs: machine, command, what it waits for, and how results get there.
+
+    JOB is a selector of jobs of the plan (core:cu130), or the name of a job in a generated
+    file.
+    """
+
+
+@command.command("generate")
+@providers_argument
+@file_option
+@set_option
+@subset_option
+@click.option("--force", is_flag=True, help="Overwrite edits, and files of others.")
+@reports("write_ci_files")
+def ci_generate() -> None:
+    """Write the files of PROVIDER: github, gitlab, circleci or azure.
+
+    Without one, those of [ci], or of the providers that the repository has files for. With
+    --subset, only the pipelines that build it. What no machine of the provider can build is left
+    out, and named with the reason. Commit the files: `torchyard ci check` compares them.
+    """
+
+
+@command.command("impact")
+@click.argument("span", metavar="BASE..[HEAD]")
+@file_option
+@subset_option
+@click.option("--provider", help="Print what this provider reads, to run only those jobs.")
+@click.option("--pipeline", metavar="NAME", help="Pipeline whose jobs these are.")
+@click.option("-o", "--output", metavar="FILE", help="Write that to a file.")
+@reports("find_impact")
+def ci_impact() -> None:
+    """Show which jobs of the plan a change of the repository affects, by their fingerprints.
+
+    Both commits are planned with all their files, also those of a source directory. All other jobs
+    have the results that they had at BASE.
+
+    Generated files use --provider and --pipeline: then the jobs are those of the provider that run
+    affected jobs, and those that make what these need. Without BASE, they are all.
+    """
+
+
+@command.command("pins")
+@click.option("--host", metavar="URL", help="Where the repositories of actions are.")
+@calls("newest_pins")
+def ci_pins() -> None:
+    """Print [ci.actions] with the newest release of each action, by the hash of its commit.
+
+    Put it into the file to use these in place of the pins that come with torchyard, after a look at
+    what has changed.
+    """
+
+
+@command.command("refresh")
+@file_option
+@click.option("--write", is_flag=True, help="Edit the file, and lock what is new.")
+@reports("refresh_matrix")
+def ci_refresh() -> None:
+    """Ask the index which torch releases there are, and show what the matrix should be.
+
+    [ci.refresh] in the file says how many of the newest to build for. The packages that appear are
+    all that has to be built: others keep their fingerprints.
+    """

@@ -1,0 +1,1 @@
+"""What the configuration says, and what it may say."""

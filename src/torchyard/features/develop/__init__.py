@@ -1,0 +1,1 @@
+"""A tree to develop a project in, from a finished core on."""

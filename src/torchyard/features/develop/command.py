@@ -1,0 +1,101 @@
+"""`torchyard develop`: edit, build and import a project, from a finished core on."""
+
+import click
+
+from torchyard.cli.options import file_option, selector_argument, set_option, store_url_option
+from torchyard.cli.output import calls, reports
+from torchyard.terminal.console import say, show
+
+cell_option = click.option(
+    "--cell", metavar="SELECTOR", help="The tree of this cell, if there are several."
+)
+
+
+class _Develop(click.Group):
+    """A group whose own command has an argument: what is no subcommand is a cell."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        word = next((arg for arg in args if not arg.startswith("-")), None)
+        known = word in self.commands or any(arg in ("-h", "--help") for arg in args)
+        return super().parse_args(ctx, args if known else ["begin", *args])
+
+
+@click.group("develop", cls=_Develop)
+def command() -> None:
+    """Develop a project in a tree that starts from a finished core, in minutes and not hours.
+
+    `torchyard develop SELECTOR` is `torchyard develop begin SELECTOR`.
+    """
+
+
+@command.command("begin")
+@selector_argument
+@click.option("--from-store", is_flag=True, help="Fail if the store has no finished core.")
+@click.option(
+    "--tree", metavar="DIR", help="Work in this checkout, in place of a copy of the source."
+)
+@file_option
+@set_option
+@store_url_option
+def develop_begin(
+    *,
+    words: tuple[str, ...],
+    from_store: bool,
+    tree: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    store_url: str | None,
+) -> None:
+    """Lay out source and build directory of a cell, and make Python import from them.
+
+    They are restored from the core in the store, with the times of all files, so that ninja
+    compiles nothing of it; a core that is missing is built first. Run again, it continues, and
+    prints where the tree is. SELECTOR leaves one Python of one block, such as cpu-mkl/cp312.
+    """
+    from torchyard.features.develop.report import start_text
+    from torchyard.features.develop.use_case import request_development, start_development
+    from torchyard.terminal.events import printer
+
+    request = request_development(file, words, changes=changes, store=store_url, tree=tree)
+    if not from_store and request.find_core() is None:
+        _build_core(file, changes, store_url, request.core.id)
+    begun = start_development(request, printer(say), say)
+    show(*start_text(begun))
+
+
+@command.command("build")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=0, help="Compilers at once.")
+@cell_option
+@file_option
+@reports("build_development")
+def develop_build() -> None:
+    """Compile what was edited, and say what was made and why.
+
+    With targets of ninja, only these are made, and nothing is installed.
+    """
+
+
+@command.command("run", context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@cell_option
+@file_option
+@calls("enter_development")
+def develop_run() -> None:
+    """Run a command, or a shell, in the tree, where the compilers see it.
+
+    Tests, debuggers and ninja itself work there: paths in the build directory are valid.
+    """
+
+
+def _build_core(file: str, changes: tuple[str, ...], store_url: str | None, core: str) -> None:
+    """Build the core that a development starts from."""
+    from torchyard.cli.build_display import build_display, end_build
+    from torchyard.workspace.build import prepare_build
+    from torchyard.workspace.build_request import BuildRequest
+
+    say(f"the store has no finished {core}: builds it first")
+    build = prepare_build(BuildRequest(file, changes, select=(core,), store=store_url))
+    with build_display(build.store, build.work, as_json=False) as listeners:
+        result = build.run(listeners)
+    end_build(result, build.store, build.context.folder, as_json=False)

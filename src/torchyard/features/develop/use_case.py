@@ -1,0 +1,289 @@
+"""Develop a project in a tree that starts from a finished core."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import BusyError, ConfigError, SelectionError, StoreError, UsageError
+from torchyard.features.develop.report import DevelopReport, DevelopStart
+from torchyard.host.inner_environment import replace_by_sandboxed
+from torchyard.host.locks import report_full_disk
+from torchyard.model.config import SandboxKind
+from torchyard.model.event import Listener
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
+from torchyard.model.selector import Name, NameSelector
+from torchyard.model.step import Step
+from torchyard.recipes.recipe import DevelopSteps
+from torchyard.recipes.registry import recipe_module
+from torchyard.run.conditions import enclosure_of, with_found_root
+from torchyard.run.development import (
+    RECORD_FILE,
+    DevelopDir,
+    Development,
+    OpenDevelopment,
+    restore_core,
+    set_up,
+)
+from torchyard.run.environment import bring_ninja, cell_variables
+from torchyard.run.provision import equip_here, equip_job
+from torchyard.run.sandbox import enclose
+from torchyard.store.store import Store, Unusable
+from torchyard.toolchain.activation import CellEnvironment, write_scripts
+from torchyard.toolchain.ninja import is_unit, read_log
+from torchyard.toolchain.pypi import pinned_pip
+from torchyard.workspace.cell_job import CellJob, find_cell_job
+from torchyard.workspace.locations import absolute, compile_cache_url, home_directory, open_store
+from torchyard.workspace.progress import ignore_line
+from torchyard.workspace.run import job_conditions
+
+_HOME = "develop"
+"""The directory of developments, beside the store."""
+
+
+class DevelopRequest(NamedTuple):
+    """A development that is wanted: of a job's cell, in a directory, and maybe in a checkout."""
+
+    job: CellJob
+    store: Store
+    file: str
+    folder: Path
+    tree: Path | None
+
+    @property
+    def core(self) -> Task:
+        """The job whose result is the start."""
+        return self.job.spec.compiled
+
+    def find_core(self) -> Result | None:
+        """Return that result, if the store has it.
+
+        In a checkout, the newest core that differs in its source only is as good: ninja compiles
+        what differs.
+        """
+        found = self.store.find(self.core.fingerprint)
+        if found is not None or self.tree is None:
+            return found
+        broken: Unusable = {}
+        others = (one for one in self.store.results(unusable=broken) if self._is_alike(one))
+        return max(others, key=lambda one: one.started, default=None)
+
+    def _is_alike(self, other: Result) -> bool:
+        task, core = other.order.task, self.core
+        parts = (task.id, task.recipe, task.stage_revision, task.settings)
+        return parts == (core.id, core.recipe, core.stage_revision, core.settings)
+
+
+def request_development(
+    file: str = "torchyard.toml",
+    select: Sequence[str] = (),
+    *,
+    changes: Sequence[str] = (),
+    store: str | None = None,
+    tree: str | None = None,
+) -> DevelopRequest:
+    """Return what is needed for a development of a cell; nothing is done yet.
+
+    Raises:
+        ConfigError: The recipe has no core to start from.
+        UsageError: The checkout can't be used.
+    """
+    job = find_cell_job(file, select, changes)
+    _steps_of(job.spec)
+    folder = Path(home_directory(file), _HOME, job.spec.task.scope)
+    checkout = Path(tree).resolve() if tree else None
+    if checkout is not None and not (folder / RECORD_FILE).exists():
+        _refuse_built(checkout)
+    return DevelopRequest(job, open_store(store, file, job.config), file, folder, checkout)
+
+
+def start_development(
+    request: DevelopRequest, on_event: Listener, say: Callable[[str], object]
+) -> DevelopStart:
+    """Set a development up, unless that is done; nothing that was edited in it is lost.
+
+    Raises:
+        StoreError: The store does not have the core.
+    """
+    place = DevelopDir(request.folder, request.job.spec, request.tree)
+    with report_full_disk(place.folder), place.alone(wait=False) as alone:
+        _refuse_busy(place, alone=alone)
+        found = _existing(request)
+        if found is not None and found.record.ready:
+            return DevelopStart(found)
+        core = request.find_core()
+        if core is None:
+            msg = f"the store has no finished {request.core.id}"
+            raise StoreError(msg, hint=f"`torchyard build {request.core.id}` makes it")
+        if found is not None and found.record.core != core.fingerprint:
+            msg = f"{request.folder} was begun with another core"
+            raise UsageError(msg, hint="remove it to begin anew")
+        development = _open(request, place, core, on_event)
+        say(f"restores {core.id} of {core.started} in {development.tree}")
+        folder = request.job.config.project.recipe.build_tree or ""
+        restored = restore_core(request.store, core, folder, development.tree)
+        before = read_log(development.tree / "build/.ninja_log")
+        made = set_up(development, _steps_of(request.job.spec), restored, say)
+        again = [one for one in made if one.output in before and is_unit(one.output)]
+        development.save(ready=True)
+        return DevelopStart(development, made, again)
+
+
+def build_development(
+    targets: Sequence[str] = (),
+    *,
+    jobs: int = 0,
+    cell: str | None = None,
+    file: str = "torchyard.toml",
+    on_line: Callable[[str], object] = ignore_line,
+) -> DevelopReport:
+    """Compile what was edited, and put it where Python imports it from.
+
+    Args:
+        targets: What ninja makes; then nothing is installed.
+        jobs: Compilers at once, if not as many as ninja starts.
+        cell: A selector of the tree's cell, if there are several trees.
+        file: The configuration.
+        on_line: Is called with ninja's output.
+    """
+    development, began = find_development(file, cell), time.monotonic()
+    place = development.place
+    with report_full_disk(place.folder), place.alone(wait=False) as alone:
+        _refuse_busy(place, alone=alone)
+        made = development.build(on_line, tuple(targets), jobs)
+        if not targets:
+            development.install(_steps_of(place.order).install, lambda _: None)
+        development.write_commands()
+    return DevelopReport(
+        cell=development.record.cell,
+        tree=str(development.tree),
+        seconds=round(time.monotonic() - began, 3),
+        made=made,
+    )
+
+
+def enter_development(
+    words: Sequence[str] = (), *, cell: str | None = None, file: str = "torchyard.toml"
+) -> None:
+    """Replace this process by a command, or a shell, that sees the tree as compilers do."""
+    development = find_development(file, cell)
+    context = development.context
+    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
+    argv = enclose(context.sandbox, step, context.place, None)
+    env = context.environment() | {"TERM": "xterm-256color", "PS1": f"{development.record.cell}$ "}
+    replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
+
+
+def find_development(file: str, cell: str | None) -> OpenDevelopment:
+    """Return the development that is meant: of a cell, or around the directory, or the only one."""
+    here, home = Path.cwd(), Path(home_directory(file), _HOME)
+    around = [folder for folder in here.parents if (folder / RECORD_FILE).exists()]
+    folders = around if cell is None and around else _folders(home)
+    found = [OpenDevelopment.at(folder) for folder in folders]
+    inside = [one for one in found if here.is_relative_to(one.tree)]
+    fitting = inside if cell is None and inside else found
+    if cell is not None:
+        cells = {name: one for one in found for name in _cells_of(one)}
+        selector = NameSelector([cell], cells)
+        named = {one.place.folder: one for name, one in cells.items() if selector.matches(name)}
+        fitting = list(named.values())
+    if len(fitting) == 1 and fitting[0].record.ready:
+        return fitting[0]
+    names = ", ".join(sorted(one.record.cell for one in fitting or found))
+    if len(fitting) == 1:
+        msg, hint = f"{names} is not set up to its end", f"run `torchyard develop {names}` again"
+    elif not found:
+        msg, hint = f"nothing is developed in {home}", "begin with `torchyard develop CELL`"
+    else:
+        msg, hint = f"there are several trees: {names}", "name one with --cell"
+    raise SelectionError(msg, hint=hint)
+
+
+def _cells_of(development: OpenDevelopment) -> Iterator[Name]:
+    """Return the cells that a development is for: one for each kind of package."""
+    bindings = Name.parse(f"{Stage.BINDINGS}:{development.record.cell}")
+    return (bindings._replace(stage="", package=kind) for kind in load_tables().packages)
+
+
+def _folders(home: Path) -> list[Path]:
+    return sorted(record.parent for record in home.glob(f"*/*/*/{RECORD_FILE}"))
+
+
+def _steps_of(order: JobSpec) -> DevelopSteps:
+    """Return how the recipe develops, if it can."""
+    develop = getattr(recipe_module(order.task.recipe), "develop", None)
+    if develop is None or not any(task.stage is Stage.CORE for task in order.tasks):
+        msg = f"recipe `{order.task.recipe}` has no core to start from"
+        hint = (
+            "`torchyard env` gives you a shell: run `pip install --no-build-isolation -e .` in it"
+        )
+        raise ConfigError(msg, hint=hint)
+    steps: DevelopSteps = develop(order)
+    return steps
+
+
+def _refuse_built(checkout: Path) -> None:
+    """Refuse a checkout that is none, or that has been built in already, at another path."""
+    if not checkout.is_dir():
+        msg = f"there is no directory `{checkout}`"
+        raise UsageError(msg, hint="name a checkout of the project")
+    if (checkout / "build").exists():
+        msg = f"`{checkout}` has a directory `build` already, and a core would be restored there"
+        raise UsageError(msg, hint="move it away")
+
+
+def _refuse_busy(place: DevelopDir, *, alone: bool) -> None:
+    if not alone:
+        msg = f"another process is at work in {place.folder}"
+        raise BusyError(msg, hint="wait for it, or stop it")
+
+
+def _existing(request: DevelopRequest) -> OpenDevelopment | None:
+    """Return the development that is there; refuse one in another tree."""
+    if not (request.folder / RECORD_FILE).exists():
+        return None
+    found = OpenDevelopment.at(request.folder)
+    if request.tree is not None and found.tree != request.tree:
+        msg = f"{found.record.cell} is developed in {found.tree}"
+        raise UsageError(msg, hint=f"remove {request.folder} to begin anew")
+    return found
+
+
+def _open(
+    request: DevelopRequest, place: DevelopDir, core: Result, on_event: Listener
+) -> OpenDevelopment:
+    """Make the directories and the toolchain of a development, and write its record."""
+    order, config = request.job
+    place.make_directories()
+    conditions = job_conditions(order, request.file, str(place.folder.parent), None)
+    is_rooted = conditions.sandbox.root is not None
+    kind: SandboxKind = "bwrap" if is_rooted else "view"
+    conditions = with_found_root(conditions, order, kind)
+    bring_ninja(place.folder / "tools")
+    if is_rooted:
+        tools = equip_job(place, kind, conditions, on_event)
+    else:
+        cache = compile_cache_url(request.file, config)
+        pip = pinned_pip(order.compiled.words("requires"))
+        tools = equip_here(place, kind, cache, on_event, also=pip)
+    record = Development(
+        cell=order.task.cell,
+        core=core.fingerprint,
+        tree=str(request.tree) if request.tree else None,
+        file=absolute(request.file),
+        enclosure=enclosure_of(kind, place, conditions, tools, request.store),
+        tools=dict(tools),
+    )
+    development = OpenDevelopment(place, record)
+    if not is_rooted:
+        outside = {name: development.outside(value) for name, value in tools.items()}
+        variables = cell_variables(order.task, outside, str(place.folder / "tools"))
+        cell = CellEnvironment(
+            cell=record.cell, folder=str(place.folder), parts=(), variables=variables
+        )
+        write_scripts(cell)
+    development.save(ready=False)
+    return development

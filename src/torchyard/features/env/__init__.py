@@ -1,0 +1,1 @@
+"""The toolchain of a cell, for a shell outside of any job."""

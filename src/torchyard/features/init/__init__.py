@@ -1,0 +1,1 @@
+"""A first torchyard.toml."""

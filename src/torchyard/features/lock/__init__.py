@@ -1,0 +1,1 @@
+"""The wheels that an extension is built with."""

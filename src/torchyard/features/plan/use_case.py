@@ -1,0 +1,125 @@
+"""Plan a file, or compare two plans; nothing is built."""
+
+from collections.abc import Callable, Sequence
+
+from torchyard.config.load import load_config
+from torchyard.errors import UsageError
+from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
+from torchyard.plan.build import make_plan
+from torchyard.plan.diff import PlanDiff, diff_plans
+from torchyard.plan.estimate import estimate
+from torchyard.plan.expand import expand
+from torchyard.plan.graph import Job, Plan
+from torchyard.plan.select import PlanSelection, ReadSelection
+from torchyard.plan.summary import exclusions, inclusions, own_rows, summarize
+from torchyard.workspace.plan import plan_revision
+from torchyard.workspace.progress import ignore_line
+from torchyard.workspace.toolchain_id import with_toolchain_id
+
+
+def describe_plan(
+    file: str = "torchyard.toml",
+    *,
+    changes: Sequence[str] = (),
+    subset: str | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    identifiers: bool = False,
+    jobs: bool = False,
+    diagram: str | None = None,
+    for_json: bool = True,
+    on_line: Callable[[str], object] = ignore_line,
+) -> MatrixReport:
+    """Return the packages that a file asks for, and the jobs that make them.
+
+    Args:
+        file: The configuration.
+        changes: Changes of it, each as `KEY=VALUE`.
+        subset: A named part of the matrix.
+        select: Words of a selector; all packages without any.
+        skip: Selectors of what to leave out.
+        identifiers: Only the names of the cells are needed, and no compiler of this machine.
+        jobs: Only the names of the jobs are needed.
+        diagram: The form of a diagram that is wanted.
+        for_json: Whether all of the report is needed.
+        on_line: Is told warnings.
+    """
+    if for_json + identifiers + jobs + bool(diagram) > 1:
+        msg = "--json, --identifiers, --jobs and --diagram can't be had together"
+        raise UsageError(msg, hint="choose one form of output")
+    selection = PlanSelection(subset, tuple(select), tuple(skip))
+    config = load_config(file, tuple(changes))
+    if diagram and ReadSelection(expand(config), selection).of_jobs:
+        msg = "a diagram shows how packages are made, so it can't be of single jobs"
+        raise UsageError(msg, hint="select cells, such as cu130 or linux-x86_64")
+    if not identifiers:
+        config = with_toolchain_id(config, file)
+    plan = make_plan(config, selection)
+    for warning in plan.warnings:
+        on_line(f"warning: {warning}")
+    return plan_report(plan)
+
+
+def plan_report(plan: Plan) -> MatrixReport:
+    """Return what is reported of a plan."""
+    config, project = plan.config, plan.config.project
+    return MatrixReport(
+        project=PlannedProject(
+            name=project.name, version=project.version, recipe=project.recipe.name
+        ),
+        subset=plan.subset,
+        partial=plan.partial,
+        summary=summarize(plan),
+        estimate=estimate(plan),
+        excluded=exclusions(plan),
+        included=inclusions(plan),
+        own_rows=own_rows(config),
+        left_out=config.left_out,
+        glibc=config.build.glibc,
+        abi=config.build.abi,
+        warnings=plan.warnings,
+        cells=[f"{plan.label}/{cell.path}" for cell in plan.cells()],
+        jobs=[_job_row(plan, job) for job in plan.jobs],
+    )
+
+
+def _job_row(plan: Plan, job: Job) -> JobRow:
+    recipe = plan.config.project.recipe
+    return JobRow(
+        id=job.identifier,
+        stage=job.stage,
+        stage_revision=recipe.revision(job.stage),
+        scope=job.path,
+        recipe=recipe.name,
+        fingerprint=job.fingerprint,
+        inputs=[plan.jobs[number].identifier for number in job.inputs],
+        settings=job.settings.values,
+        needs=job.settings.needs,
+    )
+
+
+def plan_difference(
+    old: str,
+    new: str,
+    *,
+    file: str = "torchyard.toml",
+    subset: str | None = None,
+    on_line: Callable[[str], object] = ignore_line,
+) -> PlanDiff:
+    """Return which packages appear, vanish or are rebuilt from one plan to another, and why.
+
+    Args:
+        old: A file, or a git revision of `file`.
+        new: The other one.
+        file: The configuration that revisions are of.
+        subset: A named part of the matrix.
+        on_line: Is told a warning.
+    """
+    before, after = (
+        plan_revision(name, file, subset=subset, others=(old, new)) for name in (old, new)
+    )
+    if before.config.source.path or after.config.source.path:
+        on_line(
+            "warning: [source] path: both sides are planned with the directory's present content"
+        )
+    return diff_plans(before, after)

@@ -1,0 +1,1 @@
+"""Roots: systems to build in."""

@@ -1,0 +1,41 @@
+"""`torchyard root`: systems to build in."""
+
+import click
+
+from torchyard.cli.output import calls
+
+
+@click.group("root")
+def command() -> None:
+    """Make roots: directories with a system of their own, to build in.
+
+    `root` in [toolchain] names one. Jobs then run in it, and packages depend on its compilers and C
+    library, not on those of the machine.
+    """
+
+
+@command.command("make")
+@click.argument("suite")
+@click.argument("to", metavar="DIR")
+@click.option("--package", "packages", metavar="NAME", multiple=True, help="Package to install.")
+@click.option(
+    "--build-dep",
+    metavar="NAME",
+    multiple=True,
+    help="Source package whose build dependencies are installed.",
+)
+@click.option(
+    "--python",
+    "pythons",
+    metavar="TAG",
+    multiple=True,
+    help="Python to copy, such as cp312.",
+)
+@click.option("--lock", metavar="FILE", help="Versions to install; written if it does not exist.")
+@click.option("--mirror", metavar="URL", default="", help="Mirror of Debian to take packages from.")
+@calls("make_root")
+def root_make() -> None:
+    """Make a root of a Debian suite, such as `trixie`, with compilers and Python.
+
+    Needs root and debootstrap. With the same lock, the root has the same identity.
+    """

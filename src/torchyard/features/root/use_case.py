@@ -1,0 +1,65 @@
+"""Make a root: a directory with a system to build in."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torchyard.errors import HostError, UsageError
+from torchyard.host.own_files import WRITTEN
+from torchyard.toolchain.debian_root import RootRequest, add_python, lock_of, make_debian_root
+from torchyard.toolchain.interpreters import interpreter_for
+from torchyard.toolchain.root import identify_root, packages_in
+from torchyard.workspace.progress import ignore_line
+
+
+def make_root(
+    suite: str,
+    to: str,
+    *,
+    packages: Sequence[str] = (),
+    build_dep: Sequence[str] = (),
+    pythons: Sequence[str] = (),
+    lock: str | None = None,
+    mirror: str = "",
+    on_line: Callable[[str], object] = ignore_line,
+) -> str:
+    """Make a root of Debian, and return its identity.
+
+    If the lock exists, the root gets exactly its packages; else it is written.
+
+    Args:
+        suite: The suite of Debian, such as `trixie`.
+        to: The directory to make.
+        packages: Names of packages to install.
+        build_dep: Source packages whose build dependencies are installed.
+        pythons: Pythons of this machine to copy, such as cp312.
+        lock: The file with the versions of all packages.
+        mirror: The mirror of Debian to take packages from.
+        on_line: Is told what is being done.
+    """
+    if suite.startswith("-"):
+        msg = f"`{suite}` is no suite of Debian"
+        raise UsageError(msg, hint="such as trixie")
+    added, folder = [interpreter_for(tag) for tag in pythons], Path(to).absolute()
+    path = Path(lock) if lock else None
+    lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
+    exactly = tuple(sorted(line for line in lines if line and not line.startswith("#")))
+    request = RootRequest(
+        suite=suite,
+        packages=tuple(packages),
+        build_dep=tuple(build_dep),
+        exactly=exactly,
+        mirror=mirror,
+    )
+    make_debian_root(request, folder, on_line)
+    found = lock_of(packages_in(str(folder)))
+    if exactly and found != exactly:
+        wrong = sorted(set(found) ^ set(exactly))
+        msg = f"the root has other packages than the lock: {' '.join(wrong[:5])}"
+        raise HostError(msg, hint="the archive has newer ones: remove the lock, and make it again")
+    if path is not None and not path.exists():
+        text = "".join(f"{line}\n" for line in (f"# {WRITTEN}", *found))
+        path.write_text(text, encoding="utf-8")
+    for python in added:
+        on_line(f"adding Python {python.version}")
+        add_python(folder, python)
+    return identify_root(str(folder))

@@ -1,0 +1,1 @@
+"""One job: run here, or beside this command, and ended."""

@@ -1,0 +1,53 @@
+"""`torchyard run`: one job, from its inputs to its result."""
+
+import click
+
+from torchyard.cli.options import (
+    copies_option,
+    file_option,
+    json_option,
+    names_argument,
+    order_option,
+    sandbox_option,
+    set_option,
+    store_url_option,
+    work_option,
+)
+from torchyard.cli.output import calls
+
+
+@click.command("run")
+@names_argument("job", required=False)
+@order_option
+@file_option
+@set_option
+@store_url_option
+@work_option
+@sandbox_option
+@click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")
+@click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
+@copies_option
+@click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
+@click.option("--keep", is_flag=True, help="Keep the work directory of a job that succeeded.")
+@click.option(
+    "--detach", is_flag=True, help="Let the job outlive this command, which only follows it."
+)
+@click.option("--secrets", is_flag=True, hidden=True, help="Read secrets from standard input.")
+@click.option(
+    "--stages",
+    metavar="STAGES",
+    envvar="TORCHYARD_STAGES",
+    show_envvar=True,
+    help="Refuse jobs of other stages than these, such as publish, or core,bindings.",
+)
+@json_option
+@calls("run_one_job")
+def command() -> None:
+    """Run one job: fetch what it needs, run its steps, put its result into the store.
+
+    Nothing is done if the store has the result. A job that failed continues after the last step
+    that succeeded. With --json, events are printed, one on each line.
+
+    With --detach, the job continues if this command is killed; the same command then follows it
+    again, from its beginning, and ends as it does. `torchyard cancel` ends the job.
+    """

@@ -1,0 +1,27 @@
+"""`torchyard cancel`: end a job that runs detached."""
+
+import click
+
+from torchyard.cli.options import (
+    file_option,
+    names_argument,
+    order_option,
+    set_option,
+    work_option,
+)
+from torchyard.cli.output import calls
+
+
+@click.command("cancel")
+@names_argument("job", required=False)
+@order_option
+@file_option
+@set_option
+@work_option
+@calls("cancel_job")
+def command() -> None:
+    """End a job that `torchyard run --detach` started on this machine, and all its processes.
+
+    Commands that follow it end with exit code 143. Its directory stays: the next run continues
+    after the last step that succeeded. Nothing is done if it does not run.
+    """

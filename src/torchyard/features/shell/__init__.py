@@ -1,0 +1,1 @@
+"""A shell where a job works."""

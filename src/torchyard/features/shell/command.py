@@ -1,0 +1,33 @@
+"""`torchyard shell`: look around where a job works."""
+
+import click
+
+from torchyard.cli.options import (
+    file_option,
+    names_argument,
+    order_option,
+    sandbox_option,
+    set_option,
+    store_url_option,
+    work_option,
+)
+from torchyard.cli.output import calls
+
+
+@click.command("shell", context_settings={"ignore_unknown_options": True})
+@names_argument("job", required=False)
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@order_option
+@file_option
+@set_option
+@store_url_option
+@work_option
+@sandbox_option
+@calls("enter_job")
+def command() -> None:
+    """Enter the work directory of a job, with its inputs, its environment and its sandbox.
+
+    After a failure everything is as the failed step left it; of a job that is finished, the result
+    is restored, with the build directory of a core; of one that runs, nothing is changed. COMMAND
+    is run instead of a shell. Without a JOB, it is the last one that runs or failed.
+    """

@@ -1,0 +1,75 @@
+"""Replace this process by a shell, or another command, that sees what a job sees."""
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from torchyard.errors import UsageError
+from torchyard.host.inner_environment import replace_by_sandboxed
+from torchyard.host.process import replace_process
+from torchyard.model.event import Listener
+from torchyard.model.quantity import show_count
+from torchyard.model.step import Step, places_of
+from torchyard.recipes import steps_of
+from torchyard.run.job import open_job
+from torchyard.run.sandbox import enclose
+from torchyard.run.steps import StepContext
+from torchyard.workspace.left_job import find_left_job
+from torchyard.workspace.locations import copies_limit, open_store
+from torchyard.workspace.progress import ignore_line
+from torchyard.workspace.run import find_job_spec, job_conditions
+
+_NO_COMMAND = frozenset(":/*")
+"""What the name of a job or a cell has, and the name of a command does not."""
+
+
+def enter_job(
+    job: str | None = None,
+    words: Sequence[str] = (),
+    *,
+    order: str | None = None,
+    file: str = "torchyard.toml",
+    changes: Sequence[str] = (),
+    store_url: str | None = None,
+    work: str | None = None,
+    sandbox: str | None = None,
+    on_event: Listener,
+    on_line: Callable[[str], object] = ignore_line,
+) -> None:
+    """Restore what a job needs unless it is there, and run a command in its directory."""
+    if job and _NO_COMMAND.isdisjoint(job):
+        words, job = (job, *words), None
+    if order is None:
+        spec, config = find_left_job(job, file, work, changes)
+    else:
+        spec, config = find_job_spec(None, order, file, changes)
+        if spec.task.id != job:
+            msg = f"`{order}` is the order of {spec.task.id}"
+            raise UsageError(msg, hint="name that job")
+    conditions = job_conditions(spec, file, work, sandbox)._replace(copies=copies_limit(config))
+    context = open_job(spec, open_store(store_url, file, config), conditions, on_event)
+    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
+    env = context.environment() | _introduce(context, on_line)
+    env |= {"TERM": "xterm-256color", "PS1": f"{spec.task.id}$ "}
+    argv = enclose(context.sandbox, step, context.place, None)
+    if context.sandbox.kind == "none":
+        replace_process(argv, cwd=context.place.build, env=env)
+    else:
+        replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
+
+
+def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[str, str]:
+    """Tell the directories and the next step; return the variables of that step.
+
+    With these it can be repeated by hand.
+    """
+    places = context.places()
+    for name in places_of(context.place.order.task.stage):
+        if places[name].startswith(places["work"]):
+            on_line(f"{{{name}}} is {places[name]}")
+    steps, done = steps_of(context.place.order), len(context.place.state().steps)
+    if done >= len(steps):
+        return {}
+    following = steps[done].filled(places)
+    command = shlex.join(following.run)
+    on_line(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")
+    return following.env

@@ -1,0 +1,1 @@
+"""The state of builds and jobs, from another terminal."""

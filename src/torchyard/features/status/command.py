@@ -1,0 +1,34 @@
+"""`torchyard status`: the progress of a build, from another terminal."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option, names_argument, store_url_option
+from torchyard.errors import UsageError
+from torchyard.terminal.console import show, write
+
+
+@click.command("status")
+@names_argument("job", required=False)
+@file_option
+@store_url_option
+@json_option
+def command(*, job: str | None, file: str, store_url: str | None, as_json: bool) -> None:
+    """Show the builds that run, or else the last one: running jobs, times, and what is left.
+
+    With --json, all their events so far are printed. For a JOB, show its step and the end of its
+    log, whether it runs, was interrupted or failed, or when its result was made.
+    """
+    from torchyard.features.status.report import status_text
+    from torchyard.features.status.use_case import job_state, recent_builds
+
+    if job is None:
+        for record in recent_builds(file):
+            if as_json:
+                write(b"".join(line + b"\n" for line in record.lines()))
+            else:
+                show(*status_text(record))
+    elif as_json:
+        msg = "--json prints the events of builds, and not the state of a job"
+        raise UsageError(msg, hint="`torchyard store show JOB --json` prints a result")
+    else:
+        write("".join(f"{line}\n" for line in job_state(job, file, store_url)))

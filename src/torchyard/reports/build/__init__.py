@@ -1,1 +1,0 @@
-"""The closing table of a build."""
