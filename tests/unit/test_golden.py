@@ -12,23 +12,23 @@ from torchyard.terminal.json_output import encode
 
 GOLDEN = {
     None: (
-        "86e4387e4c81e830d6820d3e364334f8ca6faae1b214c10cb351ba43f3aaaeca",
+        "42e1c8eab7965274eebc3101e6fee722979174880f5a97c7725c51b632935c52",
         "3420e35e32b767eed93552dde7998a9135e5f1142b177b53e1174b748d08bf3a",
     ),
     "pr": (
-        "66c247b680d6d46a3cd7f0fd5ab7d9a6f40eb2e3481f5b899ac732ef35438096",
+        "f8f423fa7e2c2369bc7d4eecc6026cc0c3980e80770367aabcb761649d15d23f",
         "221e6c2c29e627fea30776f02e697abff014d1e96df1b1ddfe5580ba8a9ebe16",
     ),
     "nightly": (
-        "aee2325fb94b6c9b79e1bab64d220ad9eebba585eaa45a386f883e48b6165702",
+        "523b5e657726f1a66bcb4d9bd6c0707d0d7f114a81e2ae928bce9f46b8ca26c6",
         "b22cfe2689f6bd722d98d4328486a0f4c32806a49c338a72bd93bbc727bbd4df",
     ),
     "release": (
-        "503ab09548591fa07147f31f80693afbc6e1b84ce0b61760a2fa2e60888861d1",
+        "3778ae91417aa41d1e1cc6d01aa36ac8b4452bc0904f8db1cb3b6c2552d64aa0",
         "13fffe93aaf44bd7d4d052a8fa4bd7992aee0b469b7d190d333b20ff5a6a7478",
     ),
     "conda": (
-        "3960339e1a745aed21de5fbe50328a642d6f65157d43314e343fc28db786513f",
+        "5ad11dc062b92c88718587a8de530e64ddb46aafb3bac3ef2cc248d14e4b267c",
         "f4ea6e789d48fa09bc8f739eafee604984cf157c7d95d4d28f7dc3326d3d14c6",
     ),
 }

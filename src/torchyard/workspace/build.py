@@ -58,6 +58,14 @@ class PreparedBuild(NamedTuple):
             return self.engine.work_directory(self.context.home)
         return None
 
+    @property
+    def unproven(self) -> str:
+        """What the selection leaves out of a package's proof, as the end of a sentence."""
+        stages = {job.stage for job in self.plan.jobs}
+        proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
+        missing = [word for stage, word in proofs.items() if stage not in stages]
+        return f"; not {' or '.join(missing)}, which is not selected" if missing else ""
+
     def run(self, listeners: Iterable[Listener] = ()) -> BuildResult:
         """Run the build, and return how it went, also if jobs failed."""
         return watch(self._build, self.context.folder, listeners)

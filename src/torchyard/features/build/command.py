@@ -8,7 +8,6 @@ from torchyard.cli.engine_options import LOCAL, EngineCommand
 from torchyard.cli.options import json_option, request_options, selector_argument
 from torchyard.errors import UsageError
 from torchyard.model.quantity import show_count
-from torchyard.model.recipe import Stage
 from torchyard.terminal.console import say, write
 
 if TYPE_CHECKING:  # slow to import
@@ -77,15 +76,7 @@ def command(
     _run(build, as_json=as_json)
     delivered = build.deliver()
     if output and not as_json:
-        say(f"copied {show_count(len(delivered), 'file')} to {output}{_unproven(build)}")
-
-
-def _unproven(build: "PreparedBuild") -> str:
-    """Return what the selection leaves out of a package's proof, as the end of a sentence."""
-    stages = {job.stage for job in build.plan.jobs}
-    proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
-    missing = [word for stage, word in proofs.items() if stage not in stages]
-    return f"; not {' or '.join(missing)}, which is not selected" if missing else ""
+        say(f"copied {show_count(len(delivered), 'file')} to {output}{build.unproven}")
 
 
 def _run(build: "PreparedBuild", *, as_json: bool) -> None:

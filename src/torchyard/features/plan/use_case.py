@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from torchyard.config.load import load_config
 from torchyard.errors import UsageError
 from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
@@ -57,7 +59,11 @@ def describe_plan(
     plan = make_plan(config, selection)
     for warning in plan.warnings:
         on_line(f"warning: {warning}")
-    return plan_report(plan)
+    report = plan_report(plan)
+    if not identifiers:
+        return report
+    cells = ReadSelection(plan.expansion, selection).cells()  # also of jobs without a package
+    return replace(report, cells=[f"{plan.label}/{cell.path}" for cell in cells])
 
 
 def plan_report(plan: Plan) -> MatrixReport:
