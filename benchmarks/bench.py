@@ -4,6 +4,7 @@ Prints a table and fails if a limit is exceeded. Machines are noisy, so both sid
 times, in separate processes, and the best run of each counts.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory, gettempdir
 from time import perf_counter
 from typing import NamedTuple
@@ -568,25 +570,57 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
 }
 
 
-def main() -> int:
-    """Run the benchmarks that are named, or all; print each result at once, and failures."""
-    verdicts = []
-    for name in sys.argv[1:] or BENCHMARKS:
+JUMP = 1.15
+"""How often as large as the median of the last runs a figure may be."""
+
+
+def jumps(results: list[Result], history: Path) -> list[str]:
+    """Append results to a file of earlier runs, and return the promises whose figures jumped."""
+    lines = history.read_text(encoding="utf-8").splitlines() if history.exists() else []
+    earlier: list[dict[str, float]] = [json.loads(line) for line in lines[-5:]]
+    history.parent.mkdir(parents=True, exist_ok=True)
+    with history.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({result.promise: result.measured for result in results}) + "\n")
+    return [
+        result.promise
+        for result in results
+        if (before := [run[result.promise] for run in earlier if result.promise in run])
+        and result.measured > JUMP * median(before)
+    ]
+
+
+def measure(names: Iterable[str]) -> Iterator[Result | None]:
+    """Yield the results of benchmarks as they come, None for one that fails; print each."""
+    for name in names:
         try:
             results = BENCHMARKS[name]()
         except Exception:  # noqa: BLE001 - the results of the others count
             traceback.print_exc()
             print(f"{name:40} FAILED", flush=True)
-            verdicts.append("FAILED")
+            yield None
             continue
         for result in results:
-            verdicts.append(result.verdict)
             print(
                 f"{result.promise:40} {result.measured:8.2f} {result.unit:2} "
                 f"(at most {result.limit:g}) {result.verdict:6}  {result.detail}",
                 flush=True,
             )
-    return int(set(verdicts) != {"kept"})
+            yield result
+
+
+def main() -> int:
+    """Run the benchmarks that are named, or all; return 1 if one fails, breaks or jumps."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="BENCHMARK", help=", ".join(BENCHMARKS))
+    parser.add_argument("--history", type=Path, help="file of earlier figures, to compare with")
+    asked = parser.parse_args()
+    measured = list(measure(asked.names or BENCHMARKS))
+    results = [result for result in measured if result]
+    jumped = jumps(results, asked.history) if asked.history else []
+    for promise in jumped:
+        print(f"{promise:40} JUMPED: over {JUMP:g} times the median of the last five runs")
+    kept = all(result and result.verdict == "kept" for result in measured)
+    return int(not kept or bool(jumped))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.cpu import ControlGroup, control_group
 
+from torchyard.toolchain.interpreters import interpreter_for
+
 HIDDEN = ("nvcc", "sccache")
 """What a cell for the CPU does not see, or does not use: both would compile something else."""
 
@@ -45,7 +47,7 @@ def plain_path(folder: Path) -> str:
 
 def environment(folder: Path, cell: str, wheels: list[str]) -> Path:
     """Make an environment with the wheels that a cell is locked to, and return its Python."""
-    python = cell.rpartition("/")[2].replace("cp3", "3.")
+    python = str(interpreter_for(cell.rpartition("/")[2]).path)
     pins = []
     for wheel in wheels:
         name, version = wheel.split("-")[:2]
@@ -80,7 +82,7 @@ def main(project: Path) -> None:
     ours, bare = 0.0, 0.0
     with TemporaryDirectory(dir=project) as name, control_group() as group:
         folder = Path(name)
-        env = {**os.environ, "CPPFLAGS": "-g0", "MAX_JOBS": "2", "PIP_NO_INPUT": "1"}
+        env = {**os.environ, "CPPFLAGS": "-g0", "MAX_JOBS": "2", "PIP_NO_CACHE_DIR": "1"}
         path = plain_path(folder / "bin")
         sdist = config["source"]["sdist"]
         plain = ["--no-build-isolation", "--no-deps", "--no-binary", ":all:", sdist]

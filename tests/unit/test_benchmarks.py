@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.bench import Result, jumps, measure
 from tests.helpers import ROOT
 
 
@@ -42,3 +43,32 @@ def test_the_bare_programs_write_what_a_channel_has(tmp_path: Path) -> None:
     new = [str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()]
     assert len(new) == 4
     assert filecmp.cmpfiles(one, channel, new, shallow=False)[1:] == ([], [])
+
+
+def test_a_figure_that_jumps_is_named(tmp_path: Path) -> None:
+    history = tmp_path / "nightly/figures.jsonl"
+
+    def jumped(measured: float) -> list[str]:
+        return jumps([Result("check", measured, "×", 100, "")], history)
+
+    assert [jumped(figure) for figure in (10, 11, 10.5, 12.0, 13)] == [[], [], [], [], ["check"]]
+
+
+def test_a_figure_beyond_the_possible_is_no_success() -> None:
+    figures = {0.06: "WRONG", 1.1: "kept", 1.2: "BROKEN"}
+    for measured, verdict in figures.items():
+        assert Result("core once", measured, "×", 1.15, "", least=1).verdict == verdict
+
+
+def test_a_benchmark_that_fails_leaves_the_results_of_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = Result("good", 1, "×", 2, "")
+
+    def bad() -> list[Result]:
+        raise ValueError
+
+    monkeypatch.setattr("benchmarks.bench.BENCHMARKS", {"bad": bad, "good": lambda: [good]})
+    assert list(measure(("bad", "good"))) == [None, good]
+    assert "bad" in (shown := capsys.readouterr().out)
+    assert "good" in shown
