@@ -233,6 +233,7 @@ def test_what_is_in_names_stays_in_a_comment(init: Init, tmp_path: Path) -> None
     assert load_config(str(file)).sandbox.kind is None
     assert file.read_text("utf-8").count("imports missing_") == 2
     assert "\x1b" not in done.err + file.read_text("utf-8")
+    assert not [line for line in done.err.splitlines() if line.startswith(("[", "kind", "#"))]
 
 
 def sdist(index: Path, files: Mapping[str, str], more: str = "") -> str:

@@ -97,7 +97,7 @@ def write_first_file(
     _ignore_home(Path(file).parent)
     for key, note in started.notes.items():
         if note:
-            on_line(f"{key}: {note}")
+            on_line(f"{key}: {' '.join(note.split())}")  # names of files can have line ends
     then = "lock" if started.is_extension else "plan"
     on_line(f"wrote {file}; now try: torchyard {then} -f {file}")
 
