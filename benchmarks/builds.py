@@ -36,7 +36,7 @@ def make_store(folder: Path) -> None:
     plan = make_plan(config(SIZES, rules=False))
     log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
     for job in plan.jobs:
-        result = Result(fingerprint=job.fingerprint, order=make_job_spec(plan, job), log=log)
+        result = Result(fingerprint=job.fingerprint, spec=make_job_spec(plan, job), log=log)
         path = folder / result_key(job.fingerprint)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(canonical_json(result))

@@ -21,7 +21,7 @@ import msgspec
 
 from torchyard.host.zstd import compress, decompress
 from torchyard.index.conda.repodata import record_of
-from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.entry import Entry, State, sort_key
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.layout import PartName, key_of
@@ -92,8 +92,8 @@ def add(url: str, packages: Iterable[Path]) -> None:
     """Publish packages without checks: upload their bytes and update the index."""
     channel = Channel.at(url, make=True)
     entries = [_publish_bytes(channel, package) for package in packages]
-    order = ChangeReason(f"add {len(entries)} packages", AT)
-    channel.commit({str(PART): partial(_with_entries, entries)}, order)
+    reason = ChangeReason(f"add {len(entries)} packages", AT)
+    channel.commit({str(PART): partial(_with_entries, entries)}, reason)
 
 
 def _publish_bytes(channel: Channel, package: Path) -> Entry:
@@ -128,7 +128,7 @@ def _index_of(data: bytes) -> bytes:
 
 
 def _with_entries(entries: Iterable[Entry], state: State) -> State:
-    merged = tuple(sorted((*state.entries, *entries), key=order_of))
+    merged = tuple(sorted((*state.entries, *entries), key=sort_key))
     return msgspec.structs.replace(state, entries=merged)
 
 

@@ -55,14 +55,14 @@ def one_more(number: int) -> list[object]:
 
 
 def make(url: str, count: int) -> None:
-    from torchyard.index.entry import Entry, State, order_of  # noqa: PLC0415 - not what is timed
+    from torchyard.index.entry import Entry, State, sort_key  # noqa: PLC0415 - not what is timed
     from torchyard.publish.channel.channel import Channel  # noqa: PLC0415
     from torchyard.publish.channel.draft import ChangeReason  # noqa: PLC0415
 
     channel = Channel.at(url, make=True)
     for project in PROJECTS:
         entries = (msgspec.convert(known, Entry) for known in files(project, count))
-        state = State(entries=tuple(sorted(entries, key=order_of)))
+        state = State(entries=tuple(sorted(entries, key=sort_key)))
 
         def publish(_: State, state: State = state) -> State:
             return state

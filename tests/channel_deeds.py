@@ -43,39 +43,39 @@ Place = str
 Do = Callable[[Place, Place], object]
 
 
-def order(day: int) -> ChangeReason:
+def spec(day: int) -> ChangeReason:
     """Return a reason dated long after any write of a test: no writer counts as active."""
     return ChangeReason("a test", f"2099-01-{day:02}T00:00:00Z")
 
 
 def _publish_later(url: Place, _other: Place) -> None:
-    put(Channel.at(url), *LATER, at=order(2).at)
+    put(Channel.at(url), *LATER, at=spec(2).at)
 
 
 def _publish_large(url: Place, _other: Place) -> None:
     """Publish a wheel that is large enough for a multipart upload."""
-    put(Channel.at(url), wheel("torch", "3.0", "cpu", size=9 << 20), at=order(2).at)
+    put(Channel.at(url), wheel("torch", "3.0", "cpu", size=9 << 20), at=spec(2).at)
 
 
 def _yank(url: Place, _other: Place) -> None:
-    yank(Channel.at(url), parse_selection(["torch==1.0"]), "broken", order(3))
+    yank(Channel.at(url), parse_selection(["torch==1.0"]), "broken", spec(3))
 
 
 def _prune(url: Place, _other: Place) -> None:
     """Hide all but the newest, and delete them later: not at once, if pages were stale."""
     for day in (4, 14, 15):
-        prune(Channel.at(url), Keep(versions=1, grace=timedelta(days=2)), order(day))
+        prune(Channel.at(url), Keep(versions=1, grace=timedelta(days=2)), spec(day))
 
 
 def _roll_back(url: Place, _other: Place) -> None:
-    rollback(Channel.at(url), 1, order(3))
+    rollback(Channel.at(url), 1, spec(3))
 
 
 def _promote(url: Place, other: Place) -> None:
     source, target = Channel.at(other), Channel.at(url, make=True)
-    found = gather_packages(source, parse_selection(["*"]), order(5).at)
+    found = gather_packages(source, parse_selection(["*"]), spec(5).at)
     with TemporaryDirectory() as scratch:
-        promote(Route(source, target, Path(scratch)), target.head(), found, order(5))
+        promote(Route(source, target, Path(scratch)), target.head(), found, spec(5))
 
 
 def _compete(url: Place, name: str) -> None:
@@ -110,7 +110,7 @@ def _sweep(url: Place, _name: str) -> None:
     channel = Channel.at(url)
     for number in _turns(channel, 28):
         with suppress(*IN_THE_WAY):
-            prune(channel, Keep(versions=1, grace=timedelta(0)), order(min(number + 1, 28)))
+            prune(channel, Keep(versions=1, grace=timedelta(0)), spec(min(number + 1, 28)))
 
 
 def _turns(channel: Channel, least: int) -> Iterator[int]:
@@ -123,7 +123,7 @@ def _turns(channel: Channel, least: int) -> Iterator[int]:
 
 
 DEEDS: Mapping[str, Do] = {
-    "first": lambda url, _: put(Channel.at(url, make=True), *FIRST, at=order(1).at),
+    "first": lambda url, _: put(Channel.at(url, make=True), *FIRST, at=spec(1).at),
     "later": _publish_later,
     "large": _publish_large,
     "yank": _yank,

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from torchyard.index.conda.repodata import record_of
-from torchyard.index.entry import SHARED, Entry, State, order_of
+from torchyard.index.entry import SHARED, Entry, State, sort_key
 from torchyard.index.simple.section import required_torch
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
@@ -134,11 +134,11 @@ def adding(*entries: Entry) -> Edit:
     """Publish files that are not published yet."""
 
     def edit(state: State) -> State:
-        known = {order_of(entry) for entry in state.entries}
-        new = [entry for entry in entries if order_of(entry) not in known]
+        known = {sort_key(entry) for entry in state.entries}
+        new = [entry for entry in entries if sort_key(entry) not in known]
         if not new:
             return state
-        every = tuple(sorted((*state.entries, *new), key=order_of))
+        every = tuple(sorted((*state.entries, *new), key=sort_key))
         return msgspec.structs.replace(state, entries=every)
 
     return edit

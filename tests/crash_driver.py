@@ -77,7 +77,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     store: str = ""
     target: str = ""
-    order: JobSpec | None = None
+    spec: JobSpec | None = None
     file: str = ""
     copies: int = 0
     keep: frozenset[str] = frozenset()
@@ -178,24 +178,24 @@ def _die(delay: float = 0, until: str = "") -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def conditions_of(deed: Deed, order: JobSpec) -> Conditions:
+def conditions_of(deed: Deed, spec: JobSpec) -> Conditions:
     work = Path(deed.folder, "work")
-    return Conditions(work=work, file=deed.file, sandbox=order.sandbox, copies=deed.copies)
+    return Conditions(work=work, file=deed.file, sandbox=spec.sandbox, copies=deed.copies)
 
 
 def do(deed: Deed) -> None:
     folder = Path(deed.folder)
     match deed.what:
         case "run":
-            assert deed.order is not None
-            conditions = conditions_of(deed, deed.order)
-            run_job(deed.order, Store.at(deed.store), conditions, lambda _: None)
+            assert deed.spec is not None
+            conditions = conditions_of(deed, deed.spec)
+            run_job(deed.spec, Store.at(deed.store), conditions, lambda _: None)
         case "detach":
-            assert deed.order is not None
-            conditions = conditions_of(deed, deed.order)
+            assert deed.spec is not None
+            conditions = conditions_of(deed, deed.spec)
             store = Store.at(deed.store)
             over = run_detached(
-                deed.order,
+                deed.spec,
                 store,
                 conditions,
                 supervisor=SUPERVISOR,

@@ -169,7 +169,7 @@ run = "cat {core}/lib/core.bin > {out}/{python}.bin; echo {python} >> {out}/{pyt
 
 [[steps.package]]
 run = '''
-cp {bindings}/*.bin {order} .
+cp {bindings}/*.bin {spec} .
 touch -d @$SOURCE_DATE_EPOCH *
 python3 -m zipfile -c {out}/demo-{version}-{python}.whl *
 '''

@@ -68,7 +68,7 @@ class Machine:
         conditions = Conditions(self.work, str(self.file), sandbox=Sandbox(kind=kind))
         store = Store.at(str(self.folder / "store"))
         try:
-            made = run_job(order_of(*steps), store, conditions, lambda _: None).result
+            made = run_job(spec_of(*steps), store, conditions, lambda _: None).result
         except TorchyardError as error:
             return Attempt(str(error) or "an error")
         except Exception:  # noqa: BLE001 - what a test must not find
@@ -82,7 +82,7 @@ class Machine:
             assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
 
 
-def order_of(*steps: Step) -> JobSpec:
+def spec_of(*steps: Step) -> JobSpec:
     scope = "linux-x86_64/cpu-openblas"
     task = Task(
         id=f"core:demo-1.0/{scope}",

@@ -41,7 +41,7 @@ def add_result(store: Store, task: Task, out: Path) -> Result:
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,
-        order=JobSpec(tasks=(task,)),
+        spec=JobSpec(tasks=(task,)),
         tree=writer.add_tree(out),
         log=writer.add_file(log, "log.gz"),
         run=os.urandom(8).hex(),
@@ -82,9 +82,9 @@ def file_result(store: Store, data: bytes, name: str) -> Path:
 
 def forge(store: Store, document: Document) -> str:
     """File a document under the fingerprint that its content has; return that."""
-    order = document["order"]
-    assert isinstance(order, dict)
-    tasks = order["tasks"]
+    spec = document["spec"]
+    assert isinstance(spec, dict)
+    tasks = spec["tasks"]
     assert isinstance(tasks, list)
     task = tasks[-1]
     assert isinstance(task, dict)

@@ -1,4 +1,4 @@
-"""Small valid wheels, and job orders to embed in them."""
+"""Small valid wheels, and job specs to embed in them."""
 
 import zipfile
 from base64 import urlsafe_b64encode
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
@@ -22,7 +22,7 @@ def make_wheel(
     tag: str = "py3-none-any",
     requires: Iterable[str] = (),
     more: str = "",
-    order: JobSpec | None = None,
+    spec: JobSpec | None = None,
     text: str = "x = 1\n",
 ) -> Path:
     """Write a wheel with one module; `more` are further lines of its METADATA."""
@@ -37,8 +37,8 @@ def make_wheel(
         f"{about}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: {pure}\n"
         f"Tag: {tag}\n",
     }
-    if order is not None:
-        files[f"{about}/{ORDER}"] = msgspec.json.encode(order).decode()
+    if spec is not None:
+        files[f"{about}/{SPEC_FILE}"] = msgspec.json.encode(spec).decode()
     lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
     files[f"{about}/RECORD"] = "\n".join([*lines, f"{about}/RECORD,,"]) + "\n"
     path = folder / f"{name}-{version}-{tag}.whl"
@@ -52,7 +52,7 @@ def _digest(content: str) -> str:
     return urlsafe_b64encode(sha256(content.encode()).digest()).rstrip(b"=").decode()
 
 
-def order_for(plan: Plan, glob: str) -> JobSpec:
+def spec_for(plan: Plan, glob: str) -> JobSpec:
     """The order of the one package of a plan whose path ends so."""
     jobs = (job for job in plan.jobs if job.stage is Stage.PACKAGE)
     (job,) = [job for job in jobs if job.path.endswith(glob)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.index.conda.repodata import record_of
-from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.entry import Entry, State, sort_key
 from torchyard.model.identifier import Cell
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -94,7 +94,7 @@ def add(files: Sequence[Published]) -> dict[str, Callable[[State], State]]:
     def put(part: str) -> Callable[[State], State]:
         new = [file.entry for file in files if file.part == part]
         return lambda state: msgspec.structs.replace(
-            state, entries=tuple(sorted((*state.entries, *new), key=order_of))
+            state, entries=tuple(sorted((*state.entries, *new), key=sort_key))
         )
 
     return {part: put(part) for part in sorted({file.part for file in files})}

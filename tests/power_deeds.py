@@ -39,7 +39,7 @@ class PowerDeed(NamedTuple):
     """Fails if something is missing; returns whether it was done."""
 
 
-def _order(root: Path, job: str) -> JobSpec:
+def _spec(root: Path, job: str) -> JobSpec:
     name = parse(job)
     assert name.stage is not None
     plan = make_plan_with(load_config(str(root / "project/torchyard.toml")), name)
@@ -48,7 +48,7 @@ def _order(root: Path, job: str) -> JobSpec:
 
 def _run(root: Path, job: str = CORE) -> None:
     conditions = Conditions(work=root / "work", file=str(root / "project/torchyard.toml"), copies=1)
-    run_job(_order(root, job), _store(root), conditions, lambda _: None)
+    run_job(_spec(root, job), _store(root), conditions, lambda _: None)
 
 
 def _store(root: Path, name: str = "store") -> Store:

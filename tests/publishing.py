@@ -11,14 +11,14 @@ import sys, zipfile
 from base64 import urlsafe_b64encode
 from hashlib import sha256
 
-version, python, order, out = sys.argv[1:]
+version, python, spec, out = sys.argv[1:]
 about = f"demo-{version}.dist-info"
 tag = f"{python}-none-any"
 files = {
     "demo/__init__.py": "x = 1\\n",
     f"{about}/METADATA": f"Metadata-Version: 2.1\\nName: demo\\nVersion: {version}\\n",
     f"{about}/WHEEL": f"Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: {tag}\\n",
-    f"{about}/torchyard-order.json": open(order).read(),
+    f"{about}/torchyard-spec.json": open(spec).read(),
 }
 digest = lambda text: urlsafe_b64encode(sha256(text.encode()).digest()).rstrip(b"=").decode()
 record = [f"{path},sha256={digest(text)},{len(text.encode())}" for path, text in files.items()]
@@ -53,7 +53,7 @@ run = "cp {source}/make.py {out}"
 run = "touch {out}/nothing"
 
 [[steps.package]]
-run = "python3 {core}/make.py {version} {python} {order} {out}"
+run = "python3 {core}/make.py {version} {python} {spec} {out}"
 
 [steps]
 smoke = []

@@ -105,7 +105,7 @@ class Project(NamedTuple):
         """The digests of all packages, by job and file."""
         told = json.loads(self.torchyard("store", "show", f"package:{PREFIX}/{cells}", "--json"))
         return {
-            result["order"]["tasks"][-1]["scope"]: {
+            result["spec"]["tasks"][-1]["scope"]: {
                 file["path"]: file["digest"] for file in result["tree"]["files"]
             }
             for result in told["results"]

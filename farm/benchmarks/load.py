@@ -283,9 +283,9 @@ def hollow_work(folder: Path, jobs: int) -> Work:
 
 def real_work(folder: Path, _jobs: int) -> Work:
     """Jobs of `torchyard` itself, which have nothing to do; each side has a store of its own."""
-    project, store, orders = folder / "project", folder / "store", folder / "orders"
+    project, store, specs = folder / "project", folder / "store", folder / "specs"
     (project / "code").mkdir(parents=True)
-    orders.mkdir()
+    specs.mkdir()
     (project / "torchyard.toml").write_text(REAL, encoding="utf-8")
     file = str(project / "torchyard.toml")
     submit = ["torchyard", "farm", "submit", str(folder / "farm"), "-f", file, "bindings:*"]
@@ -295,8 +295,8 @@ def real_work(folder: Path, _jobs: int) -> Work:
     plans.end(done.stdout.strip())
     shutil.copytree(project / ".torchyard" / "store", store)
     for number in range(len(plan.jobs)):
-        (orders / f"{number}.json").write_bytes(msgspec.json.encode(plan.order(number)))
-    command = ["torchyard", "run", "--detach", "--order", f"{orders}/%(prop:job)s.json"]
+        (specs / f"{number}.json").write_bytes(msgspec.json.encode(plan.spec(number)))
+    command = ["torchyard", "run", "--detach", "--spec", f"{specs}/%(prop:job)s.json"]
     return Work(plan, [*command, "--work", "../../work", "--store", str(store)])
 
 

@@ -84,7 +84,7 @@ def build(farm: TrialFarm, store: Path, version: str = "1.0") -> dict[Stage, Res
     change = ("--set", f'project.version="{version}"')
     done = torchyard("build", *engine, "--store", store, *change)
     assert done.returncode == 0, done.stderr
-    return {one.order.task.stage: one for one in Store.at(str(store)).results()}
+    return {one.spec.task.stage: one for one in Store.at(str(store)).results()}
 
 
 def digests(built: dict[Stage, Result]) -> dict[str, str]:

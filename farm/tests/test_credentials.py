@@ -132,7 +132,7 @@ def test_only_the_worker_that_publishes_has_credentials(
         assert list(Channel.at(f"{place.url}/channel").head().parts) == ["simple/demo"]
     store = Store.at(str(tmp_path / "project/.torchyard/store"))
     logs = {
-        r.order.task.stage: b"".join(read_result_log(store, r)).decode() for r in store.results()
+        r.spec.task.stage: b"".join(read_result_log(store, r)).decode() for r in store.results()
     }
     assert "SEEN=by-everybody" in logs[Stage.CORE], "it could look"
     assert "--name uploads" in logs[Stage.CORE], "also at the one that has them"

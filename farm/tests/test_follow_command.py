@@ -7,7 +7,7 @@ from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
-from torchyard.model.job_spec import ORDER
+from torchyard.model.job_spec import SPEC_FILE
 from torchyard_farm.master.attempts.follow_command import FollowCommand
 from torchyard_farm.web.job_log import JobLog
 from torchyard_farm.worker.commands import install_job_command
@@ -26,11 +26,11 @@ class Told:
         self.updates += updates
 
 
-def start(folder: Path, order: list[str]) -> tuple[WorkerShellCommand, Told]:
+def start(folder: Path, spec: list[str]) -> tuple[WorkerShellCommand, Told]:
     """Create a worker's command that fails to start once its specification is written."""
     command = object.__new__(commandRegistry["shell"])
     told = Told()
-    command.args = {"workdir": str(folder), "order": order}
+    command.args = {"workdir": str(folder), "spec": spec}
     command.protocol_command = told
     return command, told
 
@@ -41,18 +41,18 @@ def _entrusted(monkeypatch: pytest.MonkeyPatch) -> None:
     install_job_command((), {})
 
 
-@pytest.mark.parametrize("order", ["{}", '{"name":"é"}', "ü" * (2 * _MOST)])
-def test_an_order_arrives_whole_in_pieces_that_are_small_enough(tmp_path: Path, order: str) -> None:
-    sent = FollowCommand(JobLog(""), order, workdir=".", command=["torchyard", "run"])
-    blocks = sent.args["order"]
+@pytest.mark.parametrize("spec", ["{}", '{"name":"é"}', "ü" * (2 * _MOST)])
+def test_a_spec_arrives_whole_in_pieces_that_are_small_enough(tmp_path: Path, spec: str) -> None:
+    sent = FollowCommand(JobLog(""), spec, workdir=".", command=["torchyard", "run"])
+    blocks = sent.args["spec"]
     assert max(len(block.encode()) for block in blocks) < _MOST
     command, _ = start(tmp_path / "new", blocks)
     with pytest.raises(AttributeError, match="command_id"):  # the real command would start now
         command.start()
-    assert (tmp_path / "new" / ORDER).read_text(encoding="utf-8") == order
+    assert (tmp_path / "new" / SPEC_FILE).read_text(encoding="utf-8") == spec
 
 
-def test_an_order_that_cannot_be_written_is_nobodys_fault(tmp_path: Path) -> None:
+def test_a_spec_that_cannot_be_written_is_nobodys_fault(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     command, told = start(tmp_path / "file", ["{}"])
     ended = command.start()

@@ -27,12 +27,12 @@ def test_a_plan_of_nothing_has_no_jobs() -> None:
     assert farm_plan(plan, plan.fingerprints, name="p", store="s").jobs == ()
 
 
-def test_an_order_is_that_which_the_local_engine_gives() -> None:
+def test_a_spec_is_that_which_the_local_engine_gives() -> None:
     plan = real_plan()
     farmed = farm_plan(plan, (), name="p", store="s")
     for number, job in enumerate(farmed.jobs):
-        assert farmed.order(number) == make_job_spec(plan, plan.jobs[job.task])
-        assert farmed.order(number).is_true
+        assert farmed.spec(number) == make_job_spec(plan, plan.jobs[job.task])
+        assert farmed.spec(number).is_true
 
 
 def test_the_longest_way_is_the_most_urgent() -> None:

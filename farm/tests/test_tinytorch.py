@@ -124,7 +124,7 @@ def packages_in(store: Path) -> dict[str, Packed]:
     return {
         result.fingerprint: Packed(result.id, {f.path: f.digest for f in result.tree.files})
         for result in Store.at(str(store)).results()
-        if result.order.task.stage is Stage.PACKAGE
+        if result.spec.task.stage is Stage.PACKAGE
     }
 
 
@@ -141,7 +141,7 @@ def bring_compiled(project: Project, store: Path) -> None:
     project.own_store(store)
     copy = Store.at(str(store))
     for result in list(copy.results()):
-        if result.order.task.stage not in (Stage.SOURCE, Stage.CORE, Stage.BINDINGS):
+        if result.spec.task.stage not in (Stage.SOURCE, Stage.CORE, Stage.BINDINGS):
             remove_result(copy, result)
 
 

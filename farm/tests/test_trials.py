@@ -79,9 +79,9 @@ def test_each_file_is_a_job_of_its_own_on_a_machine_that_fits() -> None:
         "published: pure/any/any-any/any/wheel",
     ]
     for number in range(3):
-        order = plan.order(number)
-        assert order.is_true
-        (step,) = steps_of(order)
+        spec = plan.spec(number)
+        assert spec.is_true
+        (step,) = steps_of(spec)
         assert step.network
         assert "visit" in step.run
 

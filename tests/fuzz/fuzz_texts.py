@@ -14,7 +14,7 @@ TEXTS = (
     f"{ABOUT}/RECORD",
     f"{ABOUT}/METADATA",
     f"{ABOUT}/WHEEL",
-    f"{ABOUT}/torchyard-order.json",
+    f"{ABOUT}/torchyard-spec.json",
     f"{ABOUT}/top_level.txt",
     "tiny/version.py",
     "tiny/share/cmake/TinyConfig.cmake",

@@ -20,7 +20,7 @@ _NAMES = (
     "tiny-1.2.0+cpu.data/purelib/a.pth",
     "../out.py",
     "tiny/LIB/LIBA.so",
-    f"{ABOUT}/torchyard-order.json",
+    f"{ABOUT}/torchyard-spec.json",
     "tiny/",
     "/etc/passwd",
     "tiny/bin/protoc",

@@ -86,7 +86,7 @@ def test_a_package_that_is_there_needs_no_core(tmp_path: Path) -> None:
     build(file)
     store = Store.at(str(tmp_path / ".torchyard/store"))
     for result in list(store.results()):
-        if result.order.task.stage in ("core", "bindings", "source"):
+        if result.spec.task.stage in ("core", "bindings", "source"):
             store.objects.delete([f"results/{result.fingerprint[:2]}/{result.fingerprint}.json"])
     assert outcomes(build(file, "--json").stdout) == {}
 
@@ -243,7 +243,7 @@ def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
     file = make_project(tmp_path, WORKS.replace('run = "cat {core}', wait))
     build(file, "core:*")
     store = Store.at(str(tmp_path / ".torchyard/store"))
-    (core,) = [r for r in store.results() if r.order.task.stage == "core"]
+    (core,) = [r for r in store.results() if r.spec.task.stage == "core"]
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file, "--json", "--jobs", "1"],
         stdout=subprocess.PIPE,
@@ -276,7 +276,7 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
     assert retry["reason"] == "memory"
     assert retry["why"] == "a compiler was killed; now with at most 2 of 4 slots"
     store = Store.at(str(tmp_path / ".torchyard/store"))
-    (core,) = [result for result in store.results() if result.order.task.stage == "core"]
+    (core,) = [result for result in store.results() if result.spec.task.stage == "core"]
     assert "slots-1-1" in core.environment["MAKEFLAGS"], "a pool of its own"
 
 
@@ -332,7 +332,7 @@ def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
     file = make_project(tmp_path)
     build(file, "core:*")
     store = Store.at(str(tmp_path / ".torchyard/store"))
-    (core,) = [r for r in store.results() if r.order.task.stage == "core"]
+    (core,) = [r for r in store.results() if r.spec.task.stage == "core"]
     digest = core.tree.files[0].digest
     store.objects.write(f"blobs/{digest[:2]}/{digest}", b"rubbish")
     done = build(file, "--json")

@@ -45,7 +45,7 @@ from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.elf.file import read_elf
 from torchyard.package.read import read_package
 from torchyard.recipes.packing import pack
-from torchyard.run.carried_order import carried_order
+from torchyard.run.carried_spec import carried_spec
 
 pytestmark = pytest.mark.integration
 
@@ -56,11 +56,11 @@ ALL = tuple(kind for kind in CondaKind if kind is not CondaKind.TESTS)
 
 
 class Made(NamedTuple):
-    """What the core and the bindings of the project left, and an order."""
+    """What the core and the bindings of the project left, and a spec."""
 
     core: Path
     bindings: Path
-    order: Path
+    spec: Path
 
 
 def compile_library(out: Path, code: str, *words: str) -> None:
@@ -145,10 +145,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     python = find_python(TAG)
     if python is None:
         pytest.skip(f"there is no {TAG} here to make a conda package of")
-    made = Made(folder / "core", folder / "bindings", folder / "torchyard-order.json")
+    made = Made(folder / "core", folder / "bindings", folder / "torchyard-spec.json")
     make_core(made.core)
     make_image(made.core, made.bindings / "image", python / "include" / PYTHON)
-    write(made.order, "{}")
+    write(made.spec, "{}")
     return made
 
 
@@ -179,7 +179,7 @@ def assemble(
     image = made.bindings / "image" if with_bindings else None
     sources = Sources(made.core, image, tests)
     scratch = out.parent / f"scratch-{out.name}"
-    return assemble_conda(kind, build, sources, scratch=scratch, out=out, order=made.order)
+    return assemble_conda(kind, build, sources, scratch=scratch, out=out, spec=made.spec)
 
 
 @pytest.fixture(scope="module")
@@ -364,7 +364,7 @@ def test_a_project_with_a_dot_in_its_name(made: Made, tmp_path: Path) -> None:
     sources = Sources(made.core, image)
     scratch = tmp_path / "scratch"
     assemble_conda(
-        CondaKind.PACKAGE, build, sources, scratch=scratch, out=tmp_path / "out", order=made.order
+        CondaKind.PACKAGE, build, sources, scratch=scratch, out=tmp_path / "out", spec=made.spec
     )
     package = scratch / f"image/lib/{PYTHON}/site-packages/de_mo"
     assert (package / "lib/libdemo_core.so").is_symlink()
@@ -494,10 +494,10 @@ def test_a_job_leaves_libraries_to_the_channel(apart: Path, tmp_path: Path) -> N
             ("1", Stage.PACKAGE, f"{block}/any/conda-libtorch", packs),
         )
     ]
-    order, inputs = tmp_path / "torchyard-order.json", tmp_path / "inputs"
-    order.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
+    spec, inputs = tmp_path / "torchyard-spec.json", tmp_path / "inputs"
+    spec.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
     shutil.copytree(apart.parent / "core", inputs / "core")
-    (path,) = pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+    (path,) = pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
     libraries = read_package(path)
     assert "libuv >=1.44,<2.0a0" in json.loads(libraries.texts[INDEX])["depends"]
     (checked,) = apply_rules([libraries], CheckPolicy(), date(2026, 11, 16))
@@ -526,7 +526,7 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
         Sources(image=image),
         scratch=tmp_path / "scratch",
         out=tmp_path / "channel" / SUBDIR,
-        order=made.order,
+        spec=made.spec,
     )
     assert package.name == "extra-0.1-cpu_torch213_py312_h1234567_0.conda"
     for other in (channel / SUBDIR).glob("*.conda"):
@@ -573,16 +573,16 @@ def test_the_test_suite_is_that_of_the_source(made: Made, tmp_path: Path) -> Non
             ]
         )
     ]
-    order, inputs = tmp_path / "torchyard-order.json", tmp_path / "inputs"
-    order.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
+    spec, inputs = tmp_path / "torchyard-spec.json", tmp_path / "inputs"
+    spec.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
     shutil.copytree(made.core, inputs / "core")
     shutil.copytree(made.bindings, inputs / "bindings")
     with pytest.raises(BuildError, match="demo has no directory of tests"):
-        pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+        pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     for name in ("tests", "test"):
         write(inputs / f"core/tree/{name}/deep/test_demo.py", name)
-        (package,) = pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+        (package,) = pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
         assert package.name == "demo-tests-1.2.0-cpu_openblas_py312_h1111111_0.conda"
         packed = tmp_path / "scratch/image/share/demo/test/deep/test_demo.py"
         assert packed.read_text(encoding="utf-8") == name
@@ -601,19 +601,19 @@ def make_archive(folder: Path, member: tarfile.TarInfo, text: str = "") -> Path:
 
 
 def test_a_package_may_be_anything(tmp_path: Path) -> None:
-    order = tarfile.TarInfo("info/torchyard-order.json")
+    spec = tarfile.TarInfo("info/torchyard-spec.json")
     with pytest.raises(StoreError, match=r"can't be read: Object missing required field"):
-        carried_order(make_archive(tmp_path, order, "{}"))
+        carried_spec(make_archive(tmp_path, spec, "{}"))
     write(tmp_path / "secret", "{}")
-    order.type, order.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
+    spec.type, spec.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
     with pytest.raises(StoreError, match="can't be read as a package"):
-        carried_order(make_archive(tmp_path, order))
+        carried_spec(make_archive(tmp_path, spec))
     with pytest.raises(StoreError, match=r"can't be read as a package: metadata.json is missing"):
-        carried_order(make_archive(tmp_path, tarfile.TarInfo("info/index.json"), "{}"))
+        carried_spec(make_archive(tmp_path, tarfile.TarInfo("info/index.json"), "{}"))
     with zipfile.ZipFile(tmp_path / "half.conda", "w") as zipped:
         zipped.writestr("info-half.tar.zst", b"half")
     with pytest.raises(StoreError, match="can't be read as a package"):
-        carried_order(tmp_path / "half.conda")
+        carried_spec(tmp_path / "half.conda")
 
 
 PACK = """\
@@ -624,14 +624,14 @@ from torchyard.package.conda.write import About, write_conda
 from torchyard.package.conda.metadata import CondaMetadata
 
 metadata = CondaMetadata(name="demo", version="1.0", build="h_0", number=0, subdir="linux-64")
-order, files, out = map(Path, sys.argv[1:])
-write_conda(files, out, metadata=metadata, about=About(), order=order)
+spec, files, out = map(Path, sys.argv[1:])
+write_conda(files, out, metadata=metadata, about=About(), spec=spec)
 """
 
 
 def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
     head, _, tail = WORKS.partition("[[steps.package]]")
-    words = [sys.executable, "-c", PACK, "{order}", "{bindings}", "{out}"]
+    words = [sys.executable, "-c", PACK, "{spec}", "{bindings}", "{out}"]
     step = f"run = {json.dumps(words)}\n"  # a script beside the file is not in the sandbox
     file = make_project(
         tmp_path, f"{head}[[steps.package]]\n{step}\n[steps]{tail.partition('[steps]')[2]}"
@@ -641,7 +641,7 @@ def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_pa
         assert done.code == 0, done.err
     torchyard("store", "get", PACKAGE, "-o", tmp_path / "got", "-f", file)
     package = next((tmp_path / "got").rglob("*.conda"))
-    assert carried_order(package).task.id == PACKAGE
+    assert carried_spec(package).task.id == PACKAGE
     again = torchyard("rebuild", package, "--yes", "-f", file)
     assert again.code == 0, again.err
     assert "the same, byte for byte" in again.out

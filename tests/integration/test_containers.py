@@ -154,7 +154,7 @@ def sandboxes(yard: Yard, row: Row, project: Project) -> dict[str, str]:
     """Return the sandbox of each job, as the manifests in the store have it."""
     said = run_in_row(yard, row, project, "store", "show", "*", "--json").stdout
     results = json.loads(said)["results"]
-    return {one["order"]["tasks"][-1]["stage"]: one["facts"]["sandbox"] for one in results}
+    return {one["spec"]["tasks"][-1]["stage"]: one["facts"]["sandbox"] for one in results}
 
 
 STEPS = """

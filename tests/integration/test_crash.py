@@ -198,7 +198,7 @@ class Config:
         self._folder = folder
         self._zygote = zygote
 
-    def order(self, name: str) -> JobSpec:
+    def spec(self, name: str) -> JobSpec:
         job = parse(JOBS[name])
         assert job.stage is not None
         plan = make_plan_with(load_config(str(self.file)), job)
@@ -206,14 +206,14 @@ class Config:
 
     def fingerprints(self, name: str) -> frozenset[str]:
         """Those of a job and of everything that it needs."""
-        return frozenset(task.fingerprint for task in self.order(name).tasks)
+        return frozenset(task.fingerprint for task in self.spec(name).tasks)
 
     def deed(self, name: str, store: str) -> Deed:
         return Deed(
             what="run",
             folder=str(self._folder / f"run-{name}"),
             store=store,
-            order=self.order(name),
+            spec=self.spec(name),
             file=str(self.file),
         )
 
@@ -250,8 +250,8 @@ def told(kill: Kill) -> Iterator[None]:
 
 def contents(deed: Deed) -> object:
     """What the result of a job must be in every run: all but times."""
-    assert deed.order is not None
-    result = Store.at(deed.store).find(deed.order.task.fingerprint)
+    assert deed.spec is not None
+    result = Store.at(deed.store).find(deed.spec.task.fingerprint)
     assert result is not None
     tree = result.tree
     return [(f.path, f.digest, f.size, f.executable) for f in tree.files], tree.links, tree.empty
@@ -273,10 +273,10 @@ def check_store(url: str, results: frozenset[str]) -> None:
 
 def check_run(deed: Deed, expected: object) -> None:
     """Make sure that a job has left its result, and nothing else."""
-    assert deed.order is not None
+    assert deed.spec is not None
     assert contents(deed) == expected
     assert not list(Path(deed.folder, "work").iterdir())
-    check_store(deed.store, frozenset(task.fingerprint for task in deed.order.tasks))
+    check_store(deed.store, frozenset(task.fingerprint for task in deed.spec.tasks))
 
 
 @pytest.mark.parametrize("every", [SOME, ALL])

@@ -370,7 +370,7 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
     done = torchyard(*core, env={**SECRETS, "SEEN": "by-everybody"})
     assert done.returncode == 0, done.stderr
     store = Store.at(str(tmp_path / ".torchyard/store"))
-    (result,) = (r for r in store.results() if r.order.task.stage == "core")
+    (result,) = (r for r in store.results() if r.spec.task.stage == "core")
     log = b"".join(read_result_log(store, result)).decode()
     assert "torchyard.features.run.supervise" in log
     assert "SEEN=by-everybody" in log

@@ -429,7 +429,7 @@ def test_what_we_wrote_is_ours_even_if_nobody_says_so(
     def publish(number: int) -> bool:
         result = Result(
             fingerprint=other.fingerprint,
-            order=JobSpec(tasks=(other,)),
+            spec=JobSpec(tasks=(other,)),
             log=logs[number],
             run=f"{number}",
         )
@@ -471,7 +471,7 @@ def test_a_listing_that_breaks_off_hides_nothing_from_gc(tmp_path: Path, faulty:
         blob = tmp_path / f"{number}"
         blob.write_text(f"{number // 50}", encoding="utf-8")
         log = writer.add_file(blob, "log.gz")
-        result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
+        result = Result(fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), log=log)
         direct.objects.write(result_key(task.fingerprint), canonical_json(result))
         return task.fingerprint
 
@@ -1082,6 +1082,6 @@ def test_a_writer_heals_what_looked_old(tmp_path: Path, year: int) -> None:
     date_everything(tmp_path / "store", year)
     remove_garbage(store, set(), timedelta(hours=1))
     assert writer.publish(
-        Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=file)
+        Result(fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), log=file)
     )
     assert verify(store).is_clean

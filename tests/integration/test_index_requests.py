@@ -17,7 +17,7 @@ from torchyard.publish.staged import Package
 
 pytestmark = pytest.mark.integration
 
-ORDER = ChangeReason("test", "2026-11-15T14:20:00Z")
+REASON = ChangeReason("test", "2026-11-15T14:20:00Z")
 VARIANTS = ("cpu", "cu126", "cu130", "rocm7.2")
 
 
@@ -31,7 +31,7 @@ def wheel(project: str, variant: str, day: int) -> Entry:
         variant=variant,
         sha256=digest,
         size=len(file),
-        uploaded=ORDER.at,
+        uploaded=REASON.at,
         metadata=digest,
     )
 
@@ -69,7 +69,7 @@ def fill(url: str, projects: int, days: int) -> None:
     for project in (f"project{number}" for number in range(projects)):
         entries = [wheel(project, variant, day) for variant in VARIANTS for day in range(days)]
         made[f"simple/{project}"] = adding(f"simple/{project}", entries)
-    Channel.at(url, make=True).commit(made, ORDER)
+    Channel.at(url, make=True).commit(made, REASON)
 
 
 @pytest.mark.parametrize(("projects", "days"), [(1, 1), (10, 3), (60, 20)])
@@ -81,7 +81,7 @@ def test_a_file_costs_ten_requests(
 
     channel = Channel.at(url, make=True)
     new = package(tmp_path, "project0", wheel("project0", "cu130", days))
-    publish(channel, channel.head(), [new], ORDER)
+    publish(channel, channel.head(), [new], REASON)
 
     asked = [(request.method, _kind(request.path)) for request in s3_proxy.requests]
     assert Counter(asked) == {
@@ -122,7 +122,7 @@ def test_files_that_are_published_together(
     ]
     assert len(new) == files
     channel = Channel.at(url, make=True)
-    publish(channel, channel.head(), new, ORDER)
+    publish(channel, channel.head(), new, REASON)
     assert s3_proxy.counts == requests
 
 

@@ -55,11 +55,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(tmp_path_factory.mktemp("built"))
 
 
-def make_order(place: Path) -> Path:
+def make_spec(place: Path) -> Path:
     place.mkdir(parents=True, exist_ok=True)
-    order = place / "torchyard-order.json"
-    order.write_text("{}", encoding="utf-8")
-    return order
+    spec = place / "torchyard-spec.json"
+    spec.write_text("{}", encoding="utf-8")
+    return spec
 
 
 def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
@@ -76,7 +76,7 @@ def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
         compute=compute,
         toolkit="13.0",
         pins={},
-        order=make_order(place),
+        spec=make_spec(place),
     )
 
 
@@ -90,7 +90,7 @@ def make_libtorch(built: Built, place: Path, kind: str = "libtorch") -> Assemble
         out=place / "out",
         compute="cpu",
         git_hash="c0ffee",
-        order=make_order(place),
+        spec=make_spec(place),
     )
 
 

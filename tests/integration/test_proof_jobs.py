@@ -38,7 +38,7 @@ CELLS = [f"{PREFIX}/cpu-openblas/{kind}" for kind in KINDS]
 PACKAGES = 35
 OWN = f"{sys.executable} -P -m torchyard"
 ASTRAY = [
-    {"run": f"{OWN} tool pack --order {{order}} --inputs {{inputs}} --scratch {{build}} --to made"},
+    {"run": f"{OWN} tool pack --spec {{spec}} --inputs {{inputs}} --scratch {{build}} --to made"},
     {"run": f"{OWN} repair made/*.whl --rpath '$ORIGIN/nowhere' --no-check -o {{out}}"},
 ]
 """Steps that make a wheel whose libraries do not find each other."""

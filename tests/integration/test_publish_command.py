@@ -33,7 +33,7 @@ def test_a_build_ends_in_its_channel(tmp_path: Path) -> None:
     assert entry.cell == "demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel"
     assert entry.variant == "cpu"
     store = Store.at(str(tmp_path / ".torchyard/store"))
-    (result,) = [r for r in store.results() if r.order.task.stage == "publish"]
+    (result,) = [r for r in store.results() if r.spec.task.stage == "publish"]
     assert [each.path for each in result.tree.files] == ["published.json"]
     again = torchyard("build", "-f", file)
     assert "0 of" in again.stderr
@@ -102,11 +102,11 @@ def test_a_step_does_not_publish_what_it_likes(tmp_path: Path) -> None:
 
 
 def test_a_package_whose_smoke_test_failed_is_not_published_by_name(tmp_path: Path) -> None:
-    """Its steps embed no order; the store knows nevertheless which job has delivered it."""
+    """Its steps embed no spec; the store knows nevertheless which job has delivered it."""
     text = PUBLISHES.replace("smoke = []", 'smoke = [{ run = "false" }]')
     file = make_publishing_project(tmp_path, text)
     make = tmp_path / "code/make.py"
-    plain = make.read_text("utf-8").replace('f"{about}/torchyard-order.json"', '"demo/notes"')
+    plain = make.read_text("utf-8").replace('f"{about}/torchyard-spec.json"', '"demo/notes"')
     make.write_text(plain, encoding="utf-8")
     failed = torchyard("build", "-f", file, "--keep-going", "-o", tmp_path / "dist")
     assert failed.returncode != 0

@@ -60,7 +60,7 @@ def task_of(stage: Stage, steps: tuple[Step, ...], *inputs: Task, source: Source
 
 
 def hostile_wheel(folder: Path, victim: Path) -> Path:
-    """Make a package whose order attacks in every stage, and says that it needs no sandbox."""
+    """Make a package whose spec attacks in every stage, and says that it needs no sandbox."""
     tasks: list[Task] = []
     for stage in SCOPES:
         steps: tuple[Step, ...] = (Step(run=(*SHELL, ATTACK.format(stage=stage, victim=victim))),)
@@ -68,10 +68,10 @@ def hostile_wheel(folder: Path, victim: Path) -> Path:
             steps += (Step(run=(*SHELL, f"cp -r {{inputs}} {{out}}/seen; touch {{out}}/{NAME}")),)
         source = Source(path=".") if stage is Stage.SOURCE else None
         tasks.append(task_of(stage, steps, *tasks, source=source))
-    order = JobSpec(tasks=tuple(tasks), sandbox=Sandbox(kind="none", root="/"))
+    spec = JobSpec(tasks=tuple(tasks), sandbox=Sandbox(kind="none", root="/"))
     path = folder / NAME
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("torchyard-order.json", msgspec.json.encode(order))
+        archive.writestr("torchyard-spec.json", msgspec.json.encode(spec))
     return path
 
 

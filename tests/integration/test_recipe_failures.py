@@ -235,10 +235,10 @@ def test_a_machine_with_another_compiler_than_the_one_that_planned(
 ) -> None:
     change = f'toolchain.compiler="{gcc_99}"'
     assert project.call("run", SOURCE, changes=(change,)).code == 0
-    order, _ = find_job_spec(CPU, None, str(project.file), (change,))
-    (tmp_path / "order.json").write_bytes(msgspec.json.encode(order))
+    spec, _ = find_job_spec(CPU, None, str(project.file), (change,))
+    (tmp_path / "spec.json").write_bytes(msgspec.json.encode(spec))
     gcc_99.write_text(GCC_99.replace("99.1.0", "99.2.0"), encoding="utf-8")
-    failed = project.call("run", "--order", tmp_path / "order.json")
+    failed = project.call("run", "--spec", tmp_path / "spec.json")
     assert failed.code == 75
     assert "error: this machine has gcc 99.2.0 " in failed.err
     assert "but the plan was made for gcc 99.1.0 " in failed.err
@@ -385,8 +385,8 @@ def test_a_source_that_was_configured_before(project: Project) -> None:
 
 
 def test_what_an_earlier_try_left_is_not_used(project: Project) -> None:
-    order, _ = find_job_spec(CPU, None, str(project.file), ())
-    name = short_name("core", order.task.fingerprint)
+    spec, _ = find_job_spec(CPU, None, str(project.file), ())
+    name = short_name("core", spec.task.fingerprint)
     leave_cache(project.folder / ".torchyard/work" / name / "job/build/build")
     result = project.run(CPU)
     assert result.code == 0, result.err
@@ -408,15 +408,15 @@ def test_a_core_is_not_compiled_again_for_another_python(
     changes = (f'toolchain.compiler="{gcc_99}"', f'matrix.python=["{tag}"]')
     assert project.run(CPU, *changes).code == 0
     bindings = f"bindings:small-1.0/linux-x86_64/cpu-openblas/{tag}"
-    order, _ = find_job_spec(bindings, None, str(project.file), changes)
-    (tmp_path / "order.json").write_bytes(msgspec.json.encode(order))
+    spec, _ = find_job_spec(bindings, None, str(project.file), changes)
+    (tmp_path / "spec.json").write_bytes(msgspec.json.encode(spec))
     failed = project.call("run", bindings, changes=changes)
     assert failed.code == 9
     assert "error: the core would be compiled again for this Python: command line" in failed.err
     assert "hint: nothing of the core may depend on Python" in failed.err
 
     gcc_99.write_text(GCC_99.replace("99.1.0", "99.2.0"), encoding="utf-8")
-    elsewhere = project.call("run", "--order", tmp_path / "order.json")
+    elsewhere = project.call("run", "--spec", tmp_path / "spec.json")
     assert elsewhere.code == 75
     assert "but the plan was made for gcc 99.1.0 " in elsewhere.err
 

@@ -72,7 +72,7 @@ def write(folder: Path, write_all: Callable[[Path], str]) -> None:
 def step_seconds(folder: Path) -> float:
     """Return what the last core's step took: what torchyard does before it is no compiling."""
     store = Store.at(str(folder / ".torchyard/store"))
-    cores = [result for result in store.results() if result.order.task.stage is Stage.CORE]
+    cores = [result for result in store.results() if result.spec.task.stage is Stage.CORE]
     return max(cores, key=lambda result: result.started).steps[0].seconds
 
 

@@ -58,7 +58,7 @@ def test_wheels_are_built_with_the_compiler_and_pythons_of_a_root(
     assert python in wheel.name
     said = project.torchyard("store", "show", f"core:{CELL}", "--json")
     (core,) = json.loads(said)["results"]
-    assert core["order"]["tasks"][-1]["settings"]["identity"]["root"].startswith("debian 13, ")
+    assert core["spec"]["tasks"][-1]["settings"]["identity"]["root"].startswith("debian 13, ")
 
 
 def test_another_root_under_the_same_path_is_refused(project: Project, made: Path) -> None:

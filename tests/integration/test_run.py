@@ -149,7 +149,7 @@ def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
     (made,) = [result for result in store.results() if result.id == CORE]
     store.objects.delete([result_key(made.fingerprint)])  # it is not done yet
     work = tmp_path / ".torchyard/work"
-    place = WorkDir(work, made.order)
+    place = WorkDir(work, made.spec)
     with ExitStack() as other:
         other.enter_context(place.alone(wait=True))
 
@@ -158,7 +158,7 @@ def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
             store.publish(made)
             other.close()
 
-        done = run_job(made.order, store, Conditions(work, str(file)), hear)
+        done = run_job(made.spec, store, Conditions(work, str(file)), hear)
     assert not done.built
     assert (place.out / "lib/core.bin").exists()
 
@@ -329,15 +329,15 @@ def test_the_status_of_a_job_that_failed_or_was_killed(
 
 
 def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path) -> None:
-    """As on a machine of a farm, which gets an order and nothing else."""
+    """As on a machine of a farm, which gets a spec and nothing else."""
     file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     for job in ("source:demo-1.0", CORE):
         subprocess.run([*TORCHYARD, "run", "-f", str(file), job], check=False)
-    (order,) = (tmp_path / ".torchyard/work").glob("core-*/torchyard-order.json")
+    (spec,) = (tmp_path / ".torchyard/work").glob("core-*/torchyard-spec.json")
     far = tmp_path / "far"
     far.mkdir()
     store = tmp_path / ".torchyard/store"
-    argv = [*TORCHYARD, "run", "--order", str(order), "--work", "work", "--store", str(store)]
+    argv = [*TORCHYARD, "run", "--spec", str(spec), "--work", "work", "--store", str(store)]
     wide = {**os.environ, "COLUMNS": "1000"}
     failed = subprocess.run(argv, check=False, cwd=far, capture_output=True, text=True, env=wide)
     assert failed.returncode == 9
@@ -478,7 +478,7 @@ def test_rebuilding_never_takes_the_package_from_the_store(
     torchyard: Command, tmp_path: Path
 ) -> None:
     text = WORKS.replace(
-        "cp {bindings}/*.bin {order} .", "cp {bindings}/*.bin {order} .; date +%N > t"
+        "cp {bindings}/*.bin {spec} .", "cp {bindings}/*.bin {spec} .; date +%N > t"
     )
     file = make_project(tmp_path, text)
     wheel = made_wheel(torchyard, file)
@@ -525,13 +525,13 @@ def test_a_cell_stands_for_its_package_job(torchyard: Command, tmp_path: Path) -
     assert result.code == 10, "its core is not there"
 
 
-def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
+def test_a_changed_spec_is_refused(torchyard: Command, tmp_path: Path) -> None:
     file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
     with zipfile.ZipFile(wheel) as archive:
-        order = archive.read("torchyard-order.json")
-    (tmp_path / "order.json").write_bytes(order.replace(b"cat", b"dog"))
-    result = torchyard("run", "--order", tmp_path / "order.json", "-f", file)
+        spec = archive.read("torchyard-spec.json")
+    (tmp_path / "spec.json").write_bytes(spec.replace(b"cat", b"dog"))
+    result = torchyard("run", "--spec", tmp_path / "spec.json", "-f", file)
     assert result.code == 10
     assert "was changed" in result.err
 
@@ -545,18 +545,18 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
         ({"run": ["ls", "{nowhere}"]}, "a step uses {nowhere}, which it does not have"),
     ],
 )
-def test_an_order_with_steps_that_cannot_be_started(
+def test_a_spec_with_steps_that_cannot_be_started(
     change: dict[str, object], said: str, torchyard: Command, tmp_path: Path
 ) -> None:
     file = make_project(tmp_path)
     torchyard("run", "source:demo-1.0", "-f", file)
-    order, _ = find_job_spec(CORE, None, str(file), ())
-    steps = tuple(replace(step, **change) for step in steps_of(order))
-    task = replace(order.task, settings={**order.task.settings, "steps": steps})
+    spec, _ = find_job_spec(CORE, None, str(file), ())
+    steps = tuple(replace(step, **change) for step in steps_of(spec))
+    task = replace(spec.task, settings={**spec.task.settings, "steps": steps})
     task = replace(task, fingerprint=fingerprint(task.payload))
-    changed = replace(order, tasks=(*order.tasks[:-1], task))
-    (tmp_path / "order.json").write_bytes(msgspec.json.encode(changed))
-    result = torchyard("run", "--order", tmp_path / "order.json", "-f", file)
+    changed = replace(spec, tasks=(*spec.tasks[:-1], task))
+    (tmp_path / "spec.json").write_bytes(msgspec.json.encode(changed))
+    result = torchyard("run", "--spec", tmp_path / "spec.json", "-f", file)
     assert result.code == 9
     assert said in " ".join(result.err.split())
 
@@ -764,7 +764,7 @@ touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
     assert ran.code == 0, ran.err
     torchyard("store", "get", CORE, "-o", tmp_path / "got", "-f", file)
     lines = (tmp_path / "got/listing").read_text(encoding="utf-8").splitlines()
-    seen = ["torchyard", "torchyard-order.json"]
+    seen = ["torchyard", "torchyard-spec.json"]
     assert lines == ["torchyard", "/mnt/torchyard/build", "temporary", *seen, "some code"]
 
 
@@ -836,11 +836,11 @@ def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     (core,) = [
         result
         for result in Store.at(str(tmp_path / ".torchyard/store")).results()
-        if result.order.task.stage == "core"
+        if result.spec.task.stage == "core"
     ]
     assert core.facts["sandbox"] == "bwrap"
     assert core.environment["MAKEFLAGS"] == "-j1 -- --jobserver-auth=fifo:/mnt/slots"
-    assert core.order.sandbox.root == "root", "no path of this machine"
+    assert core.spec.sandbox.root == "root", "no path of this machine"
     (tmp_path / "other").symlink_to("/")
     file.write_text(text.replace('"root"', '"other"').replace("core.bin", "it.bin"), "utf-8")
     refused = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -40,7 +40,7 @@ def snooping(text: str = PUBLISHES) -> str:
 
 def logs_of(store: Store) -> dict[str, str]:
     return {
-        result.order.task.stage.value: b"".join(read_result_log(store, result)).decode()
+        result.spec.task.stage.value: b"".join(read_result_log(store, result)).decode()
         for result in store.results()
     }
 
@@ -96,7 +96,7 @@ def test_publishing_gets_them_and_nothing_tells_them(tmp_path: Path) -> None:
     for value in (*SECRETS.values(), "hunter22"):
         assert value not in told
         assert value.encode() not in everything_in(tmp_path)
-    (published,) = [r for r in store.results() if r.order.task.stage == "publish"]
+    (published,) = [r for r in store.results() if r.spec.task.stage == "publish"]
     assert published.environment["AWS_SECRET_ACCESS_KEY"] == "(the caller's)"
 
 

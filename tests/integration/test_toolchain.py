@@ -14,7 +14,7 @@ import jsonschema
 import msgspec
 import pytest
 from tests.helpers import ROOT, SMALL, Command
-from tests.hostile_steps import order_of
+from tests.hostile_steps import spec_of
 from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.compute.cuda import toolkit as cuda
@@ -305,7 +305,7 @@ def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Pat
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bwrap")
 def test_a_job_works_under_the_name_that_its_steps_see(tmp_path: Path) -> None:
     toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["openblas"])
-    place = WorkDir(tmp_path, order_of())
+    place = WorkDir(tmp_path, spec_of())
     place.prepare("bwrap")
     env = equipped(toolchain, "cpu", "openblas", place.folder, INSIDE)
     (place.job / "dot.c").write_text(

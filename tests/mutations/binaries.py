@@ -27,7 +27,7 @@ from tests.mutations.mutation import (
     replacing,
     rewritten,
 )
-from tests.mutations.orders import STABLE_JOB
+from tests.mutations.specs import STABLE_JOB
 
 from torchyard.package.elf.edit import Rewrite, rewrite
 from torchyard.package.elf.file import read_elf
@@ -366,7 +366,7 @@ COMPUTE = [
         needing(CUDA_SO, without=["libcudnn.so.9"], code=with_device_code(CUDA, DEVICE_PROGRAMS)),
     ),
     _wheel(
-        "another BLAS than ordered",
+        "another BLAS than specified",
         "label-libraries",
         needing(CPU_SO, "libmkl_rt.so.2", bring=["libmkl_rt.so.2"]),
     ),
@@ -466,7 +466,7 @@ TORCH = [
         "extension",
         "label-abi",
         needing(EXTENSION_SO, code=EXTENSION_CODE + calling("_ZN3c104nameEv")),
-        order=STABLE_JOB,
+        spec=STABLE_JOB,
     ),
     Mutation(
         "C++ function that torch does not have",

@@ -189,11 +189,11 @@ def _task(
     return msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
-def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
-    """An order for one package, true as far as its fingerprint goes."""
-    order = job_for(f"tinytorch-1.2.0/linux-{MACHINE}/{compute}-openblas/{python}/{kind}")
-    path = written(folder / "torchyard-order.json", "")
-    path.write_bytes(msgspec.json.encode(order))
+def make_spec(folder: Path, compute: str, python: str, kind: str) -> Path:
+    """A spec for one package, true as far as its fingerprint goes."""
+    spec = job_for(f"tinytorch-1.2.0/linux-{MACHINE}/{compute}-openblas/{python}/{kind}")
+    path = written(folder / "torchyard-spec.json", "")
+    path.write_bytes(msgspec.json.encode(spec))
     return path
 
 
@@ -211,7 +211,7 @@ def make_wheel(built: Built, place: Path, compute: str) -> Path:
         compute=compute,
         toolkit="13.0",
         pins={"cudnn": CUDNN},
-        order=make_order(place, compute, PYTHON, "wheel"),
+        spec=make_spec(place, compute, PYTHON, "wheel"),
     ).package
 
 
@@ -224,7 +224,7 @@ def make_libtorch(built: Built, place: Path) -> Path:
         out=place / "out",
         compute="cpu",
         git_hash=COMMIT,
-        order=make_order(place, "cpu", "any", "libtorch"),
+        spec=make_spec(place, "cpu", "any", "libtorch"),
     ).package
 
 
@@ -239,14 +239,14 @@ def make_conda(kind: CondaKind, built: Built, place: Path, compute: str = "cpu")
         core_hash="2222222",
         python=PYTHON if kind is CondaKind.PACKAGE else None,
     )
-    order = make_order(place, compute, PYTHON if build.python else "any", str(kind))
+    spec = make_spec(place, compute, PYTHON if build.python else "any", str(kind))
     return assemble_conda(
         kind,
         build,
         Sources(built.core, built.image, None),
         scratch=place / "scratch",
         out=place / "out",
-        order=order,
+        spec=spec,
     )
 
 
@@ -282,7 +282,7 @@ def make_stable(place: Path) -> Path:
         tags=WheelTags("cp310", "abi3"),
         platform_tag=PLATFORM,
         requires=[],
-        order=written(place / "build.json", "{}"),
+        spec=written(place / "build.json", "{}"),
     )
 
 
@@ -302,7 +302,7 @@ def make_extension(place: Path) -> Path:
         tags=WheelTags("cp310", "abi3"),
         platform_tag=PLATFORM,
         requires=[],
-        order=written(place / "build.json", "{}"),
+        spec=written(place / "build.json", "{}"),
     )
 
 
@@ -321,7 +321,7 @@ def make_torch(place: Path) -> Path:
         tags=WheelTags("cp310", "abi3"),
         platform_tag=PLATFORM,
         requires=[],
-        order=written(place / "build.json", "{}"),
+        spec=written(place / "build.json", "{}"),
     )
 
 

@@ -38,7 +38,7 @@ class Mutation(NamedTuple):
     make: Break
     also: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    order: JobSpec | None = None
+    spec: JobSpec | None = None
     """The specification of the job that delivered it."""
     upload: str = ""
     """The package index that it is checked for."""

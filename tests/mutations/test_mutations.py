@@ -9,7 +9,7 @@ from tests.mutations.archives import ARCHIVES
 from tests.mutations.binaries import BINARIES
 from tests.mutations.good import job_for, make_goods
 from tests.mutations.mutation import Mutation
-from tests.mutations.orders import ORDERS, OWN, STABLE_JOB
+from tests.mutations.specs import OWN, SPECS, STABLE_JOB
 from tests.mutations.texts import TEXTS
 from tests.mutations.uploads import UPLOADS
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 TODAY = date(2026, 11, 15)
 POLICY = CheckPolicy(budget="1 MB")
-MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES, *ORDERS, *UPLOADS]
+MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES, *SPECS, *UPLOADS]
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,10 @@ def goods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return make_goods(tmp_path_factory.mktemp("good"))
 
 
-def findings(*packages: Path, order: JobSpec | None = None, index: str = "") -> list[Finding]:
+def findings(*packages: Path, spec: JobSpec | None = None, index: str = "") -> list[Finding]:
     """All that is found in packages which are checked together."""
     policy = replace(POLICY, index=index)
-    checked = apply_rules([read_package(path) for path in packages], policy, TODAY, order)
+    checked = apply_rules([read_package(path) for path in packages], policy, TODAY, spec)
     return [finding for each in checked for finding in each.findings]
 
 
@@ -48,11 +48,11 @@ def test_good_packages_have_no_findings(goods: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("good", OWN)
 def test_good_packages_are_those_of_their_jobs(goods: dict[str, Path], good: str) -> None:
-    assert findings(goods[good], order=job_for(OWN[good])) == []
+    assert findings(goods[good], spec=job_for(OWN[good])) == []
 
 
 def test_a_good_extension_is_of_its_abi_class(goods: dict[str, Path]) -> None:
-    assert findings(goods["extension"], order=STABLE_JOB) == []
+    assert findings(goods["extension"], spec=STABLE_JOB) == []
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -61,7 +61,7 @@ def test_broken_packages_are_told(
 ) -> None:
     broken = mutation.make(goods[mutation.good], tmp_path)
     beside = (goods[name] for name in mutation.beside)
-    found = findings(broken, *beside, order=mutation.order, index=mutation.upload)
+    found = findings(broken, *beside, spec=mutation.spec, index=mutation.upload)
     assert {finding.rule for finding in found} == {mutation.rule, *mutation.also}, found
 
 

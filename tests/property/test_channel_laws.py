@@ -126,7 +126,7 @@ class Life(RuleBasedStateMachine):
     def roll_back(self, back: int) -> None:
         """Show again what was shown before, if it is still there."""
         with suppress(PublishError, SelectionError):
-            rollback(self.channel, self.channel.head().generation - back, self._order())
+            rollback(self.channel, self.channel.head().generation - back, self._reason())
             self.published.clear()
 
     @rule(chosen=wheels, at=moments, dies=st.none() | moments)
@@ -155,9 +155,9 @@ class Life(RuleBasedStateMachine):
         self.published.clear()
 
     def _prune(self, channel: Channel) -> None:
-        prune(channel, Keep(versions=1, grace=timedelta(0)), self._order())
+        prune(channel, Keep(versions=1, grace=timedelta(0)), self._reason())
 
-    def _order(self) -> ChangeReason:
+    def _reason(self) -> ChangeReason:
         """Every change comes a day after the last one."""
         self.day += 1
         return ChangeReason("a test", f"{NOW + timedelta(days=self.day):%Y-%m-%dT%H:%M:%SZ}")

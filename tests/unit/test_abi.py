@@ -202,7 +202,7 @@ def test_torch_floor(requires: str, admitted: str) -> None:
 )
 def test_label_abi(declared: str, imports: list[str], symbols: list[str]) -> None:
     made = subject(extension(*imports))
-    made.order = job_for(
+    made.spec = job_for(
         "thing-1.0/linux-x86_64/cpu-torch2.13/cp312/wheel", {"abi": declared, "label": "cpu"}
     )
     found = [hit.what for hit in hits("label-abi", made)]

@@ -58,8 +58,8 @@ def test_a_wheel_has_a_build_tag(tmp_path: Path) -> None:
     (about / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: torch\nVersion: 2.14.0\n", encoding="utf-8"
     )
-    order = tmp_path / "torchyard-order.json"
-    order.write_text("{}", encoding="utf-8")
+    spec = tmp_path / "torchyard-spec.json"
+    spec.write_text("{}", encoding="utf-8")
     (tmp_path / "out").mkdir()
     made = write_wheel(
         image,
@@ -69,7 +69,7 @@ def test_a_wheel_has_a_build_tag(tmp_path: Path) -> None:
         tags=wheel_tags("cp312"),
         platform_tag="linux_x86_64",
         requires=[],
-        order=order,
+        spec=spec,
         number=3,
     )
     assert made.name == name

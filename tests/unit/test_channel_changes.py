@@ -26,7 +26,7 @@ from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.availability import offers
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.conda.section import CondaSection
-from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.entry import Entry, State, sort_key
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head, Pin
@@ -48,7 +48,7 @@ def moment(days: float = 0) -> str:
     return f"{NOW + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def order(why: str, days: float = 0) -> ChangeReason:
+def reason(why: str, days: float = 0) -> ChangeReason:
     return ChangeReason(why, moment(days))
 
 
@@ -94,12 +94,12 @@ def add(channel: Channel, entries: Iterable[Entry], days: float = 0, part: str =
         names = {(e.file, e.variant) for e in new}
         return replace(
             state,
-            entries=tuple(sorted((*state.entries, *new), key=order_of)),
+            entries=tuple(sorted((*state.entries, *new), key=sort_key)),
             hidden=tuple(h for h in state.hidden if (h.entry.file, h.entry.variant) not in names),
         )
 
     edits = {name: lambda state, new=new: edit(new, state) for name, new in parts.items()}
-    return channel.commit(edits, order("publish", days))
+    return channel.commit(edits, reason("publish", days))
 
 
 def entries(channel: Channel, part: str = "simple/torch") -> tuple[Entry, ...]:
@@ -247,7 +247,7 @@ def test_conda_packages_are_chosen_by_their_own_names(channel: Channel) -> None:
 
 def test_yanked_files_are_marked_with_the_reason(nightly: Channel) -> None:
     selection = parse_selection(["torch==2.14.0.dev20261105"], ["cu130"])
-    _, changed = yank(nightly, selection, 'wrong "sums"', order("yank"))
+    _, changed = yank(nightly, selection, 'wrong "sums"', reason("yank"))
     assert [one.entry.version for one in changed] == ["2.14.0.dev20261105+cu130"]
     html = page(nightly, "cu130/torch/index.html")
     assert html.count("data-yanked=") == 1
@@ -260,36 +260,36 @@ def test_yanked_files_are_marked_with_the_reason(nightly: Channel) -> None:
 
 def test_yanking_again_changes_nothing(nightly: Channel) -> None:
     selection = parse_selection(["torch==2.14.0.dev20261105"])
-    first, _ = yank(nightly, selection, "", order("yank"))
-    again, changed = yank(nightly, selection, "", order("yank"))
+    first, _ = yank(nightly, selection, "", reason("yank"))
+    again, changed = yank(nightly, selection, "", reason("yank"))
     assert (again.generation, changed) == (first.generation, [])
 
 
 @given(st.sets(st.integers(0, 9)), st.text(max_size=5))
 @settings(max_examples=examples(10), deadline=None)
-def test_undoing_a_yank_gives_the_same_entries(chosen: set[int], reason: str) -> None:
+def test_undoing_a_yank_gives_the_same_entries(chosen: set[int], note: str) -> None:
     with TemporaryDirectory() as folder:
         channel = Channel.at(folder, make=True)
         add(channel, [wheel(f"1.{minor}") for minor in range(10)])
         before = entries(channel)
         selection = parse_selection([f"torch==1.{minor}" for minor in chosen] or ["torch"])
-        _, yanked = yank(channel, selection, reason, order("yank"))
-        assert {e.version for e in entries(channel) if e.yanked == reason} == {
+        _, yanked = yank(channel, selection, note, reason("yank"))
+        assert {e.version for e in entries(channel) if e.yanked == note} == {
             one.entry.version for one in yanked
         }
-        yank(channel, selection, None, order("undo"))
+        yank(channel, selection, None, reason("undo"))
         assert entries(channel) == before
 
 
 def test_projects_have_a_status(nightly: Channel) -> None:
-    set_status(nightly, "torch", "quarantined", "somebody got in", order("status"))
+    set_status(nightly, "torch", "quarantined", "somebody got in", reason("status"))
     told = msgspec.json.decode(page(nightly, "simple/torch/index.json"))
     assert told["project-status"] == {"status": "quarantined", "reason": "somebody got in"}
     assert told["files"] == []
-    set_status(nightly, "torch", "active", "", order("status"))
+    set_status(nightly, "torch", "active", "", reason("status"))
     assert len(msgspec.json.decode(page(nightly, "simple/torch/index.json"))["files"]) == 10
     with pytest.raises(SelectionError, match="no project `toch`"):
-        set_status(nightly, "toch", "active", "", order("status"))
+        set_status(nightly, "toch", "active", "", reason("status"))
 
 
 # Going back
@@ -298,7 +298,7 @@ def test_projects_have_a_status(nightly: Channel) -> None:
 def test_rollback_shows_what_was_there_before_the_last_change(nightly: Channel) -> None:
     shown = versions(nightly)
     head = add(nightly, [wheel("2.14.0"), wheel("2.14.0", "cu130")])
-    after, changes = rollback(nightly, None, order("rollback"))
+    after, changes = rollback(nightly, None, reason("rollback"))
     assert {what: len(files) for what, files in changes.items()} == {"hidden": 2}
     assert versions(nightly) == shown
     assert after.generation == head.generation + 1
@@ -310,24 +310,24 @@ def test_rollback_shows_what_was_there_before_the_last_change(nightly: Channel) 
 
 def test_rollback_of_a_rollback_and_publishing_afterwards(nightly: Channel) -> None:
     add(nightly, [wheel("2.14.0")])
-    rollback(nightly, None, order("rollback"))
-    rollback(nightly, None, order("rollback"))
+    rollback(nightly, None, reason("rollback"))
+    rollback(nightly, None, reason("rollback"))
     assert "2.14.0+cpu" in versions(nightly)
-    rollback(nightly, None, order("rollback"))
+    rollback(nightly, None, reason("rollback"))
     add(nightly, [wheel("2.14.0"), wheel("2.14.1")])
     assert {"2.14.0+cpu", "2.14.1+cpu"} < set(versions(nightly))
     check_pages(nightly)
 
 
 def test_rollback_takes_a_yank_back(nightly: Channel) -> None:
-    yank(nightly, parse_selection(["torch"]), "bad", order("yank"))
-    _, changes = rollback(nightly, None, order("rollback"))
+    yank(nightly, parse_selection(["torch"]), "bad", reason("yank"))
+    _, changes = rollback(nightly, None, reason("rollback"))
     assert {what: len(files) for what, files in changes.items()} == {"offered": 10}
     assert "data-yanked" not in page(nightly, "simple/torch/index.html")
 
 
 def test_rollback_to_the_beginning_hides_everything(nightly: Channel) -> None:
-    head, *_ = rollback(nightly, 0, order("rollback"))
+    head, *_ = rollback(nightly, 0, reason("rollback"))
     assert versions(nightly) == []
     assert len(nightly.state(head, "simple/torch").hidden) == 10
     check_pages(nightly)
@@ -336,11 +336,11 @@ def test_rollback_to_the_beginning_hides_everything(nightly: Channel) -> None:
 def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
     to = nightly.head().generation
     add(nightly, [wheel("2.14.0")])
-    set_status(nightly, "torch", "deprecated", "", order("status"))
+    set_status(nightly, "torch", "deprecated", "", reason("status"))
     add_channel_pin(
-        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin")
+        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", reason("pin")
     )
-    head, *_ = rollback(nightly, to, order("rollback"))
+    head, *_ = rollback(nightly, to, reason("rollback"))
     assert list(head.pins) == ["old"]
     state = nightly.state(head, "simple/torch")
     assert (state.status, len(state.entries)) == ("deprecated", 10)
@@ -348,30 +348,30 @@ def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
 
 def test_rollback_of_a_last_change_that_is_not_about_files_is_refused(nightly: Channel) -> None:
     add_channel_pin(
-        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin it")
+        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", reason("pin it")
     )
     before = nightly.head()
     with pytest.raises(PublishError, match="showed and hid no file: pin it"):
-        rollback(nightly, None, order("rollback"))
+        rollback(nightly, None, reason("rollback"))
     assert nightly.head() == before
 
 
 @pytest.mark.parametrize("generation", [-1, 5, 6])
 def test_rollback_only_to_what_was(nightly: Channel, generation: int) -> None:
     with pytest.raises(SelectionError, match="can't go back"):
-        rollback(nightly, generation, order("rollback"))
+        rollback(nightly, generation, reason("rollback"))
 
 
 def test_rollback_refuses_what_has_been_deleted(nightly: Channel) -> None:
     to = nightly.head().generation
-    prune(nightly, Keep(versions=3, projects=("torch",)), order("prune"))
+    prune(nightly, Keep(versions=3, projects=("torch",)), reason("prune"))
     state = nightly.state(nightly.head(), "simple/torch")
     gone = state.hidden[0].entry
     with pytest.raises(PublishError, match=f"`{gone.file.replace('+', '.')}` of simple/torch"):
         restored(TORCH, replace(state, hidden=state.hidden[1:]), (gone,), moment())
     with pytest.raises(PublishError):
         restored(TORCH, replace(state, pending_deletion=(key_of(TORCH, gone),)), (gone,), moment())
-    rollback(nightly, to, order("rollback"))
+    rollback(nightly, to, reason("rollback"))
     assert len(entries(nightly)) == 10
 
 
@@ -386,7 +386,7 @@ def test_rollback_does_not_take_back_unseen_changes(nightly: Channel) -> None:
             return super().state_at(digest)
 
     with pytest.raises(PublishError, match="meanwhile: publish"):
-        rollback(Slow.at(nightly.url), None, order("rollback"))
+        rollback(Slow.at(nightly.url), None, reason("rollback"))
     assert "2.14.0+cpu" in versions(nightly)
 
 
@@ -414,7 +414,7 @@ def test_going_back_shows_what_each_generation_showed(steps: list[tuple[str, int
         last = channel.head().generation
         for generation in sorted(seen, reverse=True):
             if generation < last:
-                rollback(channel, generation, order("rollback"))
+                rollback(channel, generation, reason("rollback"))
                 assert entries(channel) == seen[generation]
                 check_pages(channel)
 
@@ -426,13 +426,13 @@ def _do(channel: Channel, step: str, number: int, variant: str) -> None:
         case "publish" if new not in shown and replace(new, yanked="bad") not in shown:
             add(channel, [new])
         case "yank" if shown:
-            yank(channel, parse_selection(["torch"]), "bad", order("yank"))
+            yank(channel, parse_selection(["torch"]), "bad", reason("yank"))
         case "undo" if shown:
-            yank(channel, parse_selection(["torch"]), None, order("undo"))
+            yank(channel, parse_selection(["torch"]), None, reason("undo"))
         case "rollback" if channel.head().generation:
-            rollback(channel, None, order("rollback"))
+            rollback(channel, None, reason("rollback"))
         case "prune":
-            prune(channel, Keep(versions=number or 1), order("prune"))
+            prune(channel, Keep(versions=number or 1), reason("prune"))
         case _:
             pass
 
@@ -441,15 +441,15 @@ def _do(channel: Channel, step: str, number: int, variant: str) -> None:
 
 
 def test_prune_hides_first_and_deletes_after_the_grace_period(nightly: Channel) -> None:
-    done = prune(nightly, Keep(versions=3), order("prune"))
+    done = prune(nightly, Keep(versions=3), reason("prune"))
     assert (len(done.hidden), done.deleted) == (8, [])
     assert sorted(set(versions(nightly))) == sorted(
         f"{night}+{variant}" for night in NIGHTS[2:] for variant in ("cpu", "cu130")
     )
     key = key_of(TORCH, wheel(NIGHTS[0]))
     assert nightly.objects.head(key) is not None
-    assert prune(nightly, Keep(versions=3), order("prune", 6)).deleted == []
-    later = prune(nightly, Keep(versions=3), order("prune", 8))
+    assert prune(nightly, Keep(versions=3), reason("prune", 6)).deleted == []
+    later = prune(nightly, Keep(versions=3), reason("prune", 8))
     assert (later.hidden, len(later.deleted)) == ([], 8)
     assert later.freed == sum(one.entry.size for one in done.hidden)
     assert nightly.objects.head(key) is None
@@ -460,10 +460,10 @@ def test_prune_hides_first_and_deletes_after_the_grace_period(nightly: Channel) 
 
 
 def test_prune_trims_the_log_to_what_can_be_taken_back(nightly: Channel) -> None:
-    prune(nightly, Keep(versions=3), order("prune"))
+    prune(nightly, Keep(versions=3), reason("prune"))
     hid = nightly.head().generation
     add(nightly, [wheel("2.15.0")], 1)
-    done = prune(nightly, Keep(), order("prune", 8))
+    done = prune(nightly, Keep(), reason("prune", 8))
     head = nightly.head()
     assert head.log[0].generation == hid + 1
     assert done.states > 0
@@ -472,53 +472,53 @@ def test_prune_trims_the_log_to_what_can_be_taken_back(nightly: Channel) -> None
     left = {path.name.partition(".")[0] for path in folder.rglob("states/*/*.zst")}
     logged = {digest for c in head.log for pair in c.parts.values() for digest in pair}
     assert left == {part.state for part in head.parts.values()} | logged
-    rollback(nightly, hid, order("rollback", 8))
+    rollback(nightly, hid, reason("rollback", 8))
     with pytest.raises(SelectionError):
-        rollback(nightly, hid - 1, order("rollback", 8))
+        rollback(nightly, hid - 1, reason("rollback", 8))
     check_pages(nightly)
 
 
 def test_prune_by_days_keeps_the_newest_version(nightly: Channel) -> None:
-    prune(nightly, Keep(since=moment(-1.5)), order("prune"))
+    prune(nightly, Keep(since=moment(-1.5)), reason("prune"))
     assert {version.partition("+")[0] for version in versions(nightly)} == set(NIGHTS[3:])
-    prune(nightly, Keep(since=moment(30)), order("prune"))
+    prune(nightly, Keep(since=moment(30)), reason("prune"))
     assert {version.partition("+")[0] for version in versions(nightly)} == {NIGHTS[4]}
 
 
 def test_what_was_taken_back_is_no_reason_to_hide_what_is_good(nightly: Channel) -> None:
     for night in NIGHTS[3:]:
-        yank(nightly, parse_selection([f"torch=={night}"]), "broken", order("yank"))
-    prune(nightly, Keep(versions=1, projects=("torch",)), order("prune"))
+        yank(nightly, parse_selection([f"torch=={night}"]), "broken", reason("yank"))
+    prune(nightly, Keep(versions=1, projects=("torch",)), reason("prune"))
     assert sorted({version.partition("+")[0] for version in versions(nightly)}) == NIGHTS[2:]
-    yank(nightly, parse_selection(["torch"]), "all of them", order("yank"))
-    prune(nightly, Keep(versions=1, projects=("torch",)), order("prune"))
+    yank(nightly, parse_selection(["torch"]), "all of them", reason("yank"))
+    prune(nightly, Keep(versions=1, projects=("torch",)), reason("prune"))
     assert {version.partition("+")[0] for version in versions(nightly)} == {NIGHTS[4]}
 
 
 def test_prune_takes_only_the_projects_that_are_meant(nightly: Channel) -> None:
-    prune(nightly, Keep(versions=1, projects=("vis*",)), order("prune"))
+    prune(nightly, Keep(versions=1, projects=("vis*",)), reason("prune"))
     assert (len(versions(nightly)), len(versions(nightly, "simple/vision"))) == (10, 2)
 
 
 def test_what_needs_others_is_hidden_first(nightly: Channel) -> None:
-    prune(nightly, Keep(versions=1), order("prune"))
+    prune(nightly, Keep(versions=1), reason("prune"))
     assert list(nightly.head().log[-1].parts) == ["simple/vision", "simple/torch"]
 
 
 def test_a_dry_run_changes_nothing(nightly: Channel) -> None:
-    prune(nightly, Keep(versions=4), order("prune"))
+    prune(nightly, Keep(versions=4), reason("prune"))
     before = nightly.head()
-    done = prune(nightly, Keep(versions=3), order("prune", 8), dry_run=True)
+    done = prune(nightly, Keep(versions=3), reason("prune", 8), dry_run=True)
     assert (len(done.hidden), len(done.deleted)) == (4, 4)
     assert nightly.head() == before
 
 
 def test_prune_keeps_what_was_shown_within_the_grace_period(nightly: Channel) -> None:
     """A clock that was slow when files were hidden does not shorten the time to go back."""
-    prune(nightly, Keep(versions=3), order("prune", -30))
-    done = prune(nightly, Keep(), order("prune", 1))
+    prune(nightly, Keep(versions=3), reason("prune", -30))
+    done = prune(nightly, Keep(), reason("prune", 1))
     assert (done.deleted, done.left) == ([], 8)
-    rollback(nightly, 5, order("rollback", 1))
+    rollback(nightly, 5, reason("rollback", 1))
     assert len(versions(nightly)) == 10
 
 
@@ -532,15 +532,15 @@ def test_prune_hides_neither_pins_nor_the_newest(
 ) -> None:
     found = [wheel(f"1.{minor}", variant) for minor, variant in files]
     pins = [Pin(projects={"torch": tuple(f"1.{minor}" for minor in pinned)}, at=moment())]
-    gone = {order_of(entry) for entry in outdated(TORCH, found, Keep(versions=count), pins)}
+    gone = {sort_key(entry) for entry in outdated(TORCH, found, Keep(versions=count), pins)}
     minors = sorted({minor for minor, _ in files})
     stay = {*minors[-count:], *pinned} if count else set(minors)
-    assert gone == {order_of(wheel(f"1.{m}", v)) for m, v in files if m not in stay}
+    assert gone == {sort_key(wheel(f"1.{m}", v)) for m, v in files if m not in stay}
 
 
 def _doom(channel: Channel, days: float) -> str:
     """Leave what a prune leaves that is killed before it deletes anything."""
-    prune(channel, Keep(versions=3, projects=("torch",)), order("prune"))
+    prune(channel, Keep(versions=3, projects=("torch",)), reason("prune"))
 
     class KilledError(Exception):
         """Nobody catches it."""
@@ -550,7 +550,7 @@ def _doom(channel: Channel, days: float) -> str:
             raise KilledError
 
     with pytest.raises(KilledError):
-        prune(Channel(Mortal(channel.url)), Keep(), order("prune", days))
+        prune(Channel(Mortal(channel.url)), Keep(), reason("prune", days))
     (doomed, *_) = channel.state(channel.head(), "simple/torch").pending_deletion
     return doomed
 
@@ -571,11 +571,11 @@ def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
 def test_nothing_is_deleted_that_a_page_named_until_just_now(nightly: Channel) -> None:
     path = "cpu/torch/index.html"
     before = page(nightly, path).encode()
-    prune(nightly, Keep(versions=3, projects=("torch",)), order("prune"))
+    prune(nightly, Keep(versions=3, projects=("torch",)), reason("prune"))
     nightly.objects.write(path, before)
-    done = prune(nightly, Keep(), order("prune", 8))
+    done = prune(nightly, Keep(), reason("prune", 8))
     assert (done.mended, done.deleted, done.left) == ((path,), [], 4)
-    assert len(prune(nightly, Keep(), order("prune", 9)).deleted) == 4
+    assert len(prune(nightly, Keep(), reason("prune", 9)).deleted) == 4
 
 
 class Watched(Objects):
@@ -593,11 +593,11 @@ def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) 
         operation += 1
         channel = Channel.at(str(tmp_path / str(operation)), make=True)
         add(channel, [wheel(night, "cpu") for night in NIGHTS[:3]], -20)
-        prune(channel, Keep(versions=2), order("prune", -10))
+        prune(channel, Keep(versions=2), reason("prune", -10))
         add(channel, [wheel(NIGHTS[3], "cpu")], -9)
         try:
             mortal = Channel(Mortal(channel.url, operation, after=after))
-            prune(mortal, Keep(versions=2), order("prune"))
+            prune(mortal, Keep(versions=2), reason("prune"))
         except Death:
             read_all(Reader(channel.objects.read), channel.head())
             for days in (30, 31):
@@ -640,13 +640,13 @@ def test_a_version_pinned_meanwhile_is_not_hidden(nightly: Channel) -> None:
         def state_at(self, digest: str) -> State:
             other = Channel.at(self.url)
             if len(self.looked) == 3 and not other.head().pins:
-                add_channel_pin(other, selection, "kept", "", order("pin"))
+                add_channel_pin(other, selection, "kept", "", reason("pin"))
             self.looked.append(digest)
             return super().state_at(digest)
 
         looked: list[str] = []  # noqa: RUF012 - one object
 
-    prune(Late.at(nightly.url), Keep(versions=1), order("prune"))
+    prune(Late.at(nightly.url), Keep(versions=1), reason("prune"))
     assert f"{NIGHTS[0]}+cpu" in versions(nightly)
     assert len(versions(nightly)) == 4
 
@@ -717,11 +717,11 @@ def test_offers_of_conda_packages_are_those_of_all_that_is_there(channel: Channe
     assert look() == [("a", "1.0"), ("b", "1.1"), ("b-c", "1.0")]
     add(channel, [package("b", "1.2")], part=part)
     assert look() == [("a", "1.0"), ("b", "1.2"), ("b-c", "1.0")]
-    yank(channel, parse_selection(["b==1.2"]), "", order("yank"))
+    yank(channel, parse_selection(["b==1.2"]), "", reason("yank"))
     assert look() == [("a", "1.0"), ("b", "1.1"), ("b-c", "1.0")]
-    yank(channel, parse_selection(["a==1.0"]), "", order("yank"))
+    yank(channel, parse_selection(["a==1.0"]), "", reason("yank"))
     assert look() == [("b", "1.1"), ("b-c", "1.0")]
-    rollback(channel, 3, order("rollback"))
+    rollback(channel, 3, reason("rollback"))
     assert look() == [("a", "1.0"), ("b", "1.2"), ("b-c", "1.0")]
 
 
@@ -735,7 +735,7 @@ def test_old_shards_are_removed(channel: Channel) -> None:
     assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 3
     prune(channel, Keep(), ChangeReason("prune", later), orphans=True)
     assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 2
-    yank(channel, parse_selection(["some==2.0"]), "", order("yank"))
+    yank(channel, parse_selection(["some==2.0"]), "", reason("yank"))
     state = channel.state(channel.head(), "conda/linux-64")
     for digest in state.shards.values():
         assert channel.objects.head(f"conda/linux-64/shards/{digest}.msgpack.zst") is not None
@@ -746,7 +746,7 @@ def test_old_shards_are_removed(channel: Channel) -> None:
 
 def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
     selection = parse_selection([f"*=={NIGHTS[2]}"])
-    told = add_channel_pin(nightly, selection, "2026-11-03", "before the change", order("pin"))
+    told = add_channel_pin(nightly, selection, "2026-11-03", "before the change", reason("pin"))
     assert len(told.files) == 4
     text = page(nightly, "pins/2026-11-03/cu130.txt")
     torch = wheel(NIGHTS[2], "cu130")
@@ -757,40 +757,42 @@ def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
     for file in shown["files"]:
         assert "+" not in file["url"], "S3 takes a plus for a blank"
         assert nightly.objects.head(unquote(file["url"]).removeprefix("../")) is not None
-    prune(nightly, Keep(versions=1), order("prune"))
+    prune(nightly, Keep(versions=1), reason("prune"))
     assert {v.partition("+")[0] for v in versions(nightly)} == {NIGHTS[2], NIGHTS[4]}
 
 
 def test_files_of_a_pin_are_not_deleted_when_they_are_hidden(nightly: Channel) -> None:
     told = add_channel_pin(
-        nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin")
+        nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", reason("pin")
     )
-    rollback(nightly, 0, order("rollback"))
-    done = prune(nightly, Keep(), order("prune", 8))
+    rollback(nightly, 0, reason("rollback"))
+    done = prune(nightly, Keep(), reason("prune", 8))
     assert len(done.deleted) == 18
     for file in told.files:
         assert nightly.objects.head(unquote(file.url).removeprefix("../")) is not None
-    remove_channel_pin(nightly, "kept", order("unpin", 8))
-    assert len(prune(nightly, Keep(), order("prune", 8)).deleted) == 2
+    remove_channel_pin(nightly, "kept", reason("unpin", 8))
+    assert len(prune(nightly, Keep(), reason("prune", 8)).deleted) == 2
 
 
 def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
     selection = parse_selection([f"torch=={NIGHTS[2]}"])
-    first = add_channel_pin(nightly, selection, "kept", "", order("pin"))
-    again = add_channel_pin(nightly, selection, "kept", "", order("pin", 1))
+    first = add_channel_pin(nightly, selection, "kept", "", reason("pin"))
+    again = add_channel_pin(nightly, selection, "kept", "", reason("pin", 1))
     assert again == first
     with pytest.raises(PublishError, match=f"already, of torch=={NIGHTS[2]}"):
-        add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[1]}"]), "kept", "", order("pin"))
+        add_channel_pin(
+            nightly, parse_selection([f"torch=={NIGHTS[1]}"]), "kept", "", reason("pin")
+        )
     with pytest.raises(UsageError):
-        add_channel_pin(nightly, selection, "../up", "", order("pin"))
+        add_channel_pin(nightly, selection, "../up", "", reason("pin"))
 
 
 def test_pins_can_be_let_go(nightly: Channel, torchyard: Command) -> None:
-    add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
+    add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", reason("pin"))
     gone = torchyard("pin", nightly.url, "--remove", "kept", "--json")
     validate(json.loads(gone.out), "pin")
     assert json.loads(gone.out)["generation"] == nightly.head().generation
     assert nightly.head().pins == {}
     assert list(nightly.objects.list("pins/")) == []
     with pytest.raises(SelectionError, match="no pin `kept`"):
-        remove_channel_pin(nightly, "kept", order("unpin"))
+        remove_channel_pin(nightly, "kept", reason("unpin"))

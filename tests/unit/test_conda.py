@@ -251,7 +251,7 @@ def test_without_rattler_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "rattler_build", None)
     metadata = torch(CondaKind.META)
     with pytest.raises(HostError, match="not installed") as failed:
-        write_conda(tmp_path, tmp_path, metadata=metadata, about=About(), order=tmp_path / "o")
+        write_conda(tmp_path, tmp_path, metadata=metadata, about=About(), spec=tmp_path / "o")
     assert failed.value.diagnostics[0].hint == "pip install py-rattler-build"
 
 
@@ -259,7 +259,7 @@ def test_a_tree_that_can_not_be_packed(tmp_path: Path) -> None:
     metadata = torch(CondaKind.META)
     with pytest.raises(BuildError, match=r"pytorch-gpu-2\.14\.0-.*\.conda can't be written"):
         write_conda(
-            tmp_path / "none", tmp_path, metadata=metadata, about=About(), order=tmp_path / "none"
+            tmp_path / "none", tmp_path, metadata=metadata, about=About(), spec=tmp_path / "none"
         )
 
 

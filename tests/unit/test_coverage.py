@@ -50,8 +50,8 @@ def put(place: Path, part: str, entries: Iterable[Entry]) -> None:
     def edit(state: State) -> State:
         return msgspec.structs.replace(state, entries=(*state.entries, *entries))
 
-    order = ChangeReason("test", "2026-11-15T14:20:00Z")
-    Channel.at(str(place), make=True).commit({part: edit}, order)
+    reason = ChangeReason("test", "2026-11-15T14:20:00Z")
+    Channel.at(str(place), make=True).commit({part: edit}, reason)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ os._exit(0)
 
 
 @pytest.fixture
-def order() -> JobSpec:
+def spec() -> JobSpec:
     plan, job = plan_of(WORKS), parse(CORE)
     assert job.stage is not None
     return make_job_spec(plan, plan.find(job.stage, job.path))
@@ -157,9 +157,9 @@ def test_a_supervisor_may_end_just_when_it_is_asked_to(
     assert not has_writer(tmp_path / "core-0123.detached")
 
 
-def test_what_a_supervisor_is_told_is_whole_or_nothing(order: JobSpec) -> None:
+def test_what_a_supervisor_is_told_is_whole_or_nothing(spec: JobSpec) -> None:
     conditions = Conditions(work=Path("/work"), file="/f.toml", sandbox=Sandbox(kind="view"))
-    whole = Assignment(order=order, store="/store", conditions=conditions, secrets={"A": "b"})
+    whole = Assignment(spec=spec, store="/store", conditions=conditions, secrets={"A": "b"})
     data = whole.encode()
     assert Assignment.decode(data) == whole
     assert not any(Assignment.decode(data[:length]) for length in range(0, len(data), 7))

@@ -48,13 +48,13 @@ def stored_core(store: Store, folder: Path, files: Mapping[str, str]) -> Result:
     writer = Writer(store)
     tree = writer.add_tree(folder)
     log = writer.add_file(folder / next(iter(files)), "log.gz")
-    order = JobSpec(tasks=(CORE,))
-    return Result(fingerprint=CORE.fingerprint, order=order, tree=tree, log=log)
+    spec = JobSpec(tasks=(CORE,))
+    return Result(fingerprint=CORE.fingerprint, spec=spec, tree=tree, log=log)
 
 
 def development(folder: Path, *, tree: Path | None = None, ready: bool = True) -> OpenDevelopment:
     """Make the directory of a development, with nothing in it."""
-    order = JobSpec(tasks=(CORE,))
+    spec = JobSpec(tasks=(CORE,))
     cell = "/".join(("demo-1.0", *folder.parts[-3:]))
     record = Development(
         cell=cell,
@@ -65,7 +65,7 @@ def development(folder: Path, *, tree: Path | None = None, ready: bool = True) -
         tools={},
         ready=ready,
     )
-    place = DevelopDir(folder, order, tree)
+    place = DevelopDir(folder, spec, tree)
     place.make_directories()
     made = OpenDevelopment(place, record)
     made.save(ready=ready)

@@ -286,7 +286,7 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     place = SimpleNamespace(
         log=log,
         folder=tmp_path,
-        order=SimpleNamespace(task=SimpleNamespace(id="smoke:x", recipe="extension")),
+        spec=SimpleNamespace(task=SimpleNamespace(id="smoke:x", recipe="extension")),
     )
     file = tmp_path / "torchyard.toml"
     file.touch()
@@ -329,7 +329,7 @@ def test_an_architecture_that_the_project_asks_for_itself(
         folder=tmp_path,
         job=job,
         inputs=job / "inputs",
-        order=SimpleNamespace(task=task, compiled=compiled),
+        spec=SimpleNamespace(task=task, compiled=compiled),
     )
     places = {"self": sys.executable, "work": "/mnt/torchyard"}
     context = SimpleNamespace(

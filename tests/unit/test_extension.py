@@ -46,7 +46,7 @@ def plan_with(lock: BuildLock = LOCK, text: str = TOOLED) -> Plan:
     return make_plan(msgspec.structs.replace(config_of(text), lock=lock), EVERYTHING)
 
 
-def order_in(plan: Plan, stage: Stage, path: str) -> JobSpec:
+def spec_in(plan: Plan, stage: Stage, path: str) -> JobSpec:
     return make_job_spec(plan, plan.find(stage, path))
 
 
@@ -60,7 +60,7 @@ def test_the_lock_is_a_part_of_what_it_is_the_lock_of() -> None:
     ]
     assert changed
     assert all("cpu-torch2.13/cp311" in name for name in changed)
-    task = order_in(before, Stage.BINDINGS, CELL).task
+    task = spec_in(before, Stage.BINDINGS, CELL).task
     assert task.words("requires") == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
     assert compiles_by_recipe(task)
 
@@ -75,17 +75,17 @@ def test_a_build_says_how_much_its_wheels_are_and_that_is_no_part_of_them() -> N
 
 
 def test_what_is_not_locked_is_not_built() -> None:
-    order = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cpu-torch2.14/cp311")
+    spec = spec_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cpu-torch2.14/cp311")
     with pytest.raises(PlanError, match="does not say with which torch") as caught:
-        steps_of(order)
+        steps_of(spec)
     assert caught.value.diagnostics[0].hint == "run `torchyard lock`"
-    bare = order_in(plan_with(text=EXTENSION), Stage.BINDINGS, CELL)
+    bare = spec_in(plan_with(text=EXTENSION), Stage.BINDINGS, CELL)
     with pytest.raises(PlanError, match="nothing says with what"):
         steps_of(bare)
 
 
 def test_the_steps_of_an_extension() -> None:
-    steps = steps_of(order_in(plan_with(), Stage.BINDINGS, CELL))
+    steps = steps_of(spec_in(plan_with(), Stage.BINDINGS, CELL))
     assert [step.title for step in steps] == [
         "lay the source out",
         "make the project's own wheel",
@@ -103,23 +103,23 @@ def test_a_build_without_a_gpu_is_told_by_variables() -> None:
     assert known_variables("torch-scatter", gpu=True) == gpu
     assert known_variables("flash-attn", gpu=True)["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"
     text = f'{TOOLED}[[override]]\nstage = "bindings"\nenv = {{ FORCE_CUDA = "2" }}\n'
-    order = order_in(plan_with(text=text), Stage.BINDINGS, CELL)
-    assert environment(order)["FORCE_CUDA"] == "2"
-    known = order_in(plan_with(), Stage.BINDINGS, CELL).task
+    spec = spec_in(plan_with(text=text), Stage.BINDINGS, CELL)
+    assert environment(spec)["FORCE_CUDA"] == "2"
+    known = spec_in(plan_with(), Stage.BINDINGS, CELL).task
     assert known.table("env") == cpu  # in its fingerprint
-    order = order_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
-    assert environment(order) == gpu
+    spec = spec_in(plan_with(), Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
+    assert environment(spec) == gpu
 
 
 def test_architectures_are_put_into_variables() -> None:
     text = re.sub('name = "[^"]*"', 'name = "natten"', TOOLED, count=1)
     override = '[[override]]\nstage = "bindings"\nenv = { ARCHS = "{sms};{sms,};{other}" }\n'
     plan = plan_with(text=f"{text}{override}")
-    order = order_in(plan, Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
-    archs = order.compiled.words("archs")
-    assert environment(order)["NATTEN_CUDA_ARCH"] == ";".join(archs)
+    spec = spec_in(plan, Stage.BINDINGS, f"{LINUX}/cu130-torch2.13/cp311")
+    archs = spec.compiled.words("archs")
+    assert environment(spec)["NATTEN_CUDA_ARCH"] == ";".join(archs)
     sms = [arch.replace(".", "") for arch in archs]
-    assert environment(order)["ARCHS"] == f"{';'.join(sms)};{','.join(sms)};{{other}}"
+    assert environment(spec)["ARCHS"] == f"{';'.join(sms)};{','.join(sms)};{{other}}"
 
 
 def test_requirements_and_label_of_an_extension() -> None:
@@ -143,7 +143,7 @@ def with_dependencies(text: str) -> str:
 def test_dependencies_of_an_extension() -> None:
     text = with_dependencies('["torch-scatter>=2", "scipy", "scipy"]')
     plan = plan_with(text=text)
-    task = order_in(plan, Stage.PACKAGE, f"{CELL}/wheel").task
+    task = spec_in(plan, Stage.PACKAGE, f"{CELL}/wheel").task
     assert task.words("dependencies") == ["scipy", "torch-scatter>=2"]
     before = {job.identifier: job.fingerprint for job in plan_with().jobs}
     same = [job.stage for job in plan.jobs if before[job.identifier] == job.fingerprint]
@@ -168,9 +168,9 @@ def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
     plan = plan_with(text=text)
     for compute, release in (("cpu", "2.13"), ("cpu", "2.14"), ("cu130", "2.13")):
         path = f"{LINUX}/{compute}-torch{release}/cp311/wheel"
-        task = order_in(plan, Stage.SMOKE, path).task
+        task = spec_in(plan, Stage.SMOKE, path).task
         assert task.words("indexes") == [f"https://a.example/torch-{release}+{compute}/"]
-    assert order_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel").task.words("indexes") == []
+    assert spec_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel").task.words("indexes") == []
     for wrong, why in (
         ("channel", "is no address of an index"),
         ("https://me:secret@a.example/", "an address holds no name or password"),
@@ -183,13 +183,13 @@ def test_the_index_of_dependencies_is_that_of_the_cell() -> None:
 
 
 def test_a_smoke_job_takes_pinned_requirements_only() -> None:
-    """Its order may come from elsewhere; pip would take a second line for an option."""
-    order = order_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel")
-    assert _torch_of(order) == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
-    settings = {**order.task.settings, "requires": ("torch==2.13.0\n--extra-index-url=x --hash",)}
-    task = msgspec.structs.replace(order.task, settings=settings)
+    """Its spec may come from elsewhere; pip would take a second line for an option."""
+    spec = spec_in(plan_with(), Stage.SMOKE, f"{CELL}/wheel")
+    assert _torch_of(spec) == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
+    settings = {**spec.task.settings, "requires": ("torch==2.13.0\n--extra-index-url=x --hash",)}
+    task = msgspec.structs.replace(spec.task, settings=settings)
     with pytest.raises(ConfigError, match="is not one version of a package"):
-        _torch_of(msgspec.structs.replace(order, tasks=(*order.tasks[:-1], task)))
+        _torch_of(msgspec.structs.replace(spec, tasks=(*spec.tasks[:-1], task)))
 
 
 def test_a_project_says_how_it_is_built() -> None:
@@ -270,8 +270,8 @@ def make_image(
 
 
 def assemble(folder: Path, cell: str = f"{CELL}/wheel", text: str = TOOLED) -> Path:
-    spec = order_in(plan_with(text=text), Stage.PACKAGE, cell)
-    carried = folder / "torchyard-order.json"
+    spec = spec_in(plan_with(text=text), Stage.PACKAGE, cell)
+    carried = folder / "torchyard-spec.json"
     carried.write_bytes(msgspec.json.encode(spec))
     out = folder / "out"
     out.mkdir()

@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from tests.helpers import SMALL, Command, plan_of
 from tests.hostile_steps import Machine
-from tests.made_wheel import make_wheel, order_for
+from tests.made_wheel import make_wheel, spec_for
 
 from torchyard.app.publish import PublishRequest, publish_request
 from torchyard.checks.cell import cell_mismatches, claimed_cell
@@ -214,8 +214,8 @@ def test_a_report_counts_only_for_the_same_bytes_policy_and_day(inputs: Inputs) 
 @pytest.mark.parametrize("stage", [Stage.CHECK, Stage.SMOKE])
 def test_a_job_that_the_file_changes_gives_no_evidence(stage: Stage, setting: str) -> None:
     plan = plan_of(SMALL)
-    order = order_for(plan, "cu130-mkl/cp312/wheel")
-    task = msgspec.structs.replace(order.task, stage=stage)
+    spec = spec_for(plan, "cu130-mkl/cp312/wheel")
+    task = msgspec.structs.replace(spec.task, stage=stage)
     assert input_place(task) == f"{stage}/{task.scope}"
     changed: Task = msgspec.structs.replace(task, settings={**task.settings, setting: ()})
     assert input_place(changed) == f"others/{stage}/{task.scope}"
@@ -295,19 +295,19 @@ def test_an_empty_or_other_libtorch_is_not_that_of_its_cell(
     assert any(why in one for one in found), found
 
 
-def test_an_order_counts_only_in_a_package_of_its_cell(tmp_path: Path) -> None:
-    """A package may carry any order, and so claim to be what the plan asks for."""
-    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
-    true = make_wheel(tmp_path / "true", "torch", "2.14.0+cu130", tag=TAG, order=order)
+def test_a_spec_counts_only_in_a_package_of_its_cell(tmp_path: Path) -> None:
+    """A package may carry any spec, and so claim to be what the plan asks for."""
+    spec = spec_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    true = make_wheel(tmp_path / "true", "torch", "2.14.0+cu130", tag=TAG, spec=spec)
     assert claimed_cell(read_package(true)) == f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"
     for number, (name, version, tag) in enumerate(
         [("other", "2.14.0+cu130", TAG), ("torch", "2.14.0+cpu", TAG), ("torch", "2.15", TAG)]
     ):
-        wheel = make_wheel(tmp_path / str(number), name, version, tag=tag, order=order)
+        wheel = make_wheel(tmp_path / str(number), name, version, tag=tag, spec=spec)
         assert claimed_cell(read_package(wheel)) == ""
 
 
-def test_a_job_knows_the_cell_of_a_package_without_an_order(inputs: Inputs) -> None:
+def test_a_job_knows_the_cell_of_a_package_without_a_spec(inputs: Inputs) -> None:
     inputs.publish()
     channel = Channel.at(str(inputs.channel))
     (entry,) = channel.state(channel.head(), "simple/torch").entries
@@ -401,9 +401,9 @@ def test_an_override_is_for_one_of_two_files_with_one_name(
     place, plan = tmp_path / "channel", plan_of(SMALL)
 
     def made(compute: str, *, broken: bool) -> Path:
-        order = order_for(plan, f"linux-x86_64/{compute}/cp312/wheel")
+        spec = spec_for(plan, f"linux-x86_64/{compute}/cp312/wheel")
         folder = tmp_path / f"{compute} {broken}"
-        wheel = make_wheel(folder, "torch", "2.14.0", tag=TAG, order=order)
+        wheel = make_wheel(folder, "torch", "2.14.0", tag=TAG, spec=spec)
         if broken:
             with zipfile.ZipFile(wheel, "a") as archive:
                 archive.writestr("not-in-record", "")
@@ -519,9 +519,9 @@ def test_results_say_in_which_sandbox_they_were_made(tmp_path: Path, kind: Sandb
     store = Store.at(str(tmp_path / "store"))
     (result,) = store.results(store.fingerprints())
     assert is_confined(result, store) == (kind == "bwrap")
-    task = msgspec.structs.replace(result.order.task, fingerprint="f" * 64)
-    order = msgspec.structs.replace(result.order, tasks=(task, *result.order.tasks))
-    assert not is_confined(msgspec.structs.replace(result, order=order), store), "one is gone"
+    task = msgspec.structs.replace(result.spec.task, fingerprint="f" * 64)
+    spec = msgspec.structs.replace(result.spec, tasks=(task, *result.spec.tasks))
+    assert not is_confined(msgspec.structs.replace(result, spec=spec), store), "one is gone"
 
 
 @pytest.mark.parametrize("kind", ["view", "none"])
@@ -551,10 +551,10 @@ def test_a_source_that_steps_of_the_file_made_needs_a_sandbox(tmp_path: Path, st
     machine.run("touch {out}/made")
     (made,) = (one for one in store.results(store.fingerprints()) if one.run != loose.run)
     assert is_confined(made, store)
-    settings = loose.order.task.settings if steps else {}
-    source = msgspec.structs.replace(loose.order.task, stage=Stage.SOURCE, settings=settings)
-    order = msgspec.structs.replace(made.order, tasks=(source, *made.order.tasks))
-    assert is_confined(msgspec.structs.replace(made, order=order), store) == (not steps)
+    settings = loose.spec.task.settings if steps else {}
+    source = msgspec.structs.replace(loose.spec.task, stage=Stage.SOURCE, settings=settings)
+    spec = msgspec.structs.replace(made.spec, tasks=(source, *made.spec.tasks))
+    assert is_confined(msgspec.structs.replace(made, spec=spec), store) == (not steps)
 
 
 def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:
@@ -575,8 +575,8 @@ def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:
 
 
 def test_what_a_partial_publication_lacks_is_named(tmp_path: Path) -> None:
-    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
-    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, order=order)
+    spec = spec_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, spec=spec)
     cells = frozenset(f"{LABEL}/linux-x86_64/cu130-mkl/{py}/wheel" for py in ("cp311", "cp312"))
     channel = Channel.at(str(tmp_path / "channel"), make=True)
     cell = f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"
@@ -604,10 +604,10 @@ def test_a_package_of_the_plan_without_a_known_cell_is_refused(tmp_path: Path) -
     ]
 
 
-def test_the_order_that_a_package_carries_is_no_proof_of_where_it_is_from(tmp_path: Path) -> None:
+def test_the_spec_that_a_package_carries_is_no_proof_of_where_it_is_from(tmp_path: Path) -> None:
     """Anybody can put the order of a release into another package, and skip its smoke tests."""
-    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
-    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, order=order)
+    spec = spec_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, spec=spec)
     channel = Channel.at(str(tmp_path / "channel"), make=True)
     (package,) = read_staged([tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z")
     cell = f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.test_extension import CELL, order_in, plan_with
+from tests.unit.test_extension import CELL, plan_with, spec_in
 
 from torchyard.config.load import load_config
 from torchyard.errors import BuildError
@@ -62,7 +62,7 @@ package = ["wheel"]
 
 [[steps.bindings]]
 run = '''
-{steps_of(order_in(plan_with(), Stage.BINDINGS, CELL))[0].run[-1]}
+{steps_of(spec_in(plan_with(), Stage.BINDINGS, CELL))[0].run[-1]}
 '''
 
 [[steps.bindings]]
@@ -109,11 +109,11 @@ class Project:
     def build(self, store: str = "store", sandbox: Sandbox = ANY) -> list[str]:
         """Build, and return the objects that were compiled."""
         plan = make_plan(load_config(str(self.file)), EVERYTHING)
-        order = make_job_spec(plan, plan.find(Stage.BINDINGS, CELL))
+        spec = make_job_spec(plan, plan.find(Stage.BINDINGS, CELL))
         conditions = Conditions(self.file.parent / "work", str(self.file), sandbox=sandbox)
         self.store = Store.at(str(self.file.parent / store))
-        _copy_source(order.of(order.tasks[0]), self.store, conditions)
-        self.result = run_job(order, self.store, conditions, lambda _: None).result
+        _copy_source(spec.of(spec.tasks[0]), self.store, conditions)
+        self.result = run_job(spec, self.store, conditions, lambda _: None).result
         log = b"".join(read_result_log(self.store, self.result)).decode()
         return sorted(re.findall(r"\] cat .* > made/(\w+)\.o", log))
 

@@ -13,7 +13,7 @@ from tests.offered import AT, add, cells, offer, published
 from torchyard.index.availability import PackageOffer, offers
 from torchyard.index.entry import Entry, State
 from torchyard.index.landing import LANDING, landing_page
-from torchyard.index.order import age
+from torchyard.index.sort_keys import version_key
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 
@@ -99,7 +99,7 @@ def test_only_the_newest_version_counts() -> None:
 
 def test_versions_that_python_does_not_know_have_an_order() -> None:
     odd = ["9f", "9e", "1.1.1w", "10e", "1!1.0", "1.10", "1.9"]
-    assert sorted(odd, key=age) == ["1.1.1w", "9e", "9f", "10e", "1.9", "1.10", "1!1.0"]
+    assert sorted(odd, key=version_key) == ["1.1.1w", "9e", "9f", "10e", "1.9", "1.10", "1!1.0"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.hostile_steps import order_of
+from tests.hostile_steps import spec_of
 
 from torchyard.compute.cuda.table import cuda_table
 from torchyard.compute.registry import platform_for
@@ -46,7 +46,7 @@ def look(folder: Path, compute: str, kind: SandboxKind) -> list[str]:
     """Return the lines of a step that looks for the toolkit, in a job that compiles."""
     step = Step(run=(*SHELL, LOOK), cwd="/")
     scope = f"linux-x86_64/{compute}-openblas"
-    task = replace(order_of().task, id=f"core:demo-1.0/{scope}", scope=scope, settings={})
+    task = replace(spec_of().task, id=f"core:demo-1.0/{scope}", scope=scope, settings={})
     place = WorkDir(folder / "work", JobSpec(tasks=(task,)))
     place.prepare(kind)
     conditions = Conditions(folder / "work", "/none.toml", foreign=True)

@@ -431,8 +431,8 @@ def make_image(folder: Path) -> Path:
 
 
 def make_wheel(image: Path, out: Path, tags: WheelTags | None = None) -> Path:
-    order = out.parent / "torchyard-order.json"
-    order.write_text("{}", encoding="utf-8")
+    spec = out.parent / "torchyard-spec.json"
+    spec.write_text("{}", encoding="utf-8")
     return write_wheel(
         image,
         out,
@@ -441,7 +441,7 @@ def make_wheel(image: Path, out: Path, tags: WheelTags | None = None) -> Path:
         tags=tags or wheel_tags("cp312"),
         platform_tag="manylinux_2_17_x86_64.manylinux2014_x86_64",
         requires=["typing-extensions>=4.10 ; python_version < '3.13'", "filelock"],
-        order=order,
+        spec=spec,
     )
 
 
@@ -460,7 +460,7 @@ def test_wheel(tmp_path: Path) -> None:
             f"{home}/WHEEL",
             f"{home}/entry_points.txt",
             f"{home}/licenses/LICENSE, too",
-            f"{home}/torchyard-order.json",
+            f"{home}/torchyard-spec.json",
             f"{home}/RECORD",
         ]
         tags = [
@@ -541,18 +541,18 @@ def test_wheels_depend_on_content_only(tmp_path: Path) -> None:
 def test_libtorch_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "image/lib").mkdir(parents=True)
     (tmp_path / "image/lib/x").write_text("x", encoding="utf-8")
-    order = tmp_path / "torchyard-order.json"
-    order.write_text("{}", encoding="utf-8")
+    spec = tmp_path / "torchyard-spec.json"
+    spec.write_text("{}", encoding="utf-8")
     image, version = tmp_path / "image", "2.13.0+cpu"
     label = ZipLabel("torch", version, "linux-x86_64")
-    path = write_libtorch(image, tmp_path, label, git_hash="c0ffee", order=order)
+    path = write_libtorch(image, tmp_path, label, git_hash="c0ffee", spec=spec)
     assert path.name == "libtorch-shared-with-deps-2.13.0+cpu.zip"
     with zipfile.ZipFile(path) as archive:
         assert {name: archive.read(name) for name in archive.namelist()} == {
             "libtorch/build-hash": b"c0ffee\n",
             "libtorch/build-version": b"2.13.0+cpu\n",
             "libtorch/lib/x": b"x",
-            "libtorch/torchyard-order.json": b"{}",
+            "libtorch/torchyard-spec.json": b"{}",
         }
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import SMALL, plan_of
-from tests.made_wheel import make_wheel, order_for
+from tests.made_wheel import make_wheel, spec_for
 
 from torchyard.checks.smoke.package_under_test import read_package_under_test
 from torchyard.model.recipe import Stage
@@ -21,14 +21,14 @@ COMMIT = "704754640b09a082545e24a58c2425d9a1c18427"
         (f'archive = "a.tar.gz"\nsha256 = "{"5" * 64}"', ""),
     ],
 )
-def test_the_commit_is_that_of_the_order(tmp_path: Path, source: str, commit: str) -> None:
+def test_the_commit_is_that_of_the_spec(tmp_path: Path, source: str, commit: str) -> None:
     head, _, rest = SMALL.partition("[source]\n")
     text = f"{head}[source]\n{source}\n{rest[rest.index('[') :]}"
-    wheel = make_wheel(tmp_path, order=order_for(plan_of(text), "linux-x86_64/cpu-mkl/cp312/wheel"))
+    wheel = make_wheel(tmp_path, spec=spec_for(plan_of(text), "linux-x86_64/cpu-mkl/cp312/wheel"))
     assert read_package_under_test(wheel).commit == commit
 
 
-def test_a_package_without_an_order_may_be_of_any_commit(tmp_path: Path) -> None:
+def test_a_package_without_a_spec_may_be_of_any_commit(tmp_path: Path) -> None:
     assert read_package_under_test(make_wheel(tmp_path)).commit == ""
     assert not any(read_package_under_test(make_wheel(tmp_path)).promises.values())
 
@@ -38,20 +38,20 @@ def test_a_minimal_tree_leaves_out_what_hipcc_fails_at(tmp_path: Path, compute: 
     """FBGEMM and oneDNN, and with torch.distributed NCCL, or RCCL."""
     text = SMALL + '[toolchain]\n[build]\ntree = "minimal"\n'
     plan = plan_of(text, EVERYTHING, f'matrix.compute=["{compute}"]')
-    order = order_for(plan, f"linux-x86_64/{compute}-mkl/cp312/wheel")
-    (core,) = (task for task in order.tasks if task.stage is Stage.CORE)
+    spec = spec_for(plan, f"linux-x86_64/{compute}-mkl/cp312/wheel")
+    (core,) = (task for task in spec.tasks if task.stage is Stage.CORE)
     env = core.table("env")
     assert (env["USE_FBGEMM"], env["USE_MKLDNN"]) == ("0", "0")
-    promises = read_package_under_test(make_wheel(tmp_path, order=order)).promises
+    promises = read_package_under_test(make_wheel(tmp_path, spec=spec)).promises
     assert "USE_NCCL" not in promises["SWITCHES"]
     assert "USE_OPENMP" in promises["SWITCHES"]
 
 
-def test_the_order_promises_blas_architectures_and_parts(tmp_path: Path) -> None:
+def test_the_spec_promises_blas_architectures_and_parts(tmp_path: Path) -> None:
     off = 'override=[{stage="core", env={USE_NCCL="0"}, archs=["8.0", "9.0+PTX"]}]'
     plan = plan_of(SMALL, EVERYTHING, off)
-    order = order_for(plan, "linux-x86_64/cu130-mkl/cp312/wheel")
-    assert read_package_under_test(make_wheel(tmp_path, order=order)).promises == {
+    spec = spec_for(plan, "linux-x86_64/cu130-mkl/cp312/wheel")
+    assert read_package_under_test(make_wheel(tmp_path, spec=spec)).promises == {
         "BLAS": "mkl.*",
         "CODES": "sm_80 sm_90 compute_90",
         "SWITCHES": "USE_OPENMP USE_CUDNN USE_MAGMA",

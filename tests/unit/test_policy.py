@@ -96,12 +96,12 @@ def test_packages_that_torchyard_made_should_be_better() -> None:
         assert found.rule == "pth-file"
         return found.severity
 
-    order = {"torchyard-order": b'{"tasks": []}'}
+    spec = {"torchyard-spec": b'{"tasks": []}'}
     off = '[severity]\nlinking-rpath = "off"\n'
     assert severity(off) is Severity.WARNING
-    assert severity(off, **order) is Severity.ERROR
+    assert severity(off, **spec) is Severity.ERROR
     assert severity(f"strict = true\n{off}") is Severity.ERROR
-    assert severity(f'{off}pth-file = "note"\n', **order) is Severity.NOTE
+    assert severity(f'{off}pth-file = "note"\n', **spec) is Severity.NOTE
 
 
 def test_a_mild_hit_is_a_warning_unless_the_policy_or_torchyard_is_stricter() -> None:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.channels import conda, put
 from tests.helpers import SMALL, Command, config_of, plan_of
-from tests.made_wheel import make_wheel, order_for
+from tests.made_wheel import make_wheel, spec_for
 from tests.unit.test_schemas import validate
 
 from torchyard.checks.policies import load_policy
@@ -72,7 +72,7 @@ def test_a_wheel_says_what_it_is_and_for_whom(tmp_path: Path) -> None:
         tag="cp312-cp312-manylinux_2_28_x86_64",
         requires=["NumPy>=1", "sympy ; extra == 'all'"],
         more="Provides-Extra: all\nRequires-Python: >=3.10\n",
-        order=order_for(PLAN, CP312),
+        spec=spec_for(PLAN, CP312),
     )
     (package,) = staged(tmp_path, "compute-blas")
     assert package.part == "simple/torch"
@@ -299,9 +299,9 @@ CELLS = frozenset(
 
 
 def wheel_for(folder: Path, python: str) -> Path:
-    order = order_for(PLAN, f"linux-x86_64/cpu-mkl/{python}/wheel")
+    spec = spec_for(PLAN, f"linux-x86_64/cpu-mkl/{python}/wheel")
     tag = f"{python}-{python}-manylinux_2_28_x86_64"
-    return make_wheel(folder, "torch", "2.14.0+cpu", tag=tag, order=order)
+    return make_wheel(folder, "torch", "2.14.0+cpu", tag=tag, spec=spec)
 
 
 def delivered(folder: Path, python: str) -> list[Package]:
@@ -511,10 +511,10 @@ def test_a_file_for_all_variants_is_in_the_way_of_one_of_its_name(
     tmp_path: Path, channel: Channel, *, shared_first: bool
 ) -> None:
     """Both would be on the page of the variant."""
-    order = order_for(PLAN, CP312)
+    spec = spec_for(PLAN, CP312)
     tag = "cp312-cp312-manylinux_2_28_x86_64"
     make_wheel(tmp_path / "shared", "torch", tag=tag)
-    make_wheel(tmp_path / "cu130", "torch", tag=tag, order=order)
+    make_wheel(tmp_path / "cu130", "torch", tag=tag, spec=spec)
     both = [*staged(tmp_path / "shared"), *staged(tmp_path / "cu130")]
     assert [package.entry.variant for package in both] == ["", "cu130"]
     name = f"torch-1.0-{tag}.whl"

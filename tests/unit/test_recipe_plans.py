@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.helpers import EXTENSION, config_of, plan_of
-from tests.hostile_steps import order_of
+from tests.hostile_steps import spec_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
@@ -75,7 +75,7 @@ def plan_with(parts: Mapping[str, str] = PARTS, text: str = TOOLED, *changes: st
     return make_plan(msgspec.structs.replace(config, toolchain=toolchain), EVERYTHING)
 
 
-def order_in(plan: Plan, stage: Stage, *scope: str) -> JobSpec:
+def spec_in(plan: Plan, stage: Stage, *scope: str) -> JobSpec:
     return make_job_spec(plan, plan.find(stage, "/".join((LINUX, *scope))))
 
 
@@ -104,11 +104,11 @@ def test_a_toolchain_of_another_platform_says_nothing_of_this_one() -> None:
     assert config.toolchain is not None
     toolchain = msgspec.structs.replace(config.toolchain, platform="macos-arm64", parts=PARTS)
     plan = make_plan(msgspec.structs.replace(config, toolchain=toolchain), EVERYTHING)
-    assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["identity"] == {}
+    assert spec_in(plan, Stage.CORE, "cpu-openblas").task.settings["identity"] == {}
 
 
 def test_what_a_core_knows_of_its_toolchain() -> None:
-    settings = order_in(plan_with(), Stage.CORE, "cu130-openblas").task.settings
+    settings = spec_in(plan_with(), Stage.CORE, "cu130-openblas").task.settings
     assert settings["toolchain"] == {"compiler": "gcc", "blas": "auto", "cuda": "auto"}
     assert settings["identity"] == {
         "compiler": "gcc 12 sha256:1",
@@ -119,7 +119,7 @@ def test_what_a_core_knows_of_its_toolchain() -> None:
     assert settings["requires"] == ("cmake==3.31.10", "ninja==1.13.0")
     assert settings["linalg"] == "torch_cuda_linalg"
     assert settings["cache"] is True
-    plain = order_in(plan_with(), Stage.CORE, "cpu-openblas").task.settings
+    plain = spec_in(plan_with(), Stage.CORE, "cpu-openblas").task.settings
     assert plain["toolchain"] == {"compiler": "gcc", "blas": "auto"}
     assert plain["backend"] == "scikit-build-core"
     assert "linalg" not in plain
@@ -141,11 +141,11 @@ promote_from = "test"
 
 def test_what_may_be_released_is_compiled_without_the_cache() -> None:
     plan = plan_with(PARTS, TOOLED + RELEASES)
-    assert order_in(plan, Stage.CORE, "cu130-openblas").task.settings["cache"] is False
-    assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["cache"] is True
+    assert spec_in(plan, Stage.CORE, "cu130-openblas").task.settings["cache"] is False
+    assert spec_in(plan, Stage.CORE, "cpu-openblas").task.settings["cache"] is True
     wish = '\n[[override]]\nstage = "core"\ncompute = "cu130"\ncache = true\n'
     forced = plan_with(PARTS, TOOLED + RELEASES + wish)
-    assert order_in(forced, Stage.CORE, "cu130-openblas").task.settings["cache"] is True
+    assert spec_in(forced, Stage.CORE, "cu130-openblas").task.settings["cache"] is True
 
 
 def test_where_the_cache_is_does_not_count() -> None:
@@ -167,8 +167,8 @@ def test_what_another_machine_compiled_is_known_as_part_of_the_plan(stage: Stage
     here, nowhere = plan_with(), plan_with({})
     for job, planned in zip(here.jobs, nowhere.jobs, strict=True):
         if job.stage is stage:
-            order = make_job_spec(here, job)
-            assert order.anywhere == planned.fingerprint
+            spec = make_job_spec(here, job)
+            assert spec.anywhere == planned.fingerprint
             assert (job.fingerprint == planned.fingerprint) is (stage is Stage.SOURCE)
 
 
@@ -178,15 +178,15 @@ HIPIFY = "translate the source by tools/amd_build/build_amd.py"
 def rocm_core() -> JobSpec:
     parts = PARTS | {"compute/rocm7.2": "rocm 7.2 sha256:3"}
     plan = plan_with(parts, TOOLED.replace('"cu130"', '"rocm7.2"'))
-    assert HIPIFY not in titles(steps_of(order_in(plan, Stage.CORE, "cpu-openblas")))
-    return order_in(plan, Stage.CORE, "rocm7.2-openblas")
+    assert HIPIFY not in titles(steps_of(spec_in(plan, Stage.CORE, "cpu-openblas")))
+    return spec_in(plan, Stage.CORE, "rocm7.2-openblas")
 
 
 def test_rocm_cores_are_translated_before_they_are_configured() -> None:
-    order = rocm_core()
-    names = titles(steps_of(order))
+    spec = rocm_core()
+    names = titles(steps_of(spec))
     assert names.index("lay the source out") < names.index(HIPIFY) < names.index("configure")
-    settings = order.task.settings
+    settings = spec.task.settings
     assert settings["translate"] == "tools/amd_build/build_amd.py"
     assert settings["toolkit_env"] == TABLES.compute["rocm7.2"].env != {}
     assert TABLES.compute["rocm5.2"].env == {}, "its clang does not know --gcc-install-dir"
@@ -214,9 +214,9 @@ def test_a_fake_hipify_has_run_when_cmake_is_called(tmp_path: Path, *, has_scrip
 
 
 def test_the_steps_of_a_core() -> None:
-    order = order_in(plan_with(), Stage.CORE, "cpu-openblas")
-    assert compiles_by_recipe(order.task)
-    steps = steps_of(order)
+    spec = spec_in(plan_with(), Stage.CORE, "cpu-openblas")
+    assert compiles_by_recipe(spec.task)
+    steps = steps_of(spec)
     assert titles(steps) == [
         "lay the source out",
         "compare the tree's version",
@@ -233,7 +233,7 @@ def test_the_steps_of_a_core() -> None:
     configure = steps[titles(steps).index("configure")]
     assert configure.run[:2] == ("{work}/env/bin/python", "-c")
     assert "scikit_build_core" in configure.run[2]
-    assert steps[0].run[-1].splitlines()[-1] == f"echo {order.commit} > .git/HEAD"
+    assert steps[0].run[-1].splitlines()[-1] == f"echo {spec.commit} > .git/HEAD"
     assert not any(step.network for step in steps)
 
 
@@ -241,18 +241,18 @@ def test_a_build_is_told_by_variables_and_the_file_has_the_last_word() -> None:
     words = '\n[[override]]\nstage = "core"\nenv = { A = "{json} {{x}} {work}", B = "core" }\n'
     words += '\n[[override]]\nstage = "bindings"\nenv = { B = "bindings" }\n'
     plan = plan_with(PARTS, TOOLED + words)
-    core = order_in(plan, Stage.CORE, "cpu-openblas")
+    core = spec_in(plan, Stage.CORE, "cpu-openblas")
     env = job_environment(core.task, "/w", None, environment(core))
     assert env["PYTORCH_BUILD_VERSION"] == "2.14.0+cpu"
     assert env["BUILD_TEST"] == "1"
     assert (env["A"], env["B"]) == ("{json} {{x}} {work}", "core")
-    bound = order_in(plan, Stage.BINDINGS, "cpu-openblas", "cp312")
+    bound = spec_in(plan, Stage.BINDINGS, "cpu-openblas", "cp312")
     env = job_environment(bound.task, "/w", None, environment(bound))
     assert (env["A"], env["B"]) == ("{json} {{x}} {work}", "bindings")
 
 
 def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
-    steps = steps_of(order_in(plan_with(), Stage.CORE, "cu130-openblas"))
+    steps = steps_of(spec_in(plan_with(), Stage.CORE, "cu130-openblas"))
     names = titles(steps)
     without = names.index("compile torch_cuda_linalg without MAGMA")
     assert names.index("compare it with what was asked for") < without
@@ -265,7 +265,7 @@ def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
     configure = steps[names.index("configure")]
     assert configure.run == ("{work}/env/bin/python", "setup.py", "build", "--cmake-only")
     off = 'override=[{stage="core", compute="cu130", env={USE_MAGMA="0"}}]'
-    steps = steps_of(order_in(plan_with(PARTS, TOOLED, off), Stage.CORE, "cu130-openblas"))
+    steps = steps_of(spec_in(plan_with(PARTS, TOOLED, off), Stage.CORE, "cu130-openblas"))
     assert "USE_MAGMA=ON" not in steps[without].run[-1]
 
 
@@ -273,9 +273,9 @@ def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
     ("compute", "backend"), [("cpu", "scikit_build_core.build"), ("cu130", "setuptools.build_meta")]
 )
 def test_the_steps_of_bindings(compute: str, backend: str) -> None:
-    order = order_in(plan_with(), Stage.BINDINGS, f"{compute}-openblas", "cp312")
-    assert compiles_by_recipe(order.task)
-    steps = steps_of(order)
+    spec = spec_in(plan_with(), Stage.BINDINGS, f"{compute}-openblas", "cp312")
+    assert compiles_by_recipe(spec.task)
+    steps = steps_of(spec)
     assert titles(steps) == [
         "restore the core's build",
         "tell CMake of this Python",
@@ -287,9 +287,9 @@ def test_the_steps_of_bindings(compute: str, backend: str) -> None:
 
 
 def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
-    order = order_in(plan_with(), Stage.PACKAGE, "cpu-openblas", "cp312", "wheel")
-    assert not compiles_by_recipe(order.task)
-    (step,) = steps_of(order)
+    spec = spec_in(plan_with(), Stage.PACKAGE, "cpu-openblas", "cp312", "wheel")
+    assert not compiles_by_recipe(spec.task)
+    (step,) = steps_of(spec)
     assert step.run[:6] == (*OWN, "tool", "pack")
 
 
@@ -305,16 +305,16 @@ def test_without_a_toolchain_there_are_no_steps() -> None:
     text = TOOLED.replace('[toolchain]\ncompiler = "gcc"\ncache = "/cache"\n', "")
     plan = make_plan(config_of(text), EVERYTHING)
     with pytest.raises(PlanError, match="nothing says with what"):
-        steps_of(order_in(plan, Stage.CORE, "cpu-openblas"))
+        steps_of(spec_in(plan, Stage.CORE, "cpu-openblas"))
 
 
 def test_stages_without_steps_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchyard.recipes.extension.steps", lambda _order: None)
+    monkeypatch.setattr("torchyard.recipes.extension.steps", lambda _spec: None)
     plan = plan_of(EXTENSION)
     job = next(job for job in plan.jobs if job.stage is Stage.PACKAGE)
-    order = make_job_spec(plan, job)
+    spec = make_job_spec(plan, job)
     with pytest.raises(PlanError, match="does not know how to do stage `package`") as caught:
-        steps_of(order)
+        steps_of(spec)
     assert caught.value.diagnostics[0].hint == "give the commands in [[steps.package]]"
 
 
@@ -344,7 +344,7 @@ STEP = Step(run=("cmake", "--version"), cwd=f"{INSIDE}/build")
 @pytest.fixture
 def place(tmp_path: Path) -> WorkDir:
     """The directory of a job."""
-    made = WorkDir(tmp_path, order_of(STEP))
+    made = WorkDir(tmp_path, spec_of(STEP))
     made.prepare("view")
     return made
 
@@ -390,8 +390,8 @@ def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(place: WorkDir) 
 
 def test_a_kind_of_tree_brings_its_settings_and_the_file_has_the_last_word() -> None:
     change = '\n[[override]]\nstage = "core"\nenv = { USE_NUMA = "1" }\n'
-    plain = order_in(plan_with(), Stage.CORE, "cpu-openblas").task
-    task = order_in(
+    plain = spec_in(plan_with(), Stage.CORE, "cpu-openblas").task
+    task = spec_in(
         plan_with(PARTS, TOOLED + change, "build.tree=debian"), Stage.CORE, "cpu-openblas"
     ).task
     assert task.table("env")["USE_SYSTEM_LIBS"] == "1"
@@ -402,7 +402,7 @@ def test_a_kind_of_tree_brings_its_settings_and_the_file_has_the_last_word() -> 
 
 def test_commands_prepare_the_source_before_it_is_configured() -> None:
     plan = plan_with(PARTS, TOOLED, 'build.prepare=["sed -i s/a/b/ x", "make y"]')
-    names = titles(steps_of(order_in(plan, Stage.CORE, "cpu-openblas")))
+    names = titles(steps_of(spec_in(plan, Stage.CORE, "cpu-openblas")))
     assert names[:4] == ["lay the source out", "sed -i s/a/b/ x", "make y", names[3]]
     assert names.index("configure") > 3
 
@@ -423,8 +423,8 @@ def test_every_kind_of_source_is_fetched_and_patched_in_one_step(said: str, netw
     config = config_of(TOOLED.replace(written, f'{said}\n[toolchain]\nroot = "root"\n'))
     patches = Patches(texts={"b.patch": "x", "a.patch": "y"})
     plan = make_plan(msgspec.structs.replace(config, patches=patches), EVERYTHING)
-    order = make_job_spec(plan, plan.find(Stage.SOURCE, ""))
-    (step,) = steps_of(order)
-    assert "{order}" in step.run  # which has the patches
+    spec = make_job_spec(plan, plan.find(Stage.SOURCE, ""))
+    (step,) = steps_of(spec)
+    assert "{spec}" in step.run  # which has the patches
     assert step.network is network
-    assert order.task.words("series") == ["b.patch", "a.patch"]
+    assert spec.task.words("series") == ["b.patch", "a.patch"]

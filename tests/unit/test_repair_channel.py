@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.channel_deeds import FIRST, LATER, order
+from tests.channel_deeds import FIRST, LATER, spec
 from tests.channel_reader import assert_right, told
 from tests.channels import put, wheel
 from tests.helpers import Command
@@ -34,9 +34,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A channel of two generations, and a third without pages of its own."""
     folder = tmp_path_factory.mktemp("model")
     channel = Channel.at(str(folder), make=True)
-    put(channel, *FIRST, at=order(1).at)
-    put(channel, *LATER, at=order(2).at)
-    add_channel_pin(channel, parse_selection(["torch==1.0"]), "kept", "why not", order(3))
+    put(channel, *FIRST, at=spec(1).at)
+    put(channel, *LATER, at=spec(2).at)
+    add_channel_pin(channel, parse_selection(["torch==1.0"]), "kept", "why not", spec(3))
     return folder
 
 
@@ -46,7 +46,7 @@ def channel(model: Path, tmp_path: Path) -> Channel:
 
 
 def repaired(channel: Channel, *, dry_run: bool = False) -> ChannelRepair:
-    return repair_channel(Channel(channel.objects), order(9), dry_run=dry_run)
+    return repair_channel(Channel(channel.objects), spec(9), dry_run=dry_run)
 
 
 def path_of(channel: Channel, key: str) -> Path:
@@ -80,14 +80,14 @@ def test_a_head_comes_back_from_its_copy(channel: Channel, kind: str) -> None:
     assert (after.pins, after.name, after.log[:-1]) == (before.pins, before.name, before.log)
     assert told(channel) == shown
     assert_right(channel)
-    put(channel, wheel("more"), at=order(10).at)
+    put(channel, wheel("more"), at=spec(10).at)
     assert_right(channel)
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_head_whose_last_copy_is_damaged_is_rolled_forward(channel: Channel, kind: str) -> None:
     """What has pages was published, whatever the older copy says."""
-    put(channel, wheel("torch", "1.2", "cpu", ["helper"]), wheel("new"), at=order(4).at)
+    put(channel, wheel("torch", "1.2", "cpu", ["helper"]), wheel("new"), at=spec(4).at)
     shown, generation = told(channel), channel.head().generation
     DAMAGE[kind](path_of(channel, HEAD_COPIES[generation % 2]))
     DAMAGE[kind](path_of(channel, HEAD))
@@ -128,7 +128,7 @@ def test_a_part_without_its_state_shows_the_one_before(
     files = {entry.file for entry in channel.state(channel.head(), part).entries}
     assert files == {made.entry.file for made in FIRST if made.part == part}
     assert_right(channel)
-    put(channel, *LATER, at=order(10).at)
+    put(channel, *LATER, at=spec(10).at)
     assert told(channel) == shown
     assert_right(channel)
 
@@ -151,7 +151,7 @@ def test_a_part_without_any_state_is_lost_and_can_be_published_again(channel: Ch
     assert repaired(channel).damage.lost == (TORCH,)
     assert TORCH not in channel.head().parts
     assert_right(channel)
-    put(channel, *FIRST, *LATER, at=order(10).at)
+    put(channel, *FIRST, *LATER, at=spec(10).at)
     assert told(channel) == shown
     assert_right(channel)
 
@@ -162,7 +162,7 @@ def test_a_state_that_a_dead_writer_left_is_not_shown(
 ) -> None:
     """It is the newest of its part, and was never published."""
     other = shutil.copytree(channel.url, tmp_path / "other")
-    put(Channel.at(str(other)), wheel("torch", "9.0", "cpu"), at=order(5).at)
+    put(Channel.at(str(other)), wheel("torch", "9.0", "cpu"), at=spec(5).at)
     shown = {key: files for key, files in told(channel).items() if damaged != (TORCH,)}
     for key in damaged:
         path = state_path(channel, TORCH) if key == TORCH else path_of(channel, key)
@@ -182,7 +182,7 @@ def test_a_state_that_a_dead_writer_left_is_not_shown(
 def test_nothing_is_made_of_nothing(tmp_path: Path) -> None:
     (tmp_path / HEAD).write_bytes(b"")
     with pytest.raises(StoreError, match="nothing to restore it from"):
-        repair_channel(Channel.at(str(tmp_path)), order(1), dry_run=False)
+        repair_channel(Channel.at(str(tmp_path)), spec(1), dry_run=False)
 
 
 def test_the_command_says_what_it_did(channel: Channel, torchyard: Command) -> None:

@@ -66,7 +66,7 @@ def test_faults_are_told_by_the_rule_for_their_kind(rule: str, kind: FaultKind) 
 @settings(max_examples=examples(30))
 @given(st.binary() | st.text().map(str.encode))
 def test_no_text_breaks_a_rule(text: bytes) -> None:
-    for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "torchyard-order.json"):
+    for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "torchyard-spec.json"):
         findings(wheel({f"{ABOUT}/{name}": text}), wheel())
     for place in (
         "info/index.json",

@@ -261,7 +261,7 @@ def test_what_other_packages_promise() -> None:
     assert (cuda.name, cuda.compute) == ("pytorch", "cu130")
 
 
-def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
+def _spec(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
     def task(stage: Stage, scope: str, **settings: str | tuple[str, ...]) -> Task:
         return Task(
             id=f"{stage}:tiny-1.2.0/{scope}",
@@ -279,35 +279,35 @@ def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
 
 
 def test_a_source_without_commits_gives_packages_without_one() -> None:
-    order, unknown = (
-        _order(),
+    spec, unknown = (
+        _spec(),
         VERSION.replace(b"704754640b09a082545e24a58c2425d9a1c18427", b"Unknown"),
     )
-    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-order.json": order})
+    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-spec.json": spec})
     assert found_by("label-version", made) == []
     lower = unknown.replace(b"Unknown", b"unknown")  # as compressai's setup.py writes it
-    made = wheel({"tiny/version.py": lower, f"{ABOUT}/torchyard-order.json": order})
+    made = wheel({"tiny/version.py": lower, f"{ABOUT}/torchyard-spec.json": spec})
     assert found_by("label-version", made) == []
     wrong = unknown.replace(b"Unknown", b"v1.2")
-    made = wheel({"tiny/version.py": wrong, f"{ABOUT}/torchyard-order.json": order})
+    made = wheel({"tiny/version.py": wrong, f"{ABOUT}/torchyard-spec.json": spec})
     assert len(found_by("label-version", made)) == 1
-    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-order.json": order}
+    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-spec.json": spec}
     assert found_by("label-version", contents(ZIP, "zip", files)) == []
-    source = order.replace(b'"stage":"core"', b'"stage":"source"').replace(
+    source = spec.replace(b'"stage":"core"', b'"stage":"source"').replace(
         b'"settings":{', b'"settings":{"commit":"704754640b09a082545e24a58c2425d9a1c18427",', 1
     )
-    assert source != order
-    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-order.json": source}
+    assert source != spec
+    files = {"libtorch/build-hash": b"\n", "libtorch/torchyard-spec.json": source}
     assert len(found_by("label-version", contents(ZIP, "zip", files))) == 1
     sdist = source.replace(b'"commit"', b'"sha256"')  # an archive has a digest, and no commit
-    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-order.json": sdist})
+    made = wheel({"tiny/version.py": unknown, f"{ABOUT}/torchyard-spec.json": sdist})
     assert found_by("label-version", made) == []
 
 
 @pytest.mark.parametrize("folder", [ABOUT, "libtorch"])
-def test_what_an_order_promises(folder: str) -> None:
+def test_what_a_spec_promises(folder: str) -> None:
     kind, name = ("wheel", WHEEL_NAME) if folder == ABOUT else ("zip", "what.zip")
-    expected = expected_of(contents(name, kind, {f"{folder}/torchyard-order.json": _order()}))
+    expected = expected_of(contents(name, kind, {f"{folder}/torchyard-spec.json": _spec()}))
     assert expected.compute == "cu130"
     assert expected.archs == ("8.0", "9.0+PTX")
     assert expected.pins == {"cudnn": "9.20.0.48", "nccl": "2.29.7"}
@@ -316,9 +316,9 @@ def test_what_an_order_promises(folder: str) -> None:
 
 def test_what_the_file_turns_off_is_not_promised() -> None:
     settings = b'"settings":{"env":{"USE_CUDNN":"0"},"cmake":{"USE_NCCL:BOOL":"OFF"},'
-    order = _order().replace(b'"settings":{', settings, 1)
-    assert order != _order()
-    package = wheel({f"{ABOUT}/torchyard-order.json": order})
+    spec = _spec().replace(b'"settings":{', settings, 1)
+    assert spec != _spec()
+    package = wheel({f"{ABOUT}/torchyard-spec.json": spec})
     assert expected_of(package).pins == {}
 
 
@@ -383,21 +383,21 @@ def test_a_package_without_libraries_has_nothing_to_promise() -> None:
     assert found_by("label-libraries", contents(PLUGIN.format("mkl", "magma"), "conda", {})) == []
 
 
-def test_libraries_that_an_order_promises() -> None:
+def test_libraries_that_a_spec_promises() -> None:
     """Not those of a package with a part of the project's libraries, nor of an extension."""
-    carried = f"{ABOUT}/torchyard-order.json"
-    said: dict[str, bytes | Binary] = {carried: _order(), MODULE: CUDA}
+    carried = f"{ABOUT}/torchyard-spec.json"
+    said: dict[str, bytes | Binary] = {carried: _spec(), MODULE: CUDA}
     assert found_by("label-libraries", wheel(said)) == [
         ": nothing in the package uses cudnn, and its label promises it",
         ": nothing in the package uses nccl, and its label promises it",
     ]
     used = _with(needed=("libcudnn.so.9",), imports=b"ncclAllReduce\0")
     assert found_by("label-libraries", wheel({**said, MODULE: used})) == []
-    extension = _order().replace(b"cu130-mkl", b"cu130-torch2.13")
+    extension = _spec().replace(b"cu130-mkl", b"cu130-torch2.13")
     assert found_by("label-libraries", wheel({**said, carried: extension})) == []
 
 
-@pytest.mark.parametrize("order", [b"{", b'{"tasks":[]}', b"[" * 100_000, _order("nonsense")])
-def test_an_order_that_makes_no_sense_promises_nothing_more(order: bytes) -> None:
-    package = wheel({f"{ABOUT}/torchyard-order.json": order})
+@pytest.mark.parametrize("spec", [b"{", b'{"tasks":[]}', b"[" * 100_000, _spec("nonsense")])
+def test_a_spec_that_makes_no_sense_promises_nothing_more(spec: bytes) -> None:
+    package = wheel({f"{ABOUT}/torchyard-spec.json": spec})
     assert expected_of(package).compute == "cpu"

@@ -9,7 +9,7 @@ from torchyard.package.contents import Binary, Contents
 CONDA_INDEX = (
     b'{"name": "thing", "version": "1.0", "build": "0", "subdir": "linux-64", "depends": ["other"]}'
 )
-ORDER = {"thing-1.0.dist-info/torchyard-order.json": b'{"tasks": []}'}
+SPEC = {"thing-1.0.dist-info/torchyard-spec.json": b'{"tasks": []}'}
 LINKS = ("linking-unresolved", "linking-environment")
 MODULE = "thing/_C.cpython-312-x86_64-linux-gnu.so"
 
@@ -293,29 +293,29 @@ def test_linking_rpath() -> None:
         MODULE: library(runpath="$ORIGIN:$ORIGIN/lib"),
         "thing/lib/liba.so": library(),
     }
-    assert not hits("linking-rpath", subject_of(package(files, texts=ORDER), cpu))
+    assert not hits("linking-rpath", subject_of(package(files, texts=SPEC), cpu))
     files[MODULE] = library(runpath="$ORIGIN/lib")
-    [hit] = hits("linking-rpath", subject_of(package(files, texts=ORDER), cpu))
+    [hit] = hits("linking-rpath", subject_of(package(files, texts=SPEC), cpu))
     assert hit.what == "its rpath is `$ORIGIN/lib`, not `$ORIGIN:$ORIGIN/lib`"
     assert not hits("linking-rpath", subject_of(package(files), cpu)), "it is from elsewhere"
 
 
 def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
     cpu = msgspec.structs.replace(EXPECTED, compute="cpu")
-    order = {"libthing/torchyard-order.json": b'{"tasks": []}'}
+    spec = {"libthing/torchyard-spec.json": b'{"tasks": []}'}
     files: dict[str, Binary | str] = {
         "libthing/bin/tool": library(runpath="$ORIGIN:$ORIGIN/../lib"),
         "libthing/lib/liba.so": library(),
     }
-    contents = package(files, kind="zip", name="libthing.zip", texts=order)
+    contents = package(files, kind="zip", name="libthing.zip", texts=spec)
     assert not hits("linking-rpath", subject_of(contents, cpu))
     site = "lib/python3.12/site-packages/thing"
     files = {
         f"{site}/_C.so": library(runpath="$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."),
         f"{site}/lib/liba.so": library(runpath="$ORIGIN:$ORIGIN/../../../.."),
     }
-    order = {"info/torchyard-order.json": b'{"tasks": []}'}
-    contents = package(files, kind="conda", name="thing-1-0.conda", texts=order)
+    spec = {"info/torchyard-spec.json": b'{"tasks": []}'}
+    contents = package(files, kind="conda", name="thing-1-0.conda", texts=spec)
     assert hits("linking-rpath", subject_of(contents, cpu)) == []
 
 
@@ -343,7 +343,7 @@ def test_linking_rpath_kind_where_wheels_bring_libraries() -> None:
 def test_linking_rpath_kind_of_our_own(compute: str, wrong: str) -> None:
     expected = msgspec.structs.replace(EXPECTED, compute=compute)
     binary = library(rpath="$ORIGIN") if wrong == "RPATH" else library()
-    contents = package({"thing/liba.so": binary}, texts=ORDER)
+    contents = package({"thing/liba.so": binary}, texts=SPEC)
     [hit] = hits("linking-rpath-kind", subject_of(contents, expected))
     assert f"{wrong}, where" in hit.what
 

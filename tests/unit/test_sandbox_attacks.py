@@ -38,7 +38,7 @@ ATTACKS = {
     "write to the root": "touch /file",
     "write to the system": "touch /usr/file || touch /etc/file || touch /opt/file",
     "write to the tools": "touch {work}/tools/file || rm {work}/tools/ninja",
-    "write to the order": "echo x >> {order} || rm {order} || mv {order} {out}",
+    "write to the spec": "echo x >> {spec} || rm {spec} || mv {spec} {out}",
     "read the passwords": "grep . /etc/shadow",
     "read the keys": "find /etc/ssl/private /etc/ssh/*_key -type f | grep .",
     "read home directories": "find /home -mindepth 1 | grep .",

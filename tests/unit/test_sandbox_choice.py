@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import pytest
 from tests.helpers import WORKS, config_of, plan_of
-from tests.hostile_steps import Machine, order_of
+from tests.hostile_steps import Machine, spec_of
 from tests.roots import make_debian
 
 from torchyard.errors import ElsewhereError, HostError, UsageError
@@ -36,10 +36,10 @@ needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap i
 STEP = Step(run=(*SHELL, "true"))
 
 
-def chosen(order: JobSpec, **given: object) -> tuple[SandboxKind, list[AnyEvent]]:
+def chosen(spec: JobSpec, **given: object) -> tuple[SandboxKind, list[AnyEvent]]:
     heard: list[AnyEvent] = []
     conditions = Conditions(Path("/work"), "/torchyard.toml", **given)  # type: ignore[arg-type]
-    return choose_sandbox(order, conditions, heard.append), heard
+    return choose_sandbox(spec, conditions, heard.append), heard
 
 
 @pytest.fixture
@@ -73,13 +73,13 @@ def works(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_job_gets_what_is_asked_for_and_never_less_than_demanded(
     asked: SandboxKind | None, demanded: SandboxKind | None, kind: SandboxKind
 ) -> None:
-    found = chosen(order_of(STEP), sandbox=Sandbox(kind=asked), demanded=demanded)
+    found = chosen(spec_of(STEP), sandbox=Sandbox(kind=asked), demanded=demanded)
     assert found == (kind, [])
 
 
 @pytest.mark.usefixtures("fault")
 def test_without_bubblewrap_a_note_says_that_there_is_no_sandbox() -> None:
-    kind, (noted,) = chosen(order_of(STEP))
+    kind, (noted,) = chosen(spec_of(STEP))
     assert kind == "none"
     assert "jobs run without a sandbox: their steps can use the network" in str(noted)
 
@@ -95,21 +95,21 @@ def test_without_bubblewrap_a_note_says_that_there_is_no_sandbox() -> None:
 )
 def test_a_sandbox_that_has_to_be_and_does_not_work_is_an_error(given: dict[str, object]) -> None:
     with pytest.raises(HostError, match="has to run in a sandbox, which does not work here"):
-        chosen(order_of(STEP), **given)
+        chosen(spec_of(STEP), **given)
 
 
 @pytest.mark.usefixtures("works")
 @pytest.mark.parametrize("wider", [Sandbox(kind="bwrap", root="/"), Sandbox(readable=("/root",))])
-def test_an_order_can_not_widen_the_view_of_a_machine_that_demands_a_sandbox(
+def test_a_spec_can_not_widen_the_view_of_a_machine_that_demands_a_sandbox(
     wider: Sandbox,
 ) -> None:
     with pytest.raises(HostError, match="this machine refuses core:"):
-        chosen(order_of(STEP), sandbox=wider, demanded="bwrap")
+        chosen(spec_of(STEP), sandbox=wider, demanded="bwrap")
 
 
 def fetching(**settings: Setting) -> JobSpec:
     """Return the order of a job that fetches a source."""
-    task = order_of(STEP).task
+    task = spec_of(STEP).task
     kept = {"commit": "c" * 40, **settings}
     task = msgspec.structs.replace(
         task, id="source:demo-1.0", stage=Stage.SOURCE, scope="", settings=kept
@@ -118,7 +118,7 @@ def fetching(**settings: Setting) -> JobSpec:
 
 
 def compiling(compiler: str) -> JobSpec:
-    task = order_of(STEP).task
+    task = spec_of(STEP).task
     return JobSpec(
         tasks=(msgspec.structs.replace(task, settings={"toolchain": {"compiler": compiler}}),)
     )
@@ -126,7 +126,7 @@ def compiling(compiler: str) -> JobSpec:
 
 @pytest.mark.usefixtures("works")
 @pytest.mark.parametrize(
-    "order",
+    "spec",
     [
         fetching(env={"GIT_SSH_COMMAND": "touch /tmp/x"}),
         fetching(env={"LD_PRELOAD": "/tmp/x.so"}),
@@ -135,21 +135,21 @@ def compiling(compiler: str) -> JobSpec:
         compiling("build/gcc"),
     ],
 )
-def test_an_order_has_no_code_run_outside_of_the_sandbox_that_is_demanded(order: JobSpec) -> None:
+def test_a_spec_has_no_code_run_outside_of_the_sandbox_that_is_demanded(spec: JobSpec) -> None:
     """Sources are fetched, and compilers asked for their version, outside."""
     with pytest.raises(HostError, match="this machine refuses"):
-        chosen(order, demanded="bwrap")
-    assert chosen(order)[0] in ("none", "bwrap"), "the person's own file may"
+        chosen(spec, demanded="bwrap")
+    assert chosen(spec)[0] in ("none", "bwrap"), "the person's own file may"
 
 
 def rooted(identity: str) -> JobSpec:
     """Return the order of a job that was planned for a root."""
-    task = order_of(STEP).task
+    task = spec_of(STEP).task
     settings: dict[str, Setting] = {**task.settings, "identity": {"root": identity}}
     return JobSpec(tasks=(msgspec.structs.replace(task, settings=settings),))
 
 
-def found_root(order: JobSpec, place: str, folder: Path, *, strict: bool) -> str | None:
+def found_root(spec: JobSpec, place: str, folder: Path, *, strict: bool) -> str | None:
     sandbox, demanded = Sandbox(kind="bwrap", root=place), "bwrap" if strict else None
     conditions = Conditions(
         folder / "work",
@@ -157,8 +157,8 @@ def found_root(order: JobSpec, place: str, folder: Path, *, strict: bool) -> str
         sandbox=sandbox,
         demanded=demanded,  # type: ignore[arg-type]
     )
-    kind = choose_sandbox(order, conditions, lambda _: None)
-    return with_found_root(conditions, order, kind).sandbox.root
+    kind = choose_sandbox(spec, conditions, lambda _: None)
+    return with_found_root(conditions, spec, kind).sandbox.root
 
 
 @pytest.mark.usefixtures("works")
@@ -166,7 +166,7 @@ def found_root(order: JobSpec, place: str, folder: Path, *, strict: bool) -> str
 def test_a_machine_that_offers_roots_runs_jobs_in_the_planned_one(
     strict: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order's own path means nothing there: that machine may have anything under it."""
+    """The spec's own path means nothing there: that machine may have anything under it."""
     old = make_debian(tmp_path / "old", version="2.36-9")
     new = make_debian(tmp_path / "new", version="2.41-12")
     packed = tmp_path / "new.tar"
@@ -190,8 +190,8 @@ def test_a_machine_that_offers_roots_runs_jobs_in_the_planned_one(
 @pytest.mark.usefixtures("works")
 def test_another_root_under_the_path_of_the_planned_one_is_refused(tmp_path: Path) -> None:
     here = make_debian(tmp_path / "root")
-    order = rooted(identify_root(here))
-    assert found_root(order, "root", tmp_path, strict=False) == here
+    spec = rooted(identify_root(here))
+    assert found_root(spec, "root", tmp_path, strict=False) == here
     other = rooted("debian 12, 2 packages sha256:0000000000000000")
     with pytest.raises(ElsewhereError, match="but the plan was made for debian 12"):
         found_root(other, "root", tmp_path, strict=False)
@@ -201,29 +201,29 @@ def test_another_root_under_the_path_of_the_planned_one_is_refused(tmp_path: Pat
 def test_a_root_gets_no_source_where_a_sandbox_is_demanded_and_none_is_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt of a root that an order names would be code of its choice, with a network."""
-    order = fetching(debian="pytorch=2.6.0+dfsg-7")
+    """apt of a root that a spec names would be code of its choice, with a network."""
+    spec = fetching(debian="pytorch=2.6.0+dfsg-7")
     root = make_debian(tmp_path / "root")
     with pytest.raises(HostError, match="this machine refuses source:"):
-        found_root(order, "root", tmp_path, strict=True)
+        found_root(spec, "root", tmp_path, strict=True)
     monkeypatch.setenv(ROOTS, root)
-    assert found_root(order, "/srv/other", tmp_path, strict=True) == root
+    assert found_root(spec, "/srv/other", tmp_path, strict=True) == root
 
 
 @pytest.mark.usefixtures("works")
-@pytest.mark.parametrize("order", [fetching(), compiling("gcc-12"), compiling("/opt/gcc/bin/gcc")])
-def test_orders_without_such_wishes_are_run_where_a_sandbox_is_demanded(order: JobSpec) -> None:
-    assert chosen(order, demanded="bwrap")[0] in ("none", "bwrap")
+@pytest.mark.parametrize("spec", [fetching(), compiling("gcc-12"), compiling("/opt/gcc/bin/gcc")])
+def test_specs_without_such_wishes_are_run_where_a_sandbox_is_demanded(spec: JobSpec) -> None:
+    assert chosen(spec, demanded="bwrap")[0] in ("none", "bwrap")
 
 
 def test_a_machine_demands_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = msgspec.structs.replace(order_of(STEP), sandbox=Sandbox(kind="none"))
-    assert job_conditions(order, "torchyard.toml", None, None).demanded is None
+    spec = msgspec.structs.replace(spec_of(STEP), sandbox=Sandbox(kind="none"))
+    assert job_conditions(spec, "torchyard.toml", None, None).demanded is None
     monkeypatch.setenv(SANDBOX, "bwrap")
-    assert job_conditions(order, "torchyard.toml", None, "none").demanded == "bwrap"
+    assert job_conditions(spec, "torchyard.toml", None, "none").demanded == "bwrap"
     monkeypatch.setenv(SANDBOX, "strong")
     with pytest.raises(UsageError, match="no sandbox"):
-        job_conditions(order, "torchyard.toml", None, None)
+        job_conditions(spec, "torchyard.toml", None, None)
 
 
 def test_the_sandbox_is_no_part_of_fingerprints() -> None:
@@ -235,7 +235,7 @@ def test_the_sandbox_is_no_part_of_fingerprints() -> None:
 
 
 def test_only_our_own_steps_run_outside() -> None:
-    task = order_of(STEP).task
+    task = spec_of(STEP).task
     for stage in ("source", "publish"):
         ours = msgspec.convert(
             {**msgspec.to_builtins(task), "stage": stage, "settings": {}}, type(task)
@@ -260,7 +260,7 @@ def seen(tmp_path: Path, step: Step, **given: object) -> list[str]:
     file.touch()
     work = file.parent / ".torchyard" / "work"
     conditions = Conditions(work, str(file), **given)  # type: ignore[arg-type]
-    place = WorkDir(work, order_of(step))
+    place = WorkDir(work, spec_of(step))
     place.prepare("bwrap")
     store = Store.at(str(file.parent / ".torchyard" / "store"))
     return enclose(enclosure_of("bwrap", place, conditions, {}, store), step, place, None)
@@ -288,7 +288,7 @@ def test_more_can_be_made_readable(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_is_missing_does_not_show_what_is_beside_it(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path / "work", order_of(STEP))
+    place = WorkDir(tmp_path / "work", spec_of(STEP))
     (tmp_path / "kit/bin").mkdir(parents=True)
     variables = {"CUDA_HOME": f"{tmp_path}/kit/bin", "MKLROOT": f"{tmp_path}/none:/nowhere"}
     shown = {path for path in tool_paths(variables, place) if Path(path).exists()}
@@ -386,7 +386,7 @@ def test_a_step_can_not_choose_the_sandbox_of_a_shell(tmp_path: Path) -> None:
     step = Step(run=(*SHELL, script), env={"VICTIM": str(machine.victim)})
     conditions = Conditions(machine.work, str(machine.file))
     store = Store.at(str(machine.folder / "store"))
-    context = open_job(order_of(step), store, conditions, lambda _: None)
+    context = open_job(spec_of(step), store, conditions, lambda _: None)
     assert context.sandbox.kind == "bwrap"
 
 
@@ -503,13 +503,13 @@ def test_without_any_namespace_jobs_that_compile_are_traced(
         monkeypatch.setenv("PATH", str(tmp_path))
     system_view._tried.cache_clear()
     try:
-        order = order_of(STEP)
+        spec = spec_of(STEP)
         given = Conditions(tmp_path / "work", "/torchyard.toml", sandbox=Sandbox(kind="view"))
         if compiler:
-            assert choose_sandbox(order, given, lambda _: None) == "view"
+            assert choose_sandbox(spec, given, lambda _: None) == "view"
             assert is_traced("view")
         else:
             with pytest.raises(ElsewhereError, match=r"uid map.*nor without.*no C compiler"):
-                choose_sandbox(order, given, lambda _: None)
+                choose_sandbox(spec, given, lambda _: None)
     finally:
         system_view._tried.cache_clear()

@@ -112,9 +112,9 @@ def test_smoke_at_the_oldest_and_the_newest() -> None:
     newest = plan.find(Stage.SMOKE, tried[1])
     (package,) = (plan.jobs[number] for number in newest.inputs)
     assert package.path == tried[0]
-    order = make_job_spec(plan, newest)
-    assert order.task.words("requires") == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
-    assert order.task.facts["python"] == "cp313"
+    spec = make_job_spec(plan, newest)
+    assert spec.task.words("requires") == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
+    assert spec.task.facts["python"] == "cp313"
     free = [job.path for job in jobs if job.path.startswith("linux-x86_64/cpu-torch2.13/cp313t")]
     assert free, "a free-threaded Python has a wheel of its own, for both torches"
 

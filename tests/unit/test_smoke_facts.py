@@ -79,7 +79,7 @@ def test_magma_and_architectures_that_are_missing_are_told(monkeypatch: pytest.M
         look(monkeypatch, CONFIG, {"CODES": "sm_80 sm_100"})
 
 
-def test_a_torch_without_an_order_promises_openmp_and_any_blas(
+def test_a_torch_without_a_spec_promises_openmp_and_any_blas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nothing = {"BLAS": "", "CODES": "", "SWITCHES": ""}

@@ -10,7 +10,7 @@ from torchyard.host.tree import read_source_tree
 
 
 def test_nothing_of_another_directory_is_copied(tmp_path: Path) -> None:
-    """An order names any directory, and would have had it copied before it was refused."""
+    """A spec names any directory, and would have had it copied before it was refused."""
     (tmp_path / "source").mkdir()
     (tmp_path / "source/private.txt").write_text("something", encoding="utf-8")
     with pytest.raises(HostError, match="is not what it was when the plan was made"):

@@ -41,8 +41,8 @@ NAMES = [
     "log.part",
     "state.json",
     "state.json.part",
-    "torchyard-order.json",
-    "torchyard-order.json.part",
+    "torchyard-spec.json",
+    "torchyard-spec.json.part",
     "kept",
     "inputs.part",
     "build",
@@ -96,9 +96,9 @@ def test_links_within_a_result_stay_links(machine: Machine, kind: SandboxKind) -
 
 def test_steps_do_not_reach_what_torchyard_keeps_of_them(machine: Machine) -> None:
     """The log, state and order of a job are no part of what its steps see."""
-    script = "cd {work}/..; ls -A . {work}; cat {order} > {out}/order; ! echo x >> {order}"
-    done = attempt(machine, "caller", script, "! rm {order}; ls {work} >{out}/l")
-    assert done == Attempt("", ("l", "order"))
+    script = "cd {work}/..; ls -A . {work}; cat {spec} > {out}/spec; ! echo x >> {spec}"
+    done = attempt(machine, "caller", script, "! rm {spec}; ls {work} >{out}/l")
+    assert done == Attempt("", ("l", "spec"))
 
 
 # --------------------------------------------------------- variables of a step, and its sandbox

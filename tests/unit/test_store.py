@@ -70,7 +70,7 @@ def store_result(store: Store, folder: Path, task: Task, **files: str) -> Result
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,
-        order=JobSpec(tasks=(task,)),
+        spec=JobSpec(tasks=(task,)),
         tree=writer.add_tree(out),
         log=writer.add_file(log, "log.gz"),
         run=os.urandom(8).hex(),
@@ -462,7 +462,7 @@ def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Pat
     assert remove_garbage(store, set(), NO_TIME).results == {old.fingerprint: old.id}
     assert store.objects.head(blob_key(stored.files[0].digest)) is None
     result = Result(
-        fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), tree=stored, log=log, run="r"
+        fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), tree=stored, log=log, run="r"
     )
     assert writer.publish(result)
     assert verify(store).is_clean
@@ -490,7 +490,7 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
     digests.append(blob_key(log.digest))
     thread = threading.Thread(target=delete_later)
     thread.start()
-    writer.publish(Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log))
+    writer.publish(Result(fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), log=log))
     thread.join()
     assert verify(store).is_clean
 
@@ -658,7 +658,7 @@ def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"a line\n" * 1000))
     task = task_of("a")
     log = Writer(store).add_file(path, "log.gz")
-    result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
+    result = Result(fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), log=log)
     assert b"".join(read_result_log(store, result)) == b"a line\n" * 1000
 
 
@@ -669,7 +669,7 @@ def test_logs_are_zipped_the_same_way_each_time(torchyard: Command, tmp_path: Pa
         task = task_of(name)
         log = writer.add_file(tmp_path / "log.gz", "log.gz")
         Store.at(str(folder)).publish(
-            Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
+            Result(fingerprint=task.fingerprint, spec=JobSpec(tasks=(task,)), log=log)
         )
     paths = [tmp_path / f"{number}.zip" for number in range(2)]
     for path in paths:
@@ -686,8 +686,8 @@ def test_many_files_are_shown_by_folder(capfd: pytest.CaptureFixture[str]) -> No
     task = task_of("a")
     paths = ("log", "tree/y.c", *(f"tree/build/x/{number}.o" for number in range(200)))
     files = tuple(File(path=path, digest="a" * 64, size=1000, mtime=0) for path in paths)
-    order = JobSpec(tasks=(task,))
-    result = Result(fingerprint="a" * 64, order=order, log=files[0], tree=Tree(files=files))
+    spec = JobSpec(tasks=(task,))
+    result = Result(fingerprint="a" * 64, spec=spec, log=files[0], tree=Tree(files=files))
     show(*store_show_text(ResultsReport(store="", results=[result])))
     shown = capfd.readouterr().out.splitlines()
     assert [line.split()[-4:] for line in shown[-6:-1]] == [

@@ -148,19 +148,19 @@ MANIFESTS: dict[str, tuple[str, Json]] = {
     "empty: absolute": ("tree.empty", ["/tmp/victim/new"]),
     "empty: is a file": ("tree.empty", ["sub/file"]),
     "empty: below a file": ("tree.empty", ["sub/file/more"]),
-    "scope: above": ("order.tasks.0.scope", "../victim"),
-    "scope: above, later": ("order.tasks.0.scope", f"{BLOCK}/../../../victim/wheel"),
-    "scope: absolute": ("order.tasks.0.scope", "/tmp/victim"),
-    "scope: dots": ("order.tasks.0.scope", ".."),
-    "scope: empty part": ("order.tasks.0.scope", "linux//cp312/wheel"),
-    "scope: newline": ("order.tasks.0.scope", f"{BLOCK}/cp312/wheel\n"),
-    "scope: of another identifier": ("order.tasks.0.scope", f"{BLOCK}/cp311/wheel"),
-    "identifier: above": ("order.tasks.0.id", "package:demo-1.0/../../victim"),
-    "identifier: of another stage": ("order.tasks.0.id", f"core:demo-1.0/{BLOCK}/cp312/wheel"),
-    "identifier: terminal escapes": ("order.tasks.0.id", "package:\x1b[2Jdemo-1.0"),
-    "input: a path": ("order.tasks.0.inputs", ["../../../victim/file"]),
-    "no task": ("order.tasks", []),
-    "no order": ("order", None),
+    "scope: above": ("spec.tasks.0.scope", "../victim"),
+    "scope: above, later": ("spec.tasks.0.scope", f"{BLOCK}/../../../victim/wheel"),
+    "scope: absolute": ("spec.tasks.0.scope", "/tmp/victim"),
+    "scope: dots": ("spec.tasks.0.scope", ".."),
+    "scope: empty part": ("spec.tasks.0.scope", "linux//cp312/wheel"),
+    "scope: newline": ("spec.tasks.0.scope", f"{BLOCK}/cp312/wheel\n"),
+    "scope: of another identifier": ("spec.tasks.0.scope", f"{BLOCK}/cp311/wheel"),
+    "identifier: above": ("spec.tasks.0.id", "package:demo-1.0/../../victim"),
+    "identifier: of another stage": ("spec.tasks.0.id", f"core:demo-1.0/{BLOCK}/cp312/wheel"),
+    "identifier: terminal escapes": ("spec.tasks.0.id", "package:\x1b[2Jdemo-1.0"),
+    "input: a path": ("spec.tasks.0.inputs", ["../../../victim/file"]),
+    "no task": ("spec.tasks", []),
+    "no spec": ("spec", None),
     "unknown field": ("more", 1),
 }
 
@@ -172,7 +172,7 @@ def forged(store: Store, out: Path, request: pytest.FixtureRequest) -> str:
     result = result_of(store, out)
     document = read_json(result)
     put(document, path, value)
-    if path.startswith("order.tasks.0") and not path.endswith("id"):
+    if path.startswith("spec.tasks.0") and not path.endswith("id"):
         store.objects.delete([result_key(result.fingerprint)])
         return forge(store, document)
     file_result(store, msgspec.json.encode(document), result.fingerprint)
@@ -199,7 +199,7 @@ def test_a_manifest_that_could_do_harm_is_not_used(
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"order":' * 9000], ids=repr
+    "data", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"spec":' * 9000], ids=repr
 )
 def test_bytes_that_are_no_manifest(data: bytes, store: Store) -> None:
     file_result(store, data, DIGEST)
@@ -209,17 +209,17 @@ def test_bytes_that_are_no_manifest(data: bytes, store: Store) -> None:
     assert list(store.fingerprints()) == []
 
 
-def test_an_order_with_another_task_than_its_fingerprint_says(store: Store, out: Path) -> None:
+def test_a_spec_with_another_task_than_its_fingerprint_says(store: Store, out: Path) -> None:
     core = task_at(BLOCK, Stage.CORE, compiler="gcc")
     payload = msgspec.structs.replace(task_at(SCOPES[Stage.PACKAGE]), inputs=(core.fingerprint,))
     package = msgspec.structs.replace(payload, fingerprint=fingerprint(payload.payload))
     result = msgspec.structs.replace(
-        result_of(store, out), fingerprint=package.fingerprint, order=JobSpec(tasks=(core, package))
+        result_of(store, out), fingerprint=package.fingerprint, spec=JobSpec(tasks=(core, package))
     )
     assert store.publish(result)
     assert store.find(result.fingerprint) == result
     document = read_json(result)
-    put(document, "order.tasks.0.settings.compiler", "another")
+    put(document, "spec.tasks.0.settings.compiler", "another")
     file_result(store, msgspec.json.encode(document), result.fingerprint)
     with pytest.raises(StoreError, match="another job"):
         store.find(result.fingerprint)

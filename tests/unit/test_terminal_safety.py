@@ -19,7 +19,7 @@ from tests.made_wheel import make_wheel
 from torchyard.errors import Diagnostic, Span, UsageError
 from torchyard.model.canonical import fingerprint
 from torchyard.model.event import Began, Ended, Noted, Started
-from torchyard.model.job_spec import ORDER, JobSpec, Task
+from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Usage
 from torchyard.model.values import Reported
@@ -205,7 +205,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     good = make_wheel(tmp_path, tag="cp312-cp312-linux_x86_64")
     bad = tmp_path / "bad"
     bad.mkdir()
-    order = JobSpec(tasks=(_task(),))
+    spec = JobSpec(tasks=(_task(),))
     with zipfile.ZipFile(good) as old, zipfile.ZipFile(bad / good.name, "w") as new:
         for info in old.infolist():
             text = old.read(info)
@@ -214,7 +214,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             new.writestr(info, text)
         new.writestr(f"demo/{EVIL[1:-1]}.py", EVIL)
         new.writestr(f"demo/{ON_LINUX}/_version.py", "1.0")
-        new.writestr(f"demo-1.0.dist-info/{ORDER}", msgspec.json.encode(order))
+        new.writestr(f"demo-1.0.dist-info/{SPEC_FILE}", msgspec.json.encode(spec))
     twin = tmp_path / ON_LINUX
     twin.mkdir()
     (twin / good.name).write_bytes((bad / good.name).read_bytes())
@@ -235,7 +235,7 @@ def _fill_store(folder: Path) -> None:
     writer, task = Writer(store), _task()
     result = Result(
         fingerprint=task.fingerprint,
-        order=JobSpec(tasks=(task,)),
+        spec=JobSpec(tasks=(task,)),
         tree=writer.add_tree(out),
         log=writer.add_file(log, "log.gz"),
         steps=(Usage(step=EVIL, seconds=1, cpu=1, memory=1, disk=1),),

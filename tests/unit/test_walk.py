@@ -112,9 +112,9 @@ pinned = false
 platforms = ["linux-x86_64"]
 """
 RECIPE = """
-def steps(order):
+def steps(spec):
     return None
-def environment(order):
+def environment(spec):
     return {}
 """
 SHAPE = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.helpers import ROOT, SMALL, Command, plan_of
-from tests.made_wheel import order_for
+from tests.made_wheel import spec_for
 
 from torchyard.insight.file_cause import FileCauses
 from torchyard.insight.job_cause import RebuildCause, job_cause
@@ -130,13 +130,13 @@ def test_a_log_that_was_begun_anew(build: Path) -> None:
 # --------------------------------------------------------------------------------- jobs
 
 
-def order(*changes: str) -> JobSpec:
+def spec(*changes: str) -> JobSpec:
     text = SMALL
     for change in changes:
         old, _, new = change.partition(" => ")
         assert old in text
         text = text.replace(old, new)
-    return order_for(plan_of(text), "linux-x86_64/cu130-mkl/cp312/wheel")
+    return spec_for(plan_of(text), "linux-x86_64/cu130-mkl/cp312/wheel")
 
 
 @pytest.mark.parametrize(
@@ -151,17 +151,17 @@ def order(*changes: str) -> JobSpec:
     ],
 )
 def test_a_job_is_compared_with_the_one_before(changes: list[str], cause: str) -> None:
-    assert job_cause(order(*changes), order()).first.startswith(cause)
+    assert job_cause(spec(*changes), spec()).first.startswith(cause)
 
 
 def test_the_jobs_on_the_way() -> None:
-    cause = job_cause(order('rev = "v2.14.0" => rev = "v2.14.1"'), order())
+    cause = job_cause(spec('rev = "v2.14.0" => rev = "v2.14.1"'), spec())
     assert [name.partition(":")[0] for name in cause.way] == ["core", "bindings"]
 
 
 def test_a_job_of_the_store(torchyard: Command, tmp_path: Path) -> None:
     store = Store.at(str(tmp_path / "store"))
-    first, second = order(), order('"0" } => "1" }')
+    first, second = spec(), spec('"0" } => "1" }')
     store_spec(store, first, "2026-11-01T00:00:00Z", tmp_path)
     job = first.task.id
     told = torchyard("why", job, "--store", store.url)
@@ -180,5 +180,5 @@ def store_spec(store: Store, spec: JobSpec, started: str, folder: Path) -> None:
     (folder / "log").write_text("")
     writer = Writer(store)
     log = writer.add_file(folder / "log", "log.gz")
-    result = Result(fingerprint=spec.task.fingerprint, order=spec, log=log, started=started)
+    result = Result(fingerprint=spec.task.fingerprint, spec=spec, log=log, started=started)
     assert writer.publish(result)

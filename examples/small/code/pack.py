@@ -1,4 +1,4 @@
-"""Pack a directory as a wheel: pack.py DIRECTORY ORDER NAME VERSION TAG."""
+"""Pack a directory as a wheel: pack.py DIRECTORY SPEC NAME VERSION TAG."""
 
 import sys
 from base64 import urlsafe_b64encode
@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-folder, order, name, version, tag = sys.argv[1:]
+folder, spec, name, version, tag = sys.argv[1:]
 info = f"{name}-{version}.dist-info"
 about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 wheel = f"Wheel-Version: 1.0\nGenerator: pack.py\nRoot-Is-Purelib: false\nTag: {tag}\n"
@@ -14,7 +14,7 @@ files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
 members = {path.relative_to(Path(folder).parent).as_posix(): path.read_bytes() for path in files}
 members[f"{info}/METADATA"] = about.encode()
 members[f"{info}/WHEEL"] = wheel.encode()
-members[f"{info}/{Path(order).name}"] = Path(order).read_bytes()
+members[f"{info}/{Path(spec).name}"] = Path(spec).read_bytes()
 
 record = ""
 for member, data in members.items():

@@ -19,7 +19,7 @@ def check_packages(
     rules: Sequence[str] = (),
     html: str | Path | None = None,
     digests: bool = True,
-    order: JobSpec | None = None,
+    spec: JobSpec | None = None,
     meter: Meter = no_meter,
 ) -> CheckDocument:
     """Read packages, and return what is wrong with them.
@@ -32,7 +32,7 @@ def check_packages(
         rules: Globs of rules to check, also of those that are off; all of the policy's if empty.
         html: File to write a page with pictures to.
         digests: Whether the report names each package by its sha256, too.
-        order: The specification of the job that delivered the packages, if they come from one.
+        spec: The specification of the job that delivered the packages, if they come from one.
         meter: Shows progress.
     """
     from torchyard.host.files import write_text
@@ -44,7 +44,7 @@ def check_packages(
         policy,
         rules=rules,
         digests=file_digests(paths) if digests else (),
-        order=order,
+        spec=spec,
     )
     if html is not None:
         from torchyard.checks.registry import RULES
@@ -60,7 +60,7 @@ def check_contents(
     *,
     rules: Sequence[str] = (),
     digests: Sequence[str] = (),
-    order: JobSpec | None = None,
+    spec: JobSpec | None = None,
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
     from torchyard.checks.check import apply_rules
@@ -72,7 +72,7 @@ def check_contents(
     if rules:
         policy = _only(rules, policy)
     day = current_date()
-    checked = apply_rules(contents, policy, day, order, kept_torches)
+    checked = apply_rules(contents, policy, day, spec, kept_torches)
     return check_document(checked, policy, policy_name, day, digests)
 
 

@@ -1,4 +1,4 @@
-"""Make a package again from the order that it contains, as something that is not trusted."""
+"""Make a package again from the spec that it contains, as something that is not trusted."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class RebuildRequest(NamedTuple):
     """
 
     package: Path
-    order: JobSpec
+    spec: JobSpec
     file: str
     folder: str
     sandbox: str | None = None
@@ -44,11 +44,11 @@ def refuse_unconfined(sandbox: str | None, *, trusted: bool) -> None:
 def rebuild_package(request: RebuildRequest, on_event: Listener) -> RebuiltPackage:
     """Make a package again, and compare the two."""
     refuse_unconfined(request.sandbox, trusted=request.trusted)
-    order, folder = request.order, request.folder
-    conditions = job_conditions(order, request.file, f"{folder}/work", request.sandbox)
+    spec, folder = request.spec, request.folder
+    conditions = job_conditions(spec, request.file, f"{folder}/work", request.sandbox)
     if not request.trusted:
         conditions = conditions._replace(sandbox=Sandbox(kind="bwrap"))
     scratch = Store(Objects(f"{folder}/store"))  # its results are signed with no key
     if request.store:
-        borrow(order, Store.at(request.store, make=False), scratch, on_event)
-    return rebuild(request.package, order, scratch, conditions._replace(foreign=True), on_event)
+        borrow(spec, Store.at(request.store, make=False), scratch, on_event)
+    return rebuild(request.package, spec, scratch, conditions._replace(foreign=True), on_event)

@@ -53,7 +53,7 @@ def stored_results(source: ResultSource, *, packages: bool) -> Iterator["PlanRes
     confined: list[str] = []
     with TemporaryDirectory(prefix="publish-", dir=home) as folder:
         for result in store.results(names):
-            task = result.order.task
+            task = result.spec.task
             if task.stage is Stage.PACKAGE:
                 made.update(_packages_of(result))
                 if source.channel.sandbox == "required" and is_confined(result, store):
@@ -70,6 +70,6 @@ def _packages_of(result: "Result") -> dict[str, str]:
     """Return the cell of a package job's result by the sha256 of its packages."""
     from torchyard.package.delivered import is_package_name
 
-    cell = result.order.task.cell
+    cell = result.spec.task.cell
     top = (file for file in result.tree.files if "/" not in file.path)
     return {file.digest: cell for file in top if is_package_name(file.path)}

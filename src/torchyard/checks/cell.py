@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from torchyard.checks.expected import labelled_compute, order_in_package
+from torchyard.checks.expected import labelled_compute, spec_in_package
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
@@ -50,12 +50,12 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
 
 
 def claimed_cell(contents: Contents) -> str:
-    """Return the cell of the order that a package carries; empty unless it is a package of it."""
-    order = order_in_package(contents)
-    cell = order.task.cell if order and order.tasks else ""
+    """Return the cell of the spec that a package carries; empty unless it is a package of it."""
+    spec = spec_in_package(contents)
+    cell = spec.task.cell if spec and spec.tasks else ""
     try:
         return cell if cell and not any(cell_mismatches(contents, cell)) else ""
-    except (SelectionError, LookupError):  # an order that no plan would write
+    except (SelectionError, LookupError):  # a spec that no plan would write
         return ""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torchyard.checks.compat.matrix import undecided_symbols
 from torchyard.checks.enforce import Enforcer
-from torchyard.checks.expected import order_in_package
+from torchyard.checks.expected import spec_in_package
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding, Hit, Severity
@@ -26,7 +26,7 @@ class Checked(NamedTuple):
 
     contents: Contents
     findings: tuple[Finding, ...]
-    order: JobSpec | None = None
+    spec: JobSpec | None = None
     """The specification of the job that delivered it, if that is known."""
     undecided: Mapping[str, int] = {}
     """How many symbols need libraries that are not at hand, by their names."""
@@ -36,12 +36,12 @@ def apply_rules(
     packages: Sequence[Contents],
     policy: CheckPolicy,
     today: date,
-    order: JobSpec | None = None,
+    spec: JobSpec | None = None,
     torches: Torches = tuple,
 ) -> list[Checked]:
     """Run all rules over each package; those given together are compared with each other.
 
-    `order` is the specification of the job that delivered them, if they come from one, and
+    `spec` is the specification of the job that delivered them, if they come from one, and
     `torches` returns the torch releases that extensions are compared with.
     """
     enforcer = Enforcer(policy, today)
@@ -49,7 +49,7 @@ def apply_rules(
     undecided: list[Mapping[str, int]] = []
     for index, contents in enumerate(packages):
         others = (*packages[:index], *packages[index + 1 :])
-        subject = Subject(contents, policy, others, order, torches)
+        subject = Subject(contents, policy, others, spec, torches)
         found.append(list(_find(subject, enforcer)))
         undecided.append(undecided_symbols(subject))
     for allowance, note in enforcer.unused(PACKAGE_RULES):
@@ -58,7 +58,7 @@ def apply_rules(
                 findings.append(note)  # once, with the first package that it is for
                 break
     return [
-        Checked(contents, tuple(sorted(findings, key=_rank)), order, needs)
+        Checked(contents, tuple(sorted(findings, key=_rank)), spec, needs)
         for contents, findings, needs in zip(packages, found, undecided, strict=True)
     ]
 
@@ -68,7 +68,7 @@ def _rank(finding: Finding) -> tuple[int, str, str]:
 
 
 def _find(subject: Subject, enforcer: Enforcer) -> Iterator[Finding]:
-    is_own = order_in_package(subject.contents) is not None
+    is_own = spec_in_package(subject.contents) is not None
     for rule in PACKAGE_RULES.values():
         hits = list(islice(rule.find(subject), _MOST_HITS + 1)) if enforcer.severity(rule) else []
         if len(hits) > _MOST_HITS:

@@ -1,4 +1,4 @@
-"""What a package should be: what its name promises, and its order, if it carries one."""
+"""What a package should be: what its name promises, and its spec, if it carries one."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from torchyard.compute.registry import compute_in, compute_platforms, platform_for
 from torchyard.config.tables import load_tables
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label
@@ -19,7 +19,7 @@ from torchyard.toolchain.summary import OPENMP, is_wanted
 
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
-_ORDER = msgspec.json.Decoder(JobSpec)
+_SPEC = msgspec.json.Decoder(JobSpec)
 
 
 class Expected(Value, kw_only=True):
@@ -36,18 +36,18 @@ class Expected(Value, kw_only=True):
     platforms: tuple[str, ...] = ()
     """The platform tags of a wheel, or the subdir of a conda package."""
     compute: str = ""
-    """cpu, cu130, rocm7.2 …, by the local version or the order; else by what the package needs."""
+    """cpu, cu130, rocm7.2 …, by the local version or the spec; else by what the package needs."""
     archs: tuple[str, ...] = ()
     pins: dict[str, str] = {}
-    """Versions of the compute platform's libraries that the order pins and does not turn off."""
+    """Versions of the compute platform's libraries that the spec pins and does not turn off."""
     words: tuple[str, ...] = ()
-    """The words of a conda package's build string, and the order's BLAS or torch."""
+    """The words of a conda package's build string, and the spec's BLAS or torch."""
     switches: tuple[str, ...] = ()
-    """Parts of torch that the order asks for, by their switches in CMake: `USE_CUDNN`."""
+    """Parts of torch that the spec asks for, by their switches in CMake: `USE_CUDNN`."""
 
 
-def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
-    """Return what a package's name and its order say; `order` precedes the one that it carries."""
+def expected_of(contents: Contents, spec: JobSpec | None = None) -> Expected:
+    """Return what a package's name and its spec say; `spec` precedes the one that it carries."""
     label = format_of(contents).label(contents)
     expected = Expected(
         name=label.name,
@@ -58,8 +58,8 @@ def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
         compute=labelled_compute(contents, label),
         words=tuple(re.findall("[^_]+", label.build)),
     )
-    order = order or order_in_package(contents)
-    return expected if order is None else _as_ordered(expected, order)
+    spec = spec or spec_in_package(contents)
+    return expected if spec is None else _as_specified(expected, spec)
 
 
 def labelled_compute(contents: Contents, label: Label) -> str:
@@ -98,37 +98,37 @@ def _required_compute(contents: Contents) -> str:
     return next(filter(None, computes), "")
 
 
-def order_in_package(contents: Contents) -> JobSpec | None:
-    """The order from which torchyard made a package, if it carries one that can be read."""
-    text = order_text(contents)
+def spec_in_package(contents: Contents) -> JobSpec | None:
+    """The spec from which torchyard made a package, if it carries one that can be read."""
+    text = spec_text(contents)
     if text is None:
         return None
     try:
-        return _ORDER.decode(text)
+        return _SPEC.decode(text)
     except UNDECODABLE:
         return None
 
 
-def order_text(contents: Contents) -> bytes | None:
-    """The text of the order that a package carries."""
-    places = (name for name in contents.texts if name.rpartition("/")[2] == ORDER)
+def spec_text(contents: Contents) -> bytes | None:
+    """The text of the spec that a package carries."""
+    places = (name for name in contents.texts if name.rpartition("/")[2] == SPEC_FILE)
     place = min(places, key=lambda name: name.count("/"), default=None)
     return None if place is None else contents.texts[place]
 
 
-def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
-    """Lay what was ordered over what the name says."""
-    if not order.tasks:
+def _as_specified(expected: Expected, spec: JobSpec) -> Expected:
+    """Return the expectations of a name, corrected by a job spec."""
+    if not spec.tasks:
         return expected
-    archs = next((words for task in order.tasks if (words := task.words("archs"))), [])
+    archs = next((words for task in spec.tasks if (words := task.words("archs"))), [])
     try:
-        facts = order.task.facts
+        facts = spec.task.facts
     except ValueError:  # a scope that no plan would write
         facts = {}
     compute = facts.get("compute", "") or expected.compute
     features = platform_for(compute).table().machine.features
     switches = {"openmp": OPENMP} | {n: one.switch for n, one in features.items() if one.switch}
-    for task in order.tasks:
+    for task in spec.tasks:
         tables = task.table("env"), task.table("cmake")
         switches = {name: one for name, one in switches.items() if is_wanted(one, *tables)}
     names = [name for name in _pin_names() if name in switches or name not in features]
@@ -136,7 +136,7 @@ def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
         expected,
         compute=compute,
         archs=tuple(archs),
-        pins={name: text for task in order.tasks for name in names if (text := task.text(name))},
+        pins={name: text for task in spec.tasks for name in names if (text := task.text(name))},
         words=(*expected.words, facts.get("variant", "")),
         switches=tuple(switches.values()),
     )

@@ -16,7 +16,7 @@ Torches = Callable[[], Sequence[TorchSymbols]]
 class Subject:
     """A package under a policy. `others` are the packages that are checked together with it.
 
-    `order` is the specification of the job that delivered it, if that is known. It does not come
+    `spec` is the specification of the job that delivered it, if that is known. It does not come
     from the package, whatever that says of itself. `torches` are compared with an extension.
     """
 
@@ -25,16 +25,16 @@ class Subject:
         contents: Contents,
         policy: CheckPolicy,
         others: tuple[Contents, ...] = (),
-        order: JobSpec | None = None,
+        spec: JobSpec | None = None,
         torches: Torches = tuple,
     ) -> None:
         self.contents = contents
         self.policy = policy
         self.others = others
-        self.order = order
+        self.spec = spec
         self.torches = torches
 
     @cached_property
     def expected(self) -> Expected:
-        """What the file's name promises, and what was ordered: by its job, else as it carries."""
-        return expected_of(self.contents, self.order)
+        """What the file's name and the spec of its job promise."""
+        return expected_of(self.contents, self.spec)

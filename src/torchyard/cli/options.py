@@ -100,8 +100,8 @@ def _size(_ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
         raise UsageError(str(error)) from error
 
 
-order_option = click.option(
-    "--order", metavar="FILE", help="Take the job from a file that an engine wrote."
+spec_option = click.option(
+    "--spec", metavar="FILE", help="Take the job from a file that an engine wrote."
 )
 copies_option = click.option(
     "--copies",

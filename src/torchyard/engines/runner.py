@@ -179,9 +179,9 @@ class Runner:
     def _start(self, job: Job, slots: Jobserver) -> None:
         options, number = self._options, job.number
         context, name = options.context, self._name(number)
-        order = context.folder / f"{name}.order.json"
-        order.write_bytes(msgspec.json.encode(make_job_spec(self._plan, job)))
-        argv = ["torchyard", "run", "--order", str(order), "--json"]
+        spec = context.folder / f"{name}.spec.json"
+        spec.write_bytes(msgspec.json.encode(make_job_spec(self._plan, job)))
+        argv = ["torchyard", "run", "--spec", str(spec), "--json"]
         argv += ["--no-wait", "--file", context.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]
         argv += ["--slots", str(self._pool(number, slots).path)]
@@ -223,7 +223,7 @@ class Runner:
         slots.give()
         if number in self._carved:
             self._carved.pop(number).close()
-        (self._options.context.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
+        (self._options.context.folder / f"{self._name(number)}.spec.json").unlink(missing_ok=True)
         self._judge(number, output.code)
 
     def _on_event(self, number: int, event: events.AnyEvent) -> None:

@@ -32,7 +32,7 @@ def copy_folder(
 ) -> None:
     """Copy the files of a source directory; raise HostError if their digest is not the planned one.
 
-    It is compared before, so that an order copies nothing that it does not know, and after: the
+    It is compared before, so that a spec copies nothing that it does not know, and after: the
     directory may change meanwhile.
     """
     if not folder.is_dir():

@@ -7,8 +7,8 @@ the newest version are parsed, as a project may have tens of thousands.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchyard.index.entry import Entry, cell_of
-from torchyard.index.order import age, python_order
 from torchyard.index.sections import fits_of, section_of
+from torchyard.index.sort_keys import python_key, version_key
 from torchyard.index.views import FileKind, kind_of, kinds_of, torch_label
 from torchyard.model.identifier import parse
 from torchyard.model.values import Value
@@ -56,7 +56,7 @@ _Rank = tuple[int, str]
 def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
     """Return the rank of each version. Only the few versions without local parts are parsed."""
     public = {version: version.partition("+")[0] for version in {one.version for one in entries}}
-    ordered = sorted(set(public.values()), key=lambda version: (age(version), version))
+    ordered = sorted(set(public.values()), key=lambda version: (version_key(version), version))
     places = {version: place for place, version in enumerate(ordered)}
     return {version: (places[short], version) for version, short in public.items()}
 
@@ -92,7 +92,7 @@ def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
         version=newest.version,
         uploaded=max(entry.uploaded for entry in entries),
         platforms={
-            platform: () if "" in found else tuple(sorted(found, key=python_order))
+            platform: () if "" in found else tuple(sorted(found, key=python_key))
             for platform, found in sorted(pythons.items())
         },
         build=section_of(part).build_glob(newest),

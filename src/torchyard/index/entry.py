@@ -53,7 +53,7 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The versions of torch that it requires, such as `==2.13.*`; empty if any will do, or none."""
 
 
-order_of: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
+sort_key: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
 """The sort key of an entry."""
 
 

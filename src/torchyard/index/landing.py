@@ -33,7 +33,7 @@ def landing_page(
 ) -> Page:
     """Return the page of a channel with its parts' offers; `serial` distinguishes equal pages."""
     found = {row for part, offered in parts.items() for row in _rows(part, offered)}
-    rows = sorted(found, key=_row_order)
+    rows = sorted(found, key=_row_sort_key)
     by_project: dict[str, list[LandingRow]] = {}
     for row in rows:
         by_project.setdefault(row.project, []).append(row)
@@ -63,7 +63,7 @@ def _rows(part: str, found: Sequence[PackageOffer]) -> Iterator[LandingRow]:
         )
 
 
-def _row_order(row: LandingRow) -> tuple[LandingRow, tuple[int, ...], LandingRow]:
+def _row_sort_key(row: LandingRow) -> tuple[LandingRow, tuple[int, ...], LandingRow]:
     """Order rows by project and section; of these, the newest torch comes first."""
     newest = tuple(-number for number in version_numbers(row.torch))
     return row._replace(variant="", build="", torch=""), newest, row

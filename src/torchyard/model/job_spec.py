@@ -17,7 +17,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, Setting
 from torchyard.model.values import Digest, Value
 
-ORDER = "torchyard-order.json"
+SPEC_FILE = "torchyard-spec.json"
 """Name of the job spec's file, in a job's directory and in packages."""
 
 

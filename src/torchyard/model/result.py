@@ -114,7 +114,7 @@ class Result(Value, kw_only=True):
 
     version: Literal[1] = 1
     fingerprint: Digest
-    order: JobSpec
+    spec: JobSpec
     tree: Tree = Tree()
     log: File
     steps: tuple[Usage, ...] = ()
@@ -129,7 +129,7 @@ class Result(Value, kw_only=True):
 
     @property
     def id(self) -> str:
-        return self.order.task.id
+        return self.spec.task.id
 
     @property
     def tries(self) -> int:

@@ -13,7 +13,7 @@ PLACES = {
     "build": "where steps run, and leave files that no other job needs",
     "out": "what is put here is the job's result",
     "inputs": "the results of the jobs that this one needs, a directory for each stage",
-    "order": "the job as a file `torchyard-order.json`; a package with it inside can be rebuilt",
+    "spec": "the job as a file `torchyard-spec.json`; a package with it inside can be rebuilt",
     "name": "the project's name",
     "version": "the project's version",
 }

@@ -8,7 +8,7 @@ from hashlib import sha256
 import deflate
 import msgspec
 
-from torchyard.model.job_spec import ORDER
+from torchyard.model.job_spec import SPEC_FILE
 from torchyard.package.contents import Binary, FaultKind, Oddity, PackageFile
 from torchyard.package.device.scan import DeviceScan, is_likely_in, may_be_in
 from torchyard.package.elf.image import DAMAGED, MAGIC
@@ -18,7 +18,7 @@ from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
 
 _KEPT = re.compile(
     r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash|"
-    + re.escape(ORDER)
+    + re.escape(SPEC_FILE)
 )
 _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20

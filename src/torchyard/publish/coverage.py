@@ -7,8 +7,8 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from torchyard.index.entry import Entry
-from torchyard.index.order import age
 from torchyard.index.sections import section_of
+from torchyard.index.sort_keys import version_key
 from torchyard.model.identifier import Cell, parse
 from torchyard.package.versions import public_version
 from torchyard.publish.channel.reader import ChannelReader
@@ -55,7 +55,7 @@ def find_coverage(
     there = found.get(public_version(version), {})
     cells = {cell: _presence(there.get(cell)) for cell in planned}
     cells.update((cell, Presence.UNPLANNED) for cell in sorted(there) if cell not in cells)
-    versions = tuple(sorted(found, key=age, reverse=True))
+    versions = tuple(sorted(found, key=version_key, reverse=True))
     return Coverage(project, version, cells, versions)
 
 

@@ -160,7 +160,7 @@ def _misplaced(package: Package) -> Iterator[GateRefusal]:
 def _unknown(package: Package) -> GateRefusal:
     """Refuse a package of the plan's project that no job is known to have made.
 
-    The order that it carries does not count: every package can carry any.
+    The spec that it carries does not count: every package can carry any.
     """
     file = package.entry.file
     what = f"it is not known which cell of the plan `{file}` belongs to"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError, PublishError
-from torchyard.index.entry import SHARED, Entry, State, order_of
+from torchyard.index.entry import SHARED, Entry, State, sort_key
 from torchyard.index.sections import section_of
 from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.publish.channel.channel import Channel
@@ -34,7 +34,7 @@ def publish(
     channel: Channel,
     head: Head,
     packages: Sequence[Package],
-    order: ChangeReason,
+    reason: ChangeReason,
     progress: Progress = ignore_progress,
 ) -> Published:
     """Publish packages that have passed all gates.
@@ -51,14 +51,14 @@ def publish(
     upload(channel.objects, fresh, progress)
     sent = set(map(id, fresh))
     restore(channel.objects, [package for package in packages if id(package) not in sent])
-    return switch(channel, head, packages, order, partial(restore, channel.objects))
+    return switch(channel, head, packages, reason, partial(restore, channel.objects))
 
 
 def switch(
     channel: Channel,
     head: Head,
     packages: Sequence[Package],
-    order: ChangeReason,
+    reason: ChangeReason,
     again: Callable[[Sequence[Package]], None],
 ) -> Published:
     """Show packages that have been sent; `again` sends what was deleted since the head was read."""
@@ -84,7 +84,7 @@ def switch(
         return add(parse_part(part), state, [package.entry for package in done[part]])
 
     edits: dict[str, Edit] = {part: partial(edit, part, parts[part]) for part in parts}
-    after = channel.commit(edits, order, amend)
+    after = channel.commit(edits, reason, amend)
     new = {id(package) for members in done.values() for package in members}
     return Published(
         after,
@@ -105,7 +105,7 @@ def declaring(head: Head, external: Iterable[str], upstream: Iterable[str]) -> H
 def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
     """Packages by their parts: what is needed before what needs it."""
     parts: dict[str, list[Package]] = {}
-    for package in sorted(packages, key=_publishing_order):
+    for package in sorted(packages, key=_publishing_sort_key):
         parts.setdefault(package.part, []).append(package)
     ordered: dict[str, list[Package]] = {}
     begun: set[str] = set()
@@ -124,9 +124,9 @@ def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
     return ordered
 
 
-def _publishing_order(package: Package) -> tuple[bool, str, tuple[str, str]]:
+def _publishing_sort_key(package: Package) -> tuple[bool, str, tuple[str, str]]:
     first = first_part(parse_part(package.part).section)
-    return package.part != first, package.part, order_of(package.entry)
+    return package.part != first, package.part, sort_key(package.entry)
 
 
 def news(part: str, packages: Sequence[Package], state: State) -> list[Package]:
@@ -161,7 +161,7 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
     others = (entry for entry in state.entries if name_of(entry) not in taken)
     return msgspec.structs.replace(
         state,
-        entries=tuple(sorted((*others, *taken.values()), key=order_of)),
+        entries=tuple(sorted((*others, *taken.values()), key=sort_key)),
         hidden=tuple(one for one in state.hidden if name_of(one.entry) not in taken),
     )
 
@@ -199,7 +199,7 @@ def _known(
 
 def _naming(part: PartName) -> _Naming:
     """Return what of an entry can be there only once in a part."""
-    return order_of if part.rules.HAS_VARIANTS else lambda entry: (entry.file, SHARED)
+    return sort_key if part.rules.HAS_VARIANTS else lambda entry: (entry.file, SHARED)
 
 
 def _changed_since(head: Head, generation: int) -> Mapping[str, object] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.index.order import age
+from torchyard.index.sort_keys import version_key
 from torchyard.publish.channel.layout import parse_part
 from torchyard.publish.resolve.compatibility import flavour_of
 from torchyard.publish.select import Chosen, project_of
@@ -16,7 +16,9 @@ def newest(chosen: Iterable[Chosen]) -> list[Chosen]:
         if one.entry.yanked is not None:
             continue
         key = (one.part, one.entry.variant, _kin(one))
-        if key not in found or age(found[key].entry.version) < age(one.entry.version):
+        if key not in found or version_key(found[key].entry.version) < version_key(
+            one.entry.version
+        ):
             found[key] = one
     return list(found.values())
 

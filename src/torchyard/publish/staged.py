@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from torchyard.checks.cell import cell_mismatches, claimed_cell
-from torchyard.checks.expected import Expected, expected_of, order_in_package
+from torchyard.checks.expected import Expected, expected_of, spec_in_package
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
-from torchyard.index.entry import Entry, order_of
+from torchyard.index.entry import Entry, sort_key
 from torchyard.index.sections import section_for
 from torchyard.model.identifier import Cell, parse
 from torchyard.model.job_spec import JobSpec
@@ -109,7 +109,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
             if cell:
                 found = (f"{one}: {cell}" for one in cell_mismatches(contents, cell))
                 package = package._replace(cells=(cell,), mismatches=tuple(found))
-            key = (package.part, *order_of(entry), entry.sha256)
+            key = (package.part, *sort_key(entry), entry.sha256)
             packages[key] = _merged(packages.get(key), package)
         except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
             wrong += error.diagnostics
@@ -187,24 +187,24 @@ def _entry(
 ) -> Entry:
     """What can be said of a package of any kind. `cell` is the one whose job delivered it.
 
-    Otherwise the package may carry its order, which counts if it is a package of that cell.
+    Otherwise the package may carry its spec, which counts if it is a package of that cell.
     """
-    expected, order = expected_of(contents), order_in_package(contents)
+    expected, spec = expected_of(contents), spec_in_package(contents)
     return Entry(
         file=contents.file_name,
         version=expected.version,
-        variant=_variant(expected, order, cell, grouping),
+        variant=_variant(expected, spec, cell, grouping),
         sha256=digests.sha256,
         size=digests.size,
         uploaded=now,
         cell=cell or claimed_cell(contents),
-        commit=order.commit if order and _has_source(order) else "",
+        commit=spec.commit if spec and _has_source(spec) else "",
     )
 
 
 def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
     section = section_for(contents.format)
-    staged = section.stage(path, contents, entry, md5, _ordered_project(contents, entry))
+    staged = section.stage(path, contents, entry, md5, _project_of_cell(contents, entry))
     provenance = _provenance(path, entry.sha256) if section.HAS_PROVENANCE else b""
     return Package(
         path=path,
@@ -218,18 +218,18 @@ def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, m
     )
 
 
-def _ordered_project(contents: Contents, entry: Entry) -> str:
-    """The project of a package's cell, or of its order; empty without one that a plan may write."""
+def _project_of_cell(contents: Contents, entry: Entry) -> str:
+    """The project of a package's cell, or of its spec; empty without one that a plan may write."""
     if entry.cell:
         return parse(entry.cell).label.rpartition("-")[0]
-    return _facts(order_in_package(contents)).get("name", "")
+    return _facts(spec_in_package(contents)).get("name", "")
 
 
-def _has_source(order: JobSpec) -> bool:
-    return any(task.stage is Stage.SOURCE for task in order.tasks)
+def _has_source(spec: JobSpec) -> bool:
+    return any(task.stage is Stage.SOURCE for task in spec.tasks)
 
 
-def _variant(expected: Expected, order: JobSpec | None, cell: str, grouping: Grouping) -> str:
+def _variant(expected: Expected, spec: JobSpec | None, cell: str, grouping: Grouping) -> str:
     """The variant that a package is for; one that says nothing of a compute fits all.
 
     The torch of an extension is no part of it: it has indexes of its own, by its requirements.
@@ -237,15 +237,15 @@ def _variant(expected: Expected, order: JobSpec | None, cell: str, grouping: Gro
     if cell:
         _, compute, blas, *_ = Cell.from_path(parse(cell).path)
     else:
-        compute, blas = expected.compute, _facts(order).get("variant", "")
+        compute, blas = expected.compute, _facts(spec).get("variant", "")
     is_blas = blas and not blas.startswith(TORCH_PREFIX)
     return f"{compute}-{blas}" if compute and is_blas and grouping == "compute-blas" else compute
 
 
-def _facts(order: JobSpec | None) -> dict[str, str]:
-    """What an order says of its cell; nothing if no plan would write it."""
+def _facts(spec: JobSpec | None) -> dict[str, str]:
+    """What a spec says of its cell; nothing if no plan would write it."""
     try:
-        return order.task.facts if order and order.tasks else {}
+        return spec.task.facts if spec and spec.tasks else {}
     except ValueError:
         return {}
 

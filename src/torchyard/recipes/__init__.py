@@ -11,19 +11,19 @@ from torchyard.recipes.registry import recipe_module
 from torchyard.recipes.source import snapshot
 
 
-def steps_of(order: JobSpec) -> tuple[Step, ...]:
+def steps_of(spec: JobSpec) -> tuple[Step, ...]:
     """Return the steps of a job: those of the file if it gives some, else the recipe's."""
-    task = order.task
+    task = spec.task
     given = task.settings.get("steps")
     if isinstance(given, tuple):
         return tuple(step for step in given if isinstance(step, Step))
     if task.stage is Stage.SOURCE:
-        return snapshot(order)
+        return snapshot(spec)
     if task.stage in (Stage.CHECK, Stage.SMOKE):
         return proof(task)
     if task.stage is Stage.PUBLISH:
         return publishing(task)
-    steps = recipe_module(task.recipe).steps(order)
+    steps = recipe_module(task.recipe).steps(spec)
     if steps is not None:
         return steps
     msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"

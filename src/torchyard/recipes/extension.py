@@ -25,22 +25,22 @@ _BUILD = "project-wheel --python {work}/env/bin/python --source {source} --to {w
 _UNPACK = "unpack {work}/tmp/dist --to {out}/image"
 _COLLECT = "collect-extension {out}/image --environment {work}/env --to {out}/vendor"
 _COMPILED_MODULES = {"PYTHONPYCACHEPREFIX": "{work}/modules", "PYTHONDONTWRITEBYTECODE": ""}
-_PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
+_PACK = "pack --spec {spec} --inputs {inputs} --scratch {build} --to {out}"
 
 
-def steps(order: JobSpec) -> tuple[Step, ...] | None:
+def steps(spec: JobSpec) -> tuple[Step, ...] | None:
     """Return the steps of a job, or None if this recipe has none for its stage."""
-    match order.task.stage:
+    match spec.task.stage:
         case Stage.BINDINGS:
-            return _bindings(order)
+            return _bindings(spec)
         case Stage.PACKAGE:
             return (_line(_PACK, "make the package"),)
         case _:
             return None
 
 
-def _bindings(order: JobSpec) -> tuple[Step, ...]:
-    task = order.task
+def _bindings(spec: JobSpec) -> tuple[Step, ...]:
+    task = spec.task
     if "toolchain" not in task.settings:
         msg = f"nothing says with what {task.id} is compiled"
         hint = "add [toolchain] to the file; `torchyard toolchain` shows what there is"
@@ -54,22 +54,22 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
         _build(platform_for(task.facts["compute"]).wheel_folders),
         _line(_UNPACK, "take it apart"),
         _line(_COLLECT, "collect what it needs"),
-        *promise_steps(order, "{out}/image", "{out}/vendor"),
+        *promise_steps(spec, "{out}/image", "{out}/vendor"),
     )
 
 
-def environment(order: JobSpec) -> dict[str, str]:
+def environment(spec: JobSpec) -> dict[str, str]:
     """Return the variables of the project's build: those it is known to read, and the file's.
 
     `{archs}` in them stands for the architectures of the cell, as `9.0;10.0`, `{sms}` for `90;100`,
     `{sms,}` for `90,100`.
     """
-    archs = ";".join(order.compiled.words("archs"))
+    archs = ";".join(spec.compiled.words("archs"))
     sms = archs.replace(".", "")
     given = {"{archs}": archs, "{sms}": sms, "{sms,}": sms.replace(";", ",")}
     return {
         name: re.sub(r"\{(archs|sms,?)\}", lambda found: given[found[0]], value)
-        for name, value in order.compiled.table("env").items()
+        for name, value in spec.compiled.table("env").items()
     }
 
 

@@ -11,24 +11,24 @@ from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
 
 
-def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
+def pack(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the package of the job spec in a file; return the files that were written."""
-    asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
+    asked = msgspec.json.decode(spec.read_bytes(), type=JobSpec)
     form = FORMATS.get(asked.task.text("format"))
     if form is None:
         msg = f"no package of format `{asked.task.text('format')}` can be written"
         raise BuildError(msg)
-    return form.pack(_build(asked, order, inputs, scratch=scratch, out=out))
+    return form.pack(_build(asked, spec, inputs, scratch=scratch, out=out))
 
 
-def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
+def pack_beside(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the companion packages that a job spec's package requires; return their files."""
-    asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
+    asked = msgspec.json.decode(spec.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     form = FORMATS.get(package.text("format"))
     if form is None or all(task.stage is not Stage.CORE for task in asked.tasks):
         return []  # companions are made of the core
-    return form.pack_companions(_build(asked.of(package), order, inputs, scratch=scratch, out=out))
+    return form.pack_companions(_build(asked.of(package), spec, inputs, scratch=scratch, out=out))
 
 
 def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> PackageBuild:

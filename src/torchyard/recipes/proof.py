@@ -22,7 +22,7 @@ def is_evidence(task: Task) -> bool:
 
 def proof(task: Task) -> tuple[Step, ...]:
     """Return the steps that check or test a package; the result is a report."""
-    given = ("--order", "{order}", "--to", "{out}", "{package}")
+    given = ("--spec", "{spec}", "--to", "{out}", "{package}")
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
     places = tuple(map(beside, task.words("channels")))
@@ -30,7 +30,7 @@ def proof(task: Task) -> tuple[Step, ...]:
     if PUBLISHED in task.settings:
         return (
             Step(
-                run=(*_TOOL, "visit", *channels, "--order", "{order}", "--to", "{out}"),
+                run=(*_TOOL, "visit", *channels, "--spec", "{spec}", "--to", "{out}"),
                 name="install and try what is published",
                 network=True,
             ),

@@ -31,7 +31,7 @@ def is_confined(result: Result, store: Store) -> bool:
 
     torchyard's own steps for the source need none; those of the file may be any program.
     """
-    tasks = (t for t in result.order.tasks if t.stage is not Stage.SOURCE or "steps" in t.settings)
+    tasks = (t for t in result.spec.tasks if t.stage is not Stage.SOURCE or "steps" in t.settings)
     made = (store.find(task.fingerprint) for task in tasks)
     return all(
         one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts
@@ -42,7 +42,7 @@ def is_confined(result: Result, store: Store) -> bool:
 def publishing(task: Task) -> tuple[Step, ...]:
     """Return the step that publishes all packages of a plan; the result is a report."""
     place = beside(task.text("url"))
-    run = (*OWN, "tool", "publish", "--order", "{order}", "--url", place, "--to", "{out}")
+    run = (*OWN, "tool", "publish", "--spec", "{spec}", "--url", place, "--to", "{out}")
     return (
         Step(
             run=(*run, "{inputs}"),

@@ -66,8 +66,8 @@ cp -al . {out}/tree"""
 _RESTORE = f"""\
 {_EMPTY}
 {_TOOL} restore {{core}}/tree ."""
-_COMPARE = "check-summary --order {order} build"
-_PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
+_COMPARE = "check-summary --spec {spec} build"
+_PACK = "pack --spec {spec} --inputs {inputs} --scratch {build} --to {out}"
 _COMPILE = f"""\
 targets=$({_TOOL} core-targets build)
 cmake --build build --target $targets"""
@@ -76,26 +76,26 @@ _INSTALL = f"""\
 cmake -P build/install-core.cmake"""
 
 
-def steps(order: JobSpec) -> tuple[Step, ...] | None:
+def steps(spec: JobSpec) -> tuple[Step, ...] | None:
     """Return the steps of a job, or None if this recipe has none for its stage."""
-    match order.task.stage:
+    match spec.task.stage:
         case Stage.CORE:
-            return _core(order)
+            return _core(spec)
         case Stage.BINDINGS:
-            return _bindings(order)
+            return _bindings(spec)
         case Stage.PACKAGE:
             return (_line(_PACK, "make the package"),)
         case _:
             return None
 
 
-def _core(order: JobSpec) -> tuple[Step, ...]:
-    task = order.task
+def _core(spec: JobSpec) -> tuple[Step, ...]:
+    task = spec.task
     return (
-        Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
+        Step(run=(*SHELL, _lay_out(spec)), name="lay the source out"),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         *_translation(task),
-        _line("check-version --order {order}", "compare the tree's version"),
+        _line("check-version --spec {spec}", "compare the tree's version"),
         _line("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
@@ -104,8 +104,8 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
         *_linalg(task),
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
-        _line("collect --order {order} {out}/install --to {out}/vendor", "collect what it needs"),
-        *promise_steps(order, "{out}/install", "{out}/vendor"),
+        _line("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
+        *promise_steps(spec, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),
             name="keep what was built",
@@ -114,21 +114,21 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
     )
 
 
-def _bindings(order: JobSpec) -> tuple[Step, ...]:
-    backend = _backend(order.compiled)
+def _bindings(spec: JobSpec) -> tuple[Step, ...]:
+    backend = _backend(spec.compiled)
     return (
         Step(run=(*SHELL, _RESTORE), name="restore the core's build"),
         _line("repoint build --core {core}/tree", "tell CMake of this Python"),
         _line("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
-        *promise_steps(order, "{out}/image"),
+        *promise_steps(spec, "{out}/image"),
     )
 
 
-def develop(order: JobSpec) -> DevelopSteps:
+def develop(spec: JobSpec) -> DevelopSteps:
     """Return the steps for a tree that is developed in."""
-    backend = _backend(order.compiled)
+    backend = _backend(spec.compiled)
     program = _DESCRIBE.format(backend=_METADATA[backend])
     return DevelopSteps(
         bind=(_line("repoint build", "tell CMake of this Python"),),
@@ -138,10 +138,10 @@ def develop(order: JobSpec) -> DevelopSteps:
     )
 
 
-def _lay_out(order: JobSpec) -> str:
+def _lay_out(spec: JobSpec) -> str:
     """Return a shell line that copies the source, and records its commit for git if known."""
     lines = [_EMPTY, "cp -a {source}/. ."]
-    commit = order.commit
+    commit = spec.commit
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {quote(commit)} > .git/HEAD"]
     return "\n".join(lines)
@@ -160,7 +160,7 @@ def _definitions(task: Task) -> tuple[Step, ...]:
     """Return a step that writes the file's CMake entries to where `environment` says they are."""
     if not task.table("cmake"):
         return ()
-    return (_line(f"define --order {{order}} {_INITIAL}", "tell CMake what the file says"),)
+    return (_line(f"define --spec {{spec}} {_INITIAL}", "tell CMake what the file says"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
@@ -181,9 +181,9 @@ def _linalg(task: Task) -> tuple[Step, ...]:
     )
 
 
-def environment(order: JobSpec) -> dict[str, str]:
+def environment(spec: JobSpec) -> dict[str, str]:
     """Return the variables of the project's build; those that the file sets take precedence."""
-    core = order.compiled
+    core = spec.compiled
     facts = core.facts
     return {
         "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),

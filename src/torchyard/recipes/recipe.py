@@ -29,10 +29,10 @@ class RecipeModule(Protocol):
     A recipe with a core may also have a function `develop`, from a JobSpec to DevelopSteps.
     """
 
-    def steps(self, order: JobSpec) -> tuple[Step, ...] | None:
+    def steps(self, spec: JobSpec) -> tuple[Step, ...] | None:
         """Return the steps of a job; None if the file has to give them."""
 
-    def environment(self, order: JobSpec) -> dict[str, str]:
+    def environment(self, spec: JobSpec) -> dict[str, str]:
         """Return the variables that configure the project's build.
 
         Called only for recipes that are `provisioned`: their compiling steps get these variables
@@ -40,9 +40,9 @@ class RecipeModule(Protocol):
         """
 
 
-def promise_steps(order: JobSpec, *folders: str) -> tuple[Step, ...]:
+def promise_steps(spec: JobSpec, *folders: str) -> tuple[Step, ...]:
     """Return the step that compares libraries in folders with the glibc that the file promises."""
-    glibc = order.compiled.text("glibc")
+    glibc = spec.compiled.text("glibc")
     if not glibc:
         return ()
     run = (*OWN, "tool", "check-glibc", glibc, *folders)

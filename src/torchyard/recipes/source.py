@@ -4,7 +4,7 @@ from torchyard.errors import StoreError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.step import OWN, Step
 
-_SNAPSHOT = "snapshot --order {order} --file {file} --root={root} --to {out}"
+_SNAPSHOT = "snapshot --spec {spec} --file {file} --root={root} --to {out}"
 _DONE = {
     "path": "copy the source",
     "archive": "unpack the source",
@@ -15,9 +15,9 @@ _DONE = {
 """What is done with a source, by the key that says where it is."""
 
 
-def snapshot(order: JobSpec) -> tuple[Step, ...]:
+def snapshot(spec: JobSpec) -> tuple[Step, ...]:
     """Return the step that gets the source, with what its build downloads, and patches it."""
-    task, source = order.task, order.task.source
+    task, source = spec.task, spec.task.source
     if source is None:
         msg = f"nothing says where the source of {task.id} comes from"
         raise StoreError(msg, hint="run it from its torchyard.toml")

@@ -51,7 +51,7 @@ class Conditions(NamedTuple):
     cache: str | None = None
     copies: int = 0
     foreign: bool = False
-    """Whether the order is not the caller's own: no step runs without a sandbox, or sees a variable
+    """Whether the spec is not the caller's own: no step runs without a sandbox, or sees a variable
     of the caller."""
 
     def kept(self, task: Task) -> LocalCache | None:
@@ -60,13 +60,13 @@ class Conditions(NamedTuple):
         return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
-def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -> Conditions:
+def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) -> Conditions:
     """Return conditions whose root is a directory of this machine, if the job uses one.
 
     Jobs run in it, and it gets the source packages of Debian. On a machine that offers roots, it is
     the one that was planned, wherever that is; else it is where the file says.
     """
-    asked, task = conditions.sandbox, order.task
+    asked, task = conditions.sandbox, spec.task
     if asked.root is None or not (kind == "bwrap" or task.text("debian")):
         return conditions
     from torchyard.toolchain.provision import compare  # noqa: PLC0415 - few jobs have a root
@@ -81,7 +81,7 @@ def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -
     places = offered_roots() or [asked.root]
     roots = [find_root(place, base, conditions.work) for place in places]
     found = dict(zip(map(root_identity, places, roots), roots, strict=True))
-    tables = (one.table("identity") for one in order.tasks)
+    tables = (one.table("identity") for one in spec.tasks)
     wanted = next((table["root"] for table in tables if "root" in table), None)
     if wanted not in found and (wanted is not None or compiles_by_recipe(task)):
         compare({"root": wanted} if wanted else {}, {"root": "; ".join(found)})
@@ -89,16 +89,16 @@ def with_found_root(conditions: Conditions, order: JobSpec, kind: SandboxKind) -
     return conditions._replace(sandbox=replace(asked, root=root))
 
 
-def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
+def choose_sandbox(spec: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
     """Return the kind of sandbox for a job: as asked for or better, and never less than demanded.
 
     A recipe that compiles needs a view at least: its build tree is restored elsewhere at the same
     path. Without a choice, jobs that share a compile cache get no more than that, because such a
     cache is outside of any boundary.
     """
-    task, asked = order.task, conditions.sandbox
+    task, asked = spec.task, conditions.sandbox
     if conditions.demanded == "bwrap":
-        refuse_code_outside(order)
+        refuse_code_outside(spec)
     if runs_only_ours(task) and not conditions.foreign:  # they need what a sandbox keeps out
         return "none"
     kind = asked.kind
@@ -106,7 +106,7 @@ def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -
         kind = "none" if sandbox_fault() else "bwrap"
         if kind == "none" and conditions.demanded != "bwrap":
             on_event(Noted(job=task.id, text=without_sandbox()))
-        elif conditions.cache and compiles_by_recipe(task) and order.compiled.settings.get("cache"):
+        elif conditions.cache and compiles_by_recipe(task) and spec.compiled.settings.get("cache"):
             kind = "view"
     if kind == "none" and compiles_by_recipe(task):
         kind = "view"
@@ -137,27 +137,27 @@ def enclosure_of(
     store: Store,
 ) -> Enclosure:
     """Return the sandbox of a kind: what of the machine a job's steps can see."""
-    asked, order = conditions.sandbox, place.order
+    asked, spec = conditions.sandbox, place.spec
     plain = _without_toolkits(kind, place, asked.root)
     if kind != "bwrap":
         return plain
     base = Path(conditions.file).parent
     own: list[str] = []
     if not conditions.foreign and conditions.demanded != "bwrap":
-        own = _channel_directories(order.task, base)
+        own = _channel_directories(spec.task, base)
     if asked.root is not None:
         refuse_open_root(asked.root, place)
-        return plain._replace(readable=(*asked.readable, *own), devices=_devices(order.task))
+        return plain._replace(readable=(*asked.readable, *own), devices=_devices(spec.task))
     readable = [*tool_paths(tools, place), *asked.readable, *own]
-    if order.task.stage is Stage.PUBLISH and not conditions.foreign:
+    if spec.task.stage is Stage.PUBLISH and not conditions.foreign:
         readable += filter(None, [network_settings().authorities])
-    if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
+    if not conditions.foreign and _names_base(spec) and Path(conditions.file).exists():
         readable.append(str(base))
     hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]
     if store.objects.folder is not None:
         hidden.append(str(store.objects.folder))
     return plain._replace(
-        readable=tuple(readable), hidden=tuple(hidden), devices=_devices(order.task)
+        readable=tuple(readable), hidden=tuple(hidden), devices=_devices(spec.task)
     )
 
 
@@ -166,7 +166,7 @@ def _without_toolkits(kind: SandboxKind, place: WorkDir, root: str | None) -> En
 
     Projects decide by what they find whether they compile for a GPU.
     """
-    task, system = place.order.task, (root or "") if kind == "bwrap" else ""
+    task, system = place.spec.task, (root or "") if kind == "bwrap" else ""
     if not compiles_by_recipe(task):
         return Enclosure(kind, root=root)
     own = platform_for(task.facts["compute"]).name
@@ -181,9 +181,9 @@ def _without_toolkits(kind: SandboxKind, place: WorkDir, root: str | None) -> En
     )
 
 
-def _names_base(order: JobSpec) -> bool:
+def _names_base(spec: JobSpec) -> bool:
     """Return whether a step names the directory of the configuration file."""
-    texts = (text for step in steps_of(order) for text in (*step.run, step.cwd, *step.env.values()))
+    texts = (text for step in steps_of(spec) for text in (*step.run, step.cwd, *step.env.values()))
     return any(word in ("base", "file") for text in texts for word in words_in_braces(text))
 
 

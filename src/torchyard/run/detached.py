@@ -72,7 +72,7 @@ class JobExit(Event, kw_only=True, tag="over"):
 class Assignment(Value, kw_only=True):
     """What a supervisor gets through a pipe, secrets included."""
 
-    order: JobSpec
+    spec: JobSpec
     store: str
     conditions: Conditions
     secrets: dict[str, str]
@@ -100,7 +100,7 @@ def is_detached(place: WorkDir) -> bool:
 
 
 def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
-    order: JobSpec,
+    spec: JobSpec,
     store: Store,
     conditions: Conditions,
     *,
@@ -113,26 +113,26 @@ def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
     `supervisor` is the command that runs a job detached: it gets the record's path and lock as
     arguments, and an `Assignment` on standard input.
     """
-    place = WorkDir(conditions.work, order)
-    secrets = dict(secrets_for(order.task.stage, store))
-    assignment = Assignment(order=order, store=store.url, conditions=conditions, secrets=secrets)
+    place = WorkDir(conditions.work, spec)
+    secrets = dict(secrets_for(spec.task.stage, store))
+    assignment = Assignment(spec=spec, store=store.url, conditions=conditions, secrets=secrets)
     while True:
         record, role = _join(place, supervisor, assignment)
         try:
             if role in _NOTES:
-                on_event(Noted(job=order.task.id, text=_NOTES[role]))
+                on_event(Noted(job=spec.task.id, text=_NOTES[role]))
             over = follow_record(record, on_event, on_stray)
             if over is not None:
                 record.forget()
                 return over
             if role == "starts" or not record.is_empty():
-                raise _lost(order)
+                raise _lost(spec)
         finally:
             record.close()
 
 
-def _lost(order: JobSpec) -> ElsewhereError:
-    msg = f"{order.task.id}: the detached process that ran it is gone, and did not say how it ended"
+def _lost(spec: JobSpec) -> ElsewhereError:
+    msg = f"{spec.task.id}: the detached process that ran it is gone, and did not say how it ended"
     hint = "it was killed, or the machine's disk is full; the same command goes on with the job"
     return ElsewhereError(msg, hint=hint)
 

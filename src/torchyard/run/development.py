@@ -24,7 +24,7 @@ from torchyard.errors import BuildError, TorchyardError
 from torchyard.host.child import Child
 from torchyard.host.locks import replace_bytes
 from torchyard.host.untrusted_tree import UntrustedTree
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.result import File, Result, Tree
 from torchyard.model.step import Step
 from torchyard.model.values import Reported, Value
@@ -55,8 +55,8 @@ _VIEW = re.compile(rf"{re.escape(INSIDE)}(?:/({'|'.join((BUILD, *EQUIPMENT))})(?
 class DevelopDir(WorkDir):
     """The directory of a development; its tree can be a checkout that is elsewhere."""
 
-    def __init__(self, folder: Path, order: JobSpec, tree: Path | None = None) -> None:
-        super().__init__(folder.parent, order, folder.name)
+    def __init__(self, folder: Path, spec: JobSpec, tree: Path | None = None) -> None:
+        super().__init__(folder.parent, spec, folder.name)
         self._tree = tree
 
     @property
@@ -110,9 +110,9 @@ class OpenDevelopment:
     @classmethod
     def at(cls, folder: Path) -> "OpenDevelopment":
         """Open the development in a directory."""
-        order = msgspec.json.decode((folder / ORDER).read_bytes(), type=JobSpec)
+        spec = msgspec.json.decode((folder / SPEC_FILE).read_bytes(), type=JobSpec)
         record = msgspec.json.decode((folder / RECORD_FILE).read_bytes(), type=Development)
-        return cls(DevelopDir(folder, order, Path(record.tree) if record.tree else None), record)
+        return cls(DevelopDir(folder, spec, Path(record.tree) if record.tree else None), record)
 
     @property
     def tree(self) -> Path:

@@ -110,11 +110,11 @@ def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
 def _flags(context: StepContext) -> str:
     """Return the options that `torchyard shell` needs to find the same directory."""
     file, work = Path(context.file), context.place.folder.parent
-    if not file.exists():  # the order was sent without its file
-        order = context.place.order_path
+    if not file.exists():  # the spec was sent without its file
+        spec = context.place.spec_path
         return "".join(
             f" --{name} {shlex.quote(str(value))}"
-            for name, value in (("order", order), ("store", context.store), ("work", work))
+            for name, value in (("spec", spec), ("store", context.store), ("work", work))
         )
     flags = "" if file == Path.cwd() / "torchyard.toml" else f" -f {shlex.quote(str(file))}"
     usual = file.parent / ".torchyard" / "work"
@@ -124,8 +124,8 @@ def _flags(context: StepContext) -> str:
 def _look_around(context: StepContext) -> str:
     """Return the commands that show more, of this job if it is not the last one of a file."""
     flags, log = _flags(context), context.place.log
-    if "--order" in flags:
-        return f"look around: torchyard shell {context.place.order.task.id}{flags}  (log: {log})"
+    if "--spec" in flags:
+        return f"look around: torchyard shell {context.place.spec.task.id}{flags}  (log: {log})"
     more = f"more of the log: torchyard diagnose{flags}"
     return f"{more}; look around: torchyard shell{flags}  (log: {log})"
 
@@ -199,14 +199,14 @@ def _what_helps(
     context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
 ) -> str | None:
     """Return what to do: for an extension, with the lines to add to its file."""
-    remedy, recipe = diagnosis.extension, known_recipes().get(context.place.order.task.recipe)
+    remedy, recipe = diagnosis.extension, known_recipes().get(context.place.spec.task.recipe)
     if remedy is None or recipe is None or not recipe.is_extension:
         if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
             return "the sandbox gives this step no network: write network = true if it needs one"
         return f"{diagnosis.cause} {diagnosis.fix}" if diagnosis.title else None
     lines = (_switch_lines(context, remedy) or remedy.add).strip()
     lines = lines.replace("<file>", span.file if span else "<file>")
-    if "<sm>" in lines and (archs := context.place.order.compiled.words("archs")):
+    if "<sm>" in lines and (archs := context.place.spec.compiled.words("archs")):
         lines = lines.replace("<sm>", archs[0].replace(".", ""))
     if not lines or _UNFILLED.search(lines):
         return remedy.fix

@@ -63,13 +63,13 @@ class JobOutcome(NamedTuple):
     built: bool
 
 
-def run_job(order: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
+def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     """Run a job, unless the store has its result."""
-    task = order.task
-    if not order.is_true:
+    task = spec.task
+    if not spec.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
         raise StoreError(msg, hint="take it from `torchyard plan` anew")
-    place = WorkDir(conditions.work, order)
+    place = WorkDir(conditions.work, spec)
     found = store.find(task.fingerprint)
     if found is not None:
         place.tidy()
@@ -90,7 +90,7 @@ def _claim_and_run(
     place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
 ) -> JobOutcome:
     """Run a job under its claim; wait while another process holds that."""
-    task = place.order.task
+    task = place.spec.task
     patience = ClaimMonitor(store.objects)
     has_noted = False
     while True:
@@ -117,15 +117,15 @@ def _busy(task: Task, holder: Owner) -> BusyError:
 
 
 def open_job(
-    order: JobSpec, store: Store, conditions: Conditions, on_event: Listener
+    spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener
 ) -> StepContext:
     """Prepare the directory of a job with all its inputs and tools, and run nothing.
 
     Of a job that is finished, and whose directory is gone, the result is restored. Nothing is
     changed in the directory of a job that another process runs.
     """
-    place = WorkDir(conditions.work, order)
-    finished = None if place.folder.exists() else store.find(order.task.fingerprint)
+    place = WorkDir(conditions.work, spec)
+    finished = None if place.folder.exists() else store.find(spec.task.fingerprint)
     if place.folder.exists():  # as it was left, and not as it would be made now
         sandbox = msgspec.structs.replace(conditions.sandbox, kind=place.state().sandbox)
         conditions = conditions._replace(sandbox=sandbox)
@@ -145,11 +145,11 @@ def _look_into(
     """Return the context of a job that another process runs."""
     state = place.state()
     if state.tools is None:
-        msg = f"another process prepares {place.folder} for {place.order.task.id}"
+        msg = f"another process prepares {place.folder} for {place.spec.task.id}"
         raise BusyError(msg, hint="try it again when the first step runs")
     text = "runs now: if it succeeds, its directory is removed"
-    on_event(Noted(job=place.order.task.id, text=text))
-    conditions = with_found_root(conditions, place.order, state.sandbox)
+    on_event(Noted(job=place.spec.task.id, text=text))
+    conditions = with_found_root(conditions, place.spec, state.sandbox)
     return _context(place, store, conditions, state.sandbox, state.tools)
 
 
@@ -157,7 +157,7 @@ def _restore(place: WorkDir, store: Store, result: Result, on_event: Listener) -
     """Lay out the result of a job as its steps left it, to look at: no run continues from there."""
     place.save(msgspec.structs.replace(place.state(), boot=""))
     fetch_tree(store, result.tree, place.out)
-    recipe, text = find_recipe(result.order.task.recipe), "its result is restored"
+    recipe, text = find_recipe(result.spec.task.recipe), "its result is restored"
     if recipe and recipe.build_tree and (place.out / recipe.build_tree).is_dir():
         restore_tree(place.out / recipe.build_tree, place.build)
         text = "its result and its build directory are restored"
@@ -174,8 +174,8 @@ def _open(  # noqa: PLR0913 - all that a job begins with
     as_left: bool = False,
     kept: KeptBuild | None = None,
 ) -> StepContext:
-    task, kind = place.order.task, choose_sandbox(place.order, conditions, on_event)
-    conditions = with_found_root(conditions, place.order, kind)
+    task, kind = place.spec.task, choose_sandbox(place.spec, conditions, on_event)
+    conditions = with_found_root(conditions, place.spec, kind)
     if finished := restore_unfinished(place, store, kind):
         text = f"goes on after {show_count(finished, 'step')} of an earlier run"
         on_event(Noted(job=task.id, text=text))
@@ -196,7 +196,7 @@ def _context(
     kind: SandboxKind,
     tools: Mapping[str, str],
 ) -> StepContext:
-    task = place.order.task
+    task = place.spec.task
     return StepContext(
         place,
         enclosure_of(kind, place, conditions, tools, store),
@@ -210,9 +210,9 @@ def _context(
 
 
 def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
-    order, task = place.order, place.order.task
+    spec, task = place.spec, place.spec.task
     began, started = time.monotonic(), datetime.now(UTC)
-    steps = steps_of(order)
+    steps = steps_of(spec)
     on_event(
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )
@@ -247,7 +247,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
     made = writer.add_tree(place.out)
     result = Result(
         fingerprint=task.fingerprint,
-        order=order,
+        spec=spec,
         tree=made,
         log=writer.add_file(_packed(place.log), "log.gz"),
         steps=used,
@@ -275,17 +275,17 @@ def _fetch_inputs(
 ) -> None:
     """Fetch the inputs of a job, each completely or not at all."""
     size = fetched = 0
-    order = place.order
+    spec = place.spec
     confined: list[str] = []
-    is_asked = order.task.stage is Stage.PUBLISH and order.task.text("sandbox") == "required"
-    known = {task.fingerprint: task for task in order.tasks}
-    for fingerprint in order.task.inputs:
+    is_asked = spec.task.stage is Stage.PUBLISH and spec.task.text("sandbox") == "required"
+    known = {task.fingerprint: task for task in spec.tasks}
+    for fingerprint in spec.task.inputs:
         result = store.get(
             fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
         )
-        made = result.order.task
-        needed = _needed_of(result.tree, made, order.task)
-        is_publication = order.task.stage is Stage.PUBLISH
+        made = result.spec.task
+        needed = _needed_of(result.tree, made, spec.task)
+        is_publication = spec.task.stage is Stage.PUBLISH
         path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
         if is_asked and made.stage is Stage.PACKAGE and is_confined(result, store):
             confined.append(made.cell)
@@ -311,7 +311,7 @@ def _fetch_inputs(
             file.write("\n".join(confined).encode())
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
-        on_event(Noted(job=order.task.id, text=text))
+        on_event(Noted(job=spec.task.id, text=text))
 
 
 def _needed_of(tree: Tree, made: Task, user: Task) -> Tree:

@@ -69,8 +69,8 @@ class KeptBuild(NamedTuple):
     @classmethod
     def of(cls, place: WorkDir, store: Store, conditions: Conditions) -> "KeptBuild | None":
         """Return it for a job that compiles the caller's own extension from a directory."""
-        task, recipe = place.order.task, find_recipe(place.order.task.recipe)
-        folders = [one for one in place.order.tasks if one.source and one.source.path is not None]
+        task, recipe = place.spec.task, find_recipe(place.spec.task.recipe)
+        folders = [one for one in place.spec.tasks if one.source and one.source.path is not None]
         if not (recipe and recipe.is_extension and task.stage is Stage.BINDINGS and folders):
             return None
         if conditions.foreign or conditions.demanded:  # others could write what is reused

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.matrix import Needs
 from torchyard.run.conditions import COPIES
 from torchyard.run.detached import detached_in
@@ -36,7 +36,7 @@ def running_jobs(work: Path) -> Iterator[LocalJob]:
 
 def _read_needs(folder: Path) -> Needs | None:
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode((folder / ORDER).read_bytes(), type=JobSpec).task.needs
+        return msgspec.json.decode((folder / SPEC_FILE).read_bytes(), type=JobSpec).task.needs
     return None
 
 

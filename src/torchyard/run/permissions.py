@@ -17,7 +17,7 @@ STAGES = "TORCHYARD_STAGES"
 
 
 SANDBOX = "TORCHYARD_SANDBOX"
-"""The variable by which a machine demands a sandbox, whatever an order or a command says."""
+"""The variable by which a machine demands a sandbox, whatever a spec or a command says."""
 
 ROOTS = "TORCHYARD_ROOTS"
 """The variable with the roots that a machine offers: paths, separated as in `PATH`."""
@@ -48,7 +48,7 @@ def offered_roots() -> list[str]:
 
 
 def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
-    """Refuse an order that wants to see more of a machine that demands a sandbox."""
+    """Refuse a spec that wants to see more of a machine that demands a sandbox."""
     if sandbox.readable:
         hint = "leave `readable` of [sandbox] out"
         raise _refusal(task, "asks to read more paths", hint)
@@ -57,16 +57,16 @@ def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
         raise _refusal(task, "has a root", hint)
 
 
-def refuse_code_outside(order: JobSpec) -> None:
-    """Refuse an order that has code of its choice run outside of the sandbox that is demanded.
+def refuse_code_outside(spec: JobSpec) -> None:
+    """Refuse a spec that has code of its choice run outside of the sandbox that is demanded.
 
     Fetching the source and asking a compiler for its version happen outside.
     """
-    task = order.task
+    task = spec.task
     if runs_only_ours(task) and (env := task.table("env")):
         hint = f"leave `env` for stage `{task.stage}` out of overrides"
         raise _refusal(task, f"sets {', '.join(env)} of a job outside of it", hint)
-    if any(map(names_own_compiler, order.tasks)):
+    if any(map(names_own_compiler, spec.tasks)):
         what = "names a compiler that is not the system's"
         raise _refusal(task, what, "set `compiler` of [toolchain] to a name, such as gcc-12")
 
@@ -78,7 +78,7 @@ def names_own_compiler(task: Task) -> bool:
 
 
 def _refusal(task: Task, what: str, hint: str) -> HostError:
-    msg = f"this machine refuses {task.id}: it demands its own sandbox, and the order {what}"
+    msg = f"this machine refuses {task.id}: it demands its own sandbox, and the spec {what}"
     return HostError(msg, hint=hint)
 
 

@@ -17,7 +17,7 @@ from torchyard.errors import ConfigError, ElsewhereError, HostError
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
-from torchyard.model.job_spec import ORDER, JobSpec, Task
+from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain, is_pinned
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
@@ -46,7 +46,7 @@ def equip_job(
 
     With a root, this is done in the root.
     """
-    task = place.order.task
+    task = place.spec.task
     if not is_tried_by_us(task) and not compiles_by_recipe(task):
         return {}
     root = conditions.sandbox.root
@@ -62,8 +62,8 @@ def equip_in_root(name: str) -> Mapping[str, str]:
     """Do the part of `equip_job` that is done in the root, for the job's directory of this name."""
     from torchyard.toolchain.root import FOLDERS  # noqa: PLC0415 - as below
 
-    order = msgspec.json.decode(Path(FOLDERS, name, ORDER).read_bytes(), type=JobSpec)
-    place = WorkDir(Path(FOLDERS), order, name)
+    spec = msgspec.json.decode(Path(FOLDERS, name, SPEC_FILE).read_bytes(), type=JobSpec)
+    place = WorkDir(Path(FOLDERS), spec, name)
     return equip_here(place, "bwrap", None, lambda _: None)
 
 
@@ -78,25 +78,25 @@ def equip_here(
 
     `also` are more packages for its Python environment.
     """
-    order = place.order
-    if is_tried_by_us(order.task):
+    spec = place.spec
+    if is_tried_by_us(spec.task):
         return _equip_smoke(place, tools_path(sandbox, place))
     # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import ToolchainLayout  # noqa: PLC0415
 
-    if order.compiled.settings.get("cache"):
+    if spec.compiled.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
         shared = sandbox == "view" and cache and _usable(cache, place, on_event)
         cache = shared or f"{work_path(sandbox, place)}/home/.cache"
     else:
         cache = None
     layout = ToolchainLayout(place.folder, tools_path(sandbox, place))
-    return provide_toolchain(order, layout, Digests(place.folder.parent / DIGESTS), cache, also)
+    return provide_toolchain(spec, layout, Digests(place.folder.parent / DIGESTS), cache, also)
 
 
 def provide_toolchain(
-    order: JobSpec,
+    spec: JobSpec,
     layout: "ToolchainLayout",
     digests: "Digests",
     cache: str | None = None,
@@ -108,7 +108,7 @@ def provide_toolchain(
     """
     from torchyard.toolchain.provision import equip  # noqa: PLC0415 - as above
 
-    core, tables = order.compiled, load_tables()
+    core, tables = spec.compiled, load_tables()
     compute = core.facts["compute"]
     shipped = tables.compute.get(compute)
     tools = equip(
@@ -118,7 +118,7 @@ def provide_toolchain(
         source=platform_for(compute),
         blas=core.facts["variant"],
         archs=core.words("archs"),
-        interpreter=_interpreter(order.task),
+        interpreter=_interpreter(spec.task),
         requires=(*core.words("requires"), *also),
         layout=layout,
         platforms=compute_platforms(),
@@ -130,7 +130,7 @@ def provide_toolchain(
         from torchyard.toolchain.cache import stand_in  # noqa: PLC0415 - few jobs have one
 
         tools = stand_in(tools, layout.folder, layout.seen_as)
-    return tools | recipe_module(core.recipe).environment(order)
+    return tools | recipe_module(core.recipe).environment(spec)
 
 
 def _usable(cache: str, place: WorkDir, on_event: Listener) -> str | None:
@@ -140,13 +140,13 @@ def _usable(cache: str, place: WorkDir, on_event: Listener) -> str | None:
     if is_usable(cache, place.folder):
         return cache
     text = f"compiles everything: the compile cache {cache} can't be used now"
-    on_event(Noted(job=place.order.task.id, text=text))
+    on_event(Noted(job=place.spec.task.id, text=text))
     return None
 
 
 def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     """Provide the Python of a wheel and all that it requires, to test it without a network."""
-    task = place.order.task
+    task = place.spec.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
     from torchyard.package.wheel.format import WheelFormat  # noqa: PLC0415 - as above
@@ -163,14 +163,14 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     interpreter = _interpreter(task)
     numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
     folder = place.folder / _WHEELS
-    sources = WheelSources(_torch_of(place.order), task.words("indexes"))
+    sources = WheelSources(_torch_of(place.spec), task.words("indexes"))
     gather(wheels, interpreter, folder, sources, numpy=numpy)
     return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
 
 
-def _torch_of(order: JobSpec) -> list[str]:
+def _torch_of(spec: JobSpec) -> list[str]:
     """Return the torch of a job, or that which its extension was compiled against, with a hash."""
-    pins = order.task.words("requires") or order.compiled.words("requires")
+    pins = spec.task.words("requires") or spec.compiled.words("requires")
     for pin in pins:
         if not is_pinned(pin):
             msg = f"the job requires `{pin}`, which is not one version of a package"

@@ -36,22 +36,22 @@ class RebuiltPackage(NamedTuple):
 
 
 def rebuild(
-    package: Path, order: JobSpec, scratch: Store, conditions: Conditions, on_event: Listener
+    package: Path, spec: JobSpec, scratch: Store, conditions: Conditions, on_event: Listener
 ) -> RebuiltPackage:
     """Run every job that a package was made by, unless the scratch store has its result.
 
     A source of this machine is copied here: each step runs in a sandbox, where it can't be seen.
     """
-    for task in order.tasks[:-1]:
+    for task in spec.tasks[:-1]:
         if task.source is not None and task.source.file is not None:
-            _copy_source(order.of(task), scratch, conditions)
-        run_job(order.of(task), scratch, conditions, on_event)
-    scratch.objects.delete([result_key(order.task.fingerprint)])  # of an earlier comparison
-    result = run_job(order, scratch, conditions, on_event).result
+            _copy_source(spec.of(task), scratch, conditions)
+        run_job(spec.of(task), scratch, conditions, on_event)
+    scratch.objects.delete([result_key(spec.task.fingerprint)])  # of an earlier comparison
+    result = run_job(spec, scratch, conditions, on_event).result
     made = _counterpart(result, package)
     if made is None:
         msg = f"what was made again has no file `{package.name}`"
-        raise StoreError(msg, hint=f"`torchyard store show {order.task.id}` lists what there is")
+        raise StoreError(msg, hint=f"`torchyard store show {spec.task.id}` lists what there is")
     path = conditions.work / "rebuilt" / package.name
     path.parent.mkdir(parents=True, exist_ok=True)
     fetch_file(scratch, made, path)
@@ -61,9 +61,9 @@ def rebuild(
     return RebuiltPackage(path, made.digest, () if same else tuple(_differences(package, path)))
 
 
-def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None:
+def _copy_source(spec: JobSpec, scratch: Store, conditions: Conditions) -> None:
     """Put the source, which is beside the configuration, into the scratch store."""
-    task = order.task
+    task = spec.task
     if scratch.has(task.fingerprint) or not runs_only_ours(task):
         return
     conditions.work.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None
         writer = Writer(scratch)
         result = Result(
             fingerprint=task.fingerprint,
-            order=order,
+            spec=spec,
             tree=writer.add_tree(out),
             log=writer.add_file(log, log.name),
             torchyard=__version__,
@@ -84,9 +84,9 @@ def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None
         writer.publish(result)
 
 
-def borrow(order: JobSpec, store: Store, scratch: Store, on_event: Listener) -> None:
+def borrow(spec: JobSpec, store: Store, scratch: Store, on_event: Listener) -> None:
     """Copy the inputs of a package, but never the package itself, from a store."""
-    for task in order.tasks[:-1]:
+    for task in spec.tasks[:-1]:
         result = store.find(task.fingerprint)
         if result is not None:
             copy(store, scratch, [result])

@@ -29,7 +29,7 @@ from torchyard.host.system_view import (
 )
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
-from torchyard.model.job_spec import ORDER
+from torchyard.model.job_spec import SPEC_FILE
 from torchyard.model.step import Step
 from torchyard.run.workdir import BUILD, EQUIPMENT, WorkDir
 from torchyard.toolchain.root import check_root, name_servers, own_view
@@ -38,7 +38,7 @@ INSIDE = "/mnt/torchyard"
 """The path of the directory that steps own, on every machine. Every root has `/mnt`."""
 
 SLOTS = "/mnt/slots"
-_ORDER = f"/mnt/{ORDER}"
+_SPEC_FILE = f"/mnt/{SPEC_FILE}"
 _NOWHERE = "/nonexistent"
 
 _PARTS = frozenset(("bin", "sbin", "include", "lib", "lib64", "libexec", "share"))
@@ -72,9 +72,9 @@ def tools_path(kind: SandboxKind, place: WorkDir) -> str:
     return str(place.folder) if kind == "none" else INSIDE
 
 
-def order_path(kind: SandboxKind, place: WorkDir) -> str:
-    """Return the path of the job's order as its steps see it."""
-    return str(place.order_path) if kind == "none" else _ORDER
+def spec_path(kind: SandboxKind, place: WorkDir) -> str:
+    """Return the path of the job's spec as its steps see it."""
+    return str(place.spec_path) if kind == "none" else _SPEC_FILE
 
 
 def slots_path(kind: SandboxKind, slots: str | None) -> str | None:
@@ -178,8 +178,8 @@ def _prefix(path: Path) -> str:
 
 
 def _own_directories(place: WorkDir) -> list[str]:
-    """Return bwrap's options for the directories and the order of the job."""
-    bwrap = ["--bind", str(place.job), INSIDE, "--ro-bind", str(place.order_path), _ORDER]
+    """Return bwrap's options for the directories and the spec of the job."""
+    bwrap = ["--bind", str(place.job), INSIDE, "--ro-bind", str(place.spec_path), _SPEC_FILE]
     if not place.build.is_relative_to(place.job):
         bwrap += ["--bind", str(place.build), f"{INSIDE}/{BUILD}"]
     with UntrustedTree(place.job) as tree:

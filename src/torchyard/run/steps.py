@@ -29,8 +29,8 @@ from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.run.sandbox import (
     Enclosure,
     enclose,
-    order_path,
     slots_path,
+    spec_path,
     tools_path,
     watched_path,
     work_path,
@@ -77,7 +77,7 @@ class StepContext(NamedTuple):
 
     def places(self) -> dict[str, str]:
         """Return what the words in braces stand for."""
-        task = self.place.order.task
+        task = self.place.spec.task
         work = work_path(self.sandbox.kind, self.place)
         root = self.sandbox.root if self.sandbox.kind == "bwrap" else None
         inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
@@ -86,7 +86,7 @@ class StepContext(NamedTuple):
             "build": f"{work}/build",
             "out": f"{work}/out",
             "inputs": f"{work}/inputs",
-            "order": order_path(self.sandbox.kind, self.place),
+            "spec": spec_path(self.sandbox.kind, self.place),
             "self": own_python(root) if root else sys.executable,
             "file": self.file,
             "base": str(Path(self.file).parent),
@@ -97,7 +97,7 @@ class StepContext(NamedTuple):
 
     def recorded(self) -> dict[str, str]:
         """Return the environment for the result, with the caller's own values hidden."""
-        env, task = self.environment(), self.place.order.task
+        env, task = self.environment(), self.place.spec.task
         passed = (
             *task.words("pass_env"),
             *(credentials() if task.stage is Stage.PUBLISH else ()),
@@ -112,7 +112,7 @@ class StepContext(NamedTuple):
             # Another root has its own make, of unknown version.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
-        task = self.place.order.task
+        task = self.place.spec.task
         first = {"PATH": f"{tools_path(self.sandbox.kind, self.place)}/tools"}
         tools = compose(self.tools, first)
         env = job_environment(task, work, flags, tools, foreign=self.foreign)
@@ -131,7 +131,7 @@ def run_steps(
 
     `on_units` is called with the units that a step has compiled, also if it fails.
     """
-    place, job = context.place, context.place.order.task.id
+    place, job = context.place, context.place.spec.task.id
     state = place.state()
     places, env = context.places(), context.environment()
     tools = _size_of_tools(place)
@@ -141,7 +141,7 @@ def run_steps(
             continue
         if fault := next(step.faults(places), None):
             msg = f"{job}: a step {fault}"
-            raise BuildError(msg, hint="correct the step; an order is as `torchyard plan` makes it")
+            raise BuildError(msg, hint="correct the step; a spec is as `torchyard plan` makes it")
         filled = step.filled(places)
         on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
@@ -199,7 +199,7 @@ class _Reporter:
 def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter: _Reporter) -> Exit:
     """Run one step, with no other environment than its own."""
     place = context.place
-    job = place.order.task
+    job = place.spec.task
     argv = enclose(context.sandbox, step, place, context.slots)
     log.add(f"+ {shlex.join(argv)}")
     mark = log.mark()
@@ -242,7 +242,7 @@ def _working_directory(context: StepContext, step: Step) -> Path:
     if context.sandbox.kind != "none":
         return place.folder
     if not Path(step.cwd).is_dir():
-        msg = f"{place.order.task.id}: there is no directory `{step.cwd}` for `{step.title}`"
+        msg = f"{place.spec.task.id}: there is no directory `{step.cwd}` for `{step.title}`"
         raise BuildError(msg, hint="correct the step's `cwd`, or let an earlier step make it")
     return Path(step.cwd)
 
@@ -251,7 +251,7 @@ def _check_outputs(step: Step, place: WorkDir) -> None:
     with UntrustedTree(place.job, OUT) as out:
         for glob in step.outputs:
             if not out.has(glob):
-                job = place.order.task.id
+                job = place.spec.task.id
                 msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
                 raise BuildError(msg, hint="correct the step, or its `outputs`")
 

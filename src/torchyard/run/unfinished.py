@@ -36,8 +36,8 @@ def keep_unfinished(place: WorkDir, store: Store) -> int | None:
             return None
         writer = Writer(store)
         kept = Result(
-            fingerprint=place.order.task.fingerprint,
-            order=place.order,
+            fingerprint=place.spec.task.fingerprint,
+            spec=place.spec,
             tree=writer.add_tree(place.job),
             log=writer.add_file(place.log, "log"),
             steps=begun,
@@ -59,12 +59,12 @@ def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> in
     Return how many of its steps are finished. Without a sandbox, paths of its directory are in what
     it made, so it has to be at the same place.
     """
-    kept = None if place.folder.exists() else store.find_unfinished(place.order.task.fingerprint)
+    kept = None if place.folder.exists() else store.find_unfinished(place.spec.task.fingerprint)
     if kept is None or kept.facts.get("sandbox") != sandbox:
         return 0
     if sandbox == "none" and kept.facts.get(_PLACE) != str(place.folder):
         return 0
-    part = WorkDir(place.folder.parent, place.order, f"{place.folder.name}.part")
+    part = WorkDir(place.folder.parent, place.spec, f"{place.folder.name}.part")
     remove_tree(part.folder)
     try:
         fetch_tree(store, kept.tree, part.job)

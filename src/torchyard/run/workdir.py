@@ -1,6 +1,6 @@
 """The directory that one job works in, and its state.
 
-    torchyard-order.json    the job itself
+    torchyard-spec.json    the job itself
     state.json              what has been done
     log                     every line of every step, with its time
     kept                    present if the directory must not be removed
@@ -31,7 +31,7 @@ from torchyard.host.process_id import boot_id, group_is_running, is_same_process
 from torchyard.host.process_tree import end_group
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
-from torchyard.model.job_spec import ORDER, JobSpec, short_name
+from torchyard.model.job_spec import SPEC_FILE, JobSpec, short_name
 from torchyard.model.result import CONTINUED, Usage
 from torchyard.model.values import Value
 
@@ -82,9 +82,9 @@ class JobState(Value, kw_only=True):
 class WorkDir:
     """One job's directory; its name is the job's, unless another one is given."""
 
-    def __init__(self, root: Path, order: JobSpec, name: str | None = None) -> None:
-        task = order.task
-        self.order = order
+    def __init__(self, root: Path, spec: JobSpec, name: str | None = None) -> None:
+        task = spec.task
+        self.spec = spec
         self.folder = root / (name or short_name(task.stage, task.fingerprint))
         self.lock = lock_path(self.folder)
         self.record = root / f"{self.folder.name}{RECORD}"
@@ -111,8 +111,8 @@ class WorkDir:
         return log_path(self.folder)
 
     @property
-    def order_path(self) -> Path:
-        return self.folder / ORDER
+    def spec_path(self) -> Path:
+        return self.folder / SPEC_FILE
 
     def alone(self, *, wait: bool) -> contextlib.AbstractContextManager[bool]:
         """Keep other processes of this machine out."""
@@ -133,14 +133,14 @@ class WorkDir:
         self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born="", tools=None))
 
     def make_directories(self) -> None:
-        """Make the directories that steps find, and write the order."""
+        """Make the directories that steps find, and write the spec."""
         self.job.mkdir(parents=True, exist_ok=True)
         with UntrustedTree(self.job) as tree:
             for name in (BUILD, OUT, INPUTS, "home", "tmp"):
                 tree.make_directory(name)
         for name in EQUIPMENT:
             (self.folder / name).mkdir(exist_ok=True)
-        replace_bytes(self.order_path, msgspec.json.encode(self.order))
+        replace_bytes(self.spec_path, msgspec.json.encode(self.spec))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""

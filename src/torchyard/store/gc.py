@@ -126,8 +126,8 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _with_beat(store.results(listed, unusable), beat):
         remembered[result.fingerprint] = units_key_of(result.id)
-        if result.order.task.stage is Stage.PUBLISH:
-            wanted |= {result.fingerprint, *result.order.task.inputs}
+        if result.spec.task.stage is Stage.PUBLISH:
+            wanted |= {result.fingerprint, *result.spec.task.inputs}
         if result.fingerprint in old:
             unwanted[result.fingerprint] = (result.id, result.blobs())
         else:

@@ -41,8 +41,8 @@ def decode_result(
         result = _DECODER.decode(data)
     except UNDECODABLE as error:
         raise _unusable(fingerprint, f"can't be read: {error}") from error
-    task = result.order.task if result.order.tasks else None
-    is_true = task is not None and result.order.is_true
+    task = result.spec.task if result.spec.tasks else None
+    is_true = task is not None and result.spec.is_true
     if task is None or not (result.fingerprint == task.fingerprint == fingerprint and is_true):
         msg = f"the manifest that is filed under {fingerprint} is that of another job"
         raise StoreError(msg, hint=_HINT)

@@ -201,7 +201,7 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
     owners: dict[str, tuple[str, str]] = {}
     whole = Tree()
     for result in found:
-        block = "/".join(result.order.task.scope.split("/")[:2])
+        block = "/".join(result.spec.task.scope.split("/")[:2])
         is_apart = block and not clashing.isdisjoint(_contents(result.tree))
         prefix = f"{block}/" if is_apart else ""
         for name, content in _contents(result.tree).items():

@@ -108,7 +108,7 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
     are verified by the hashes in the requirements, or in torchyard's own lock; if all have some, no
     file without one is installed.
     """
-    for requirement in requirements:  # of an order, which may have come from anywhere
+    for requirement in requirements:  # of a spec, which may have come from anywhere
         if not is_pinned(requirement):
             msg = f"`{requirement}` is no version of a package to build with"
             raise ConfigError(msg, hint="name one version, such as cmake==3.31.10")

@@ -141,7 +141,7 @@ def named_result(what: str, store: "Store") -> "Result":
         msg = f"the store has no result of `{what}`, and there is no such file or directory"
         raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
     if ":" not in what:  # a cell stands for its package
-        found = [one for one in found if one.order.task.stage is Stage.PACKAGE] or found
+        found = [one for one in found if one.spec.task.stage is Stage.PACKAGE] or found
     jobs = list(dict.fromkeys(result.id for result in found))
     if len(jobs) > 1:
         msg = f"`{what}` names {len(jobs)} jobs: {', '.join(jobs[:3])}"

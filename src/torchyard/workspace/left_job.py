@@ -9,7 +9,7 @@ import msgspec
 
 from torchyard.errors import UsageError
 from torchyard.model.config import Config
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.run.workdir import WorkDir, log_path
 from torchyard.workspace.locations import work_directory
 from torchyard.workspace.run import find_job_spec
@@ -33,12 +33,12 @@ def find_left_job(
 def left_job(name: str | None, file: str, work: str | None = None) -> JobSpec | None:
     """Return the job that ran last in a work directory, of all or of those with this name."""
     found: list[tuple[float, Path]] = []
-    for order in Path(work or work_directory(file)).glob(f"*/{ORDER}"):
+    for path in Path(work or work_directory(file)).glob(f"*/{SPEC_FILE}"):
         with suppress(OSError):  # it has not begun, or ends meanwhile
-            found.append((log_path(order.parent).stat().st_mtime, order))
-    for _, order in sorted(found, reverse=True):
+            found.append((log_path(path.parent).stat().st_mtime, path))
+    for _, path in sorted(found, reverse=True):
         with suppress(OSError, msgspec.DecodeError):
-            spec = msgspec.json.decode(order.read_bytes(), type=JobSpec)
+            spec = msgspec.json.decode(path.read_bytes(), type=JobSpec)
             if name is None or fnmatchcase(spec.task.id, name):
                 return spec
     return None

@@ -24,13 +24,13 @@ from torchyard.workspace.toolchain_id import with_toolchain_id
 
 
 def execute_job(
-    order: JobSpec, store: Store, conditions: Conditions, on_event: Callable[[AnyEvent], None]
+    spec: JobSpec, store: Store, conditions: Conditions, on_event: Callable[[AnyEvent], None]
 ) -> None:
     """Run a job in this process, and emit how it ended as its last event."""
-    task = order.task
+    task = spec.task
     ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
     try:
-        outcome = run_job(order, store, conditions, on_event)
+        outcome = run_job(spec, store, conditions, on_event)
     except TorchyardError as error:
         others = [found.what.partition("\n") for found in error.diagnostics]
         known = "; ".join(what for what, _, _ in others if what not in str(error))
@@ -41,35 +41,35 @@ def execute_job(
     on_event(ended_well(outcome.result, built=outcome.built))
 
 
-def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
+def job_conditions(spec: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
     """Return where a job runs, and in which sandbox."""
     kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
-    kind = kinds.get(sandbox, order.sandbox.kind)
+    kind = kinds.get(sandbox, spec.sandbox.kind)
     base = Path(absolute(file)).parent
-    readable = tuple(str(base / path) for path in order.sandbox.readable)
+    readable = tuple(str(base / path) for path in spec.sandbox.readable)
     folder = Path(absolute(work or work_directory(file)))
     with report_full_disk(folder):
         make_own_directory(folder)
     return Conditions(
         work=folder,
         file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=order.sandbox.root, readable=readable),
+        sandbox=Sandbox(kind=kind, root=spec.sandbox.root, readable=readable),
         demanded=demanded_sandbox(),
     )
 
 
 def find_job_spec(
-    job: str | None, order: str | None, file: str, changes: Sequence[str]
+    job: str | None, spec: str | None, file: str, changes: Sequence[str]
 ) -> tuple[JobSpec, Config | None]:
     """Return the job spec to run: from a file, or from the plan."""
-    if (job is None) == (order is None):
-        msg = "which job?" if job is None else "name a job, or give --order, but not both"
+    if (job is None) == (spec is None):
+        msg = "which job?" if job is None else "name a job, or give --spec, but not both"
         raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
-    if order is not None:
+    if spec is not None:
         try:
-            return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
+            return msgspec.json.decode(Path(spec).read_bytes(), type=JobSpec), None
         except UNDECODABLE as error:
-            msg = f"`{order}` is not a job spec: {error}"
+            msg = f"`{spec}` is not a job spec: {error}"
             raise StoreError(msg) from error
     from torchyard.config.load import load_config
     from torchyard.plan.build import make_plan_with

@@ -8,14 +8,14 @@ from zipfile import ZipFile
 
 import msgspec
 
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.package.versions import local_version
 from torchyard.package.wheel.name import wheel_name, wheel_stem, wheel_tags
 
 
-def pack(order: Path, source: Path, out: Path) -> Path:
+def pack(spec: Path, source: Path, out: Path) -> Path:
     """Write the wheel that a job asks for; the job goes with it, so that it can be made again."""
-    task = msgspec.json.decode(order.read_bytes(), type=JobSpec).task
+    task = msgspec.json.decode(spec.read_bytes(), type=JobSpec).task
     name, version = task.facts["name"], local_version(task.facts["version"], task.facts["compute"])
     tags, platform = wheel_tags(task.facts["python"]), task.text("platform_tag")
     info = f"{wheel_stem(name, version)}.dist-info"
@@ -30,7 +30,7 @@ def pack(order: Path, source: Path, out: Path) -> Path:
             "Wheel-Version: 1.0\nGenerator: torchyard-abacus\nRoot-Is-Purelib: false\n"
             f"Tag: {tags.python}-{tags.abi}-{platform}\n"
         ).encode(),
-        f"{info}/{ORDER}": order.read_bytes(),
+        f"{info}/{SPEC_FILE}": spec.read_bytes(),
     }
     record = "".join(f"{member},{_digest(data)},{len(data)}\n" for member, data in members.items())
     members[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()

@@ -13,19 +13,19 @@ SHAPE = Recipe(
 )
 
 
-def steps(order: JobSpec) -> tuple[Step, ...] | None:
+def steps(spec: JobSpec) -> tuple[Step, ...] | None:
     """Return the steps of a job, if it is one that only this recipe knows."""
-    match order.task.stage:
+    match spec.task.stage:
         case Stage.BINDINGS:
             return (Step(run=("cp", "-a", "{source}/.", "{out}"), name="take the files"),)
         case Stage.PACKAGE:
             pack = ("{self}", "-P", "-m", "torchyard_abacus.pack")
-            run = (*pack, "{order}", "{bindings}", "{out}")
+            run = (*pack, "{spec}", "{bindings}", "{out}")
             return (Step(run=run, name="pack the files", outputs=("*.whl",)),)
         case _:
             return None
 
 
-def environment(_order: JobSpec) -> dict[str, str]:
+def environment(_spec: JobSpec) -> dict[str, str]:
     """Return no variables: nothing is compiled."""
     return {}

@@ -68,8 +68,8 @@ def _brings_source(made: PlanDraft, file: str) -> bool:
         return False
     for number in range(len(farmed.jobs)):
         if farmed.task(number).stage is Stage.SOURCE:
-            order = farmed.order(number)
-            run_job(order, store, job_conditions(order, file, None, None), printer(say))
+            spec = farmed.spec(number)
+            run_job(spec, store, job_conditions(spec, file, None, None), printer(say))
             return True
     return False
 

@@ -62,7 +62,7 @@ class FarmPlan(Value, kw_only=True):
     def task(self, job: int) -> Task:
         return self.tasks[self.jobs[job].task]
 
-    def order(self, job: int) -> JobSpec:
+    def spec(self, job: int) -> JobSpec:
         """Return the specification of a job for a worker; a publish job only names its inputs."""
         task = self.task(job)
         tasks = (task,) if task.stage is Stage.PUBLISH else self.tasks

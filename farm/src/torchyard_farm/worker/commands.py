@@ -14,7 +14,7 @@ from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
 from torchyard.model.config import SandboxKind
-from torchyard.model.job_spec import ORDER
+from torchyard.model.job_spec import SPEC_FILE
 from torchyard.model.recipe import Stage
 from torchyard.run.permissions import ROOTS, SANDBOX, STAGES
 
@@ -40,9 +40,9 @@ def install_job_command(
     class JobCommand(WorkerShellCommand):
         def start(self) -> defer.Deferred[None]:
             try:
-                _write_order(Path(self.args["workdir"]), self.args.pop("order", ()))
+                _write_spec(Path(self.args["workdir"]), self.args.pop("spec", ()))
             except OSError as error:  # the disk is full, for example: another worker may do better
-                update = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
+                update = [("header", f"the spec can't be written: {error}\n"), ("rc", -1)]
                 self.protocol_command.send_update(update)
                 return defer.succeed(None)
             self.args["env"] = {**(self.args.get("env") or {}), **demands}
@@ -54,8 +54,8 @@ def install_job_command(
     commandRegistry["shell"] = JobCommand
 
 
-def _write_order(folder: Path, blocks: Iterable[str]) -> None:
+def _write_spec(folder: Path, blocks: Iterable[str]) -> None:
     """Write a job specification, if there is one, where `torchyard` looks for it."""
     if text := "".join(blocks):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ORDER).write_text(text, encoding="utf-8")
+        (folder / SPEC_FILE).write_text(text, encoding="utf-8")

@@ -35,12 +35,12 @@ def architectures(contents: Contents) -> dict[str, dict[str, int]]:
 def archs(subject: Subject) -> Iterator[Hit]:
     """A library's code is not for the GPUs that the package should be for.
 
-    Each library with code for GPUs must have it for every architecture of the order, and for no
+    Each library with code for GPUs must have it for every architecture of the spec, and for no
     other: a missing architecture fails on that GPU with "no kernel image is available", or is
     compiled from PTX for minutes at the first use; an extra one makes the package larger by
     hundreds of megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is requested,
     or `gfx90a:xnack+` where gfx90a is) is accepted. NVIDIA's own libraries, and packages that carry
-    no order, are not checked.
+    no spec, are not checked.
 
     Compile with the right list: TORCH_CUDA_ARCH_LIST, or PYTORCH_ROCM_ARCH.
     """
@@ -80,7 +80,7 @@ def versions(subject: Subject) -> Iterator[Hit]:
     """The versions of CUDA's libraries are not those of the table.
 
     A torch release is made and tested with one version of cuDNN, NCCL and the others. A wheel that
-    carries its order must require exactly these versions, and libraries that it bundles must have
+    carries its spec must require exactly these versions, and libraries that it bundles must have
     them. The version of `cuda-toolkit` must be that of the compute platform: 13.0 for cu130; and
     wheels for another one (`nvidia-cudnn-cu12`) must not be required.
 
@@ -137,7 +137,7 @@ def label(subject: Subject) -> Iterator[Hit]:
     A package for the CPU needs no library of CUDA or ROCm and has no code for GPUs. One for cu130
     needs the runtime of CUDA 13, or has it linked in, and no other; one for ROCm needs AMD's
     runtime and none of CUDA's. The compute platform is that of the version (`2.13.0+cu130`), or of
-    the order that the package carries.
+    the spec that the package carries.
 
     Give it the right label: `torchyard repair --local`; or find out which build inputs were mixed
     up.
@@ -188,8 +188,8 @@ def label_libraries(subject: Subject) -> Iterator[Hit]:
 
     Solvers prefer a conda package with `magma` or `mkl` in its build string. One with `magma` must
     need libmagma, or have its functions; one with `nomagma` must not. A package with the name of a
-    BLAS, there or in the order that it carries, must not use another BLAS; its own can be linked in
-    without a trace. If the order pins cuDNN and NCCL, and the file does not turn them off, a
+    BLAS, there or in the spec that it carries, must not use another BLAS; its own can be linked in
+    without a trace. If the spec pins cuDNN and NCCL, and the file does not turn them off, a
     package with all libraries of its project must use them.
 
     Look in the log of the build for what CMake did not find; label what there is.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from torchyard.checks.expected import order_in_package
+from torchyard.checks.expected import spec_in_package
 from torchyard.checks.loader.resolve import folders, is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
@@ -28,17 +28,17 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(subject: Subject) -> Wanted | None:
-    """Return the policy of a package that carries its order, as torchyard's do; None for others."""
+    """Return the policy of a package that carries its spec, as torchyard's do; None for others."""
     contents, expected = subject.contents, subject.expected
-    order = order_in_package(contents)
-    if order is None:
+    spec = spec_in_package(contents)
+    if spec is None:
         return None
     form = format_of(contents)
     try:  # whatever the file was renamed to
-        project = order.task.facts["name"] if order.tasks else expected.name
+        project = spec.task.facts["name"] if spec.tasks else expected.name
         package = form.python_package(contents, project)
-        brought = channel_sonames(order.task.text("libraries")) if order.tasks else ()
-        if order.tasks and "label" in order.task.settings:  # an extension's
+        brought = channel_sonames(spec.task.text("libraries")) if spec.tasks else ()
+        if spec.tasks and "label" in spec.task.settings:  # an extension's
             policy = extension_policy(contents.format, package)
         else:
             policy = policy_for(contents.format, expected.compute, package, brought)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from torchyard.checks.expected import order_in_package
+from torchyard.checks.expected import spec_in_package
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformPrograms, load_rule_table
@@ -188,11 +188,11 @@ def label_version(subject: Subject) -> Iterator[Hit]:
 
 
 def _has_commit(subject: Subject) -> bool:
-    """Return whether a package should say its commit: its order, if it carries one, has to."""
-    order = order_in_package(subject.contents)
-    if order is None or not order.tasks:
+    """Return whether a package should say its commit: its spec, if it carries one, has to."""
+    spec = spec_in_package(subject.contents)
+    if spec is None or not spec.tasks:
         return True
-    sources = [task for task in order.tasks if task.stage is Stage.SOURCE]
+    sources = [task for task in spec.tasks if task.stage is Stage.SOURCE]
     return any(task.text("commit") or task.text("digest") for task in sources)  # no archive
 
 

@@ -28,7 +28,7 @@ from torchyard.checks.compat.stable_names import (
 from torchyard.checks.compat.table import TORCH, load_compat_table, torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits
 from torchyard.checks.compat.undefined import undefined_in
-from torchyard.checks.expected import local_compute, order_in_package
+from torchyard.checks.expected import local_compute, spec_in_package
 from torchyard.checks.loader.companions import siblings_of, without_digest
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
@@ -74,12 +74,12 @@ def label_abi(subject: Subject) -> Iterator[Hit]:
     A file with `abi = "stable"` in `[build]` has one wheel serve several torch releases, `abi3`
     several Pythons, and `both` both. So its libraries may use only torch's C functions, or only
     Python's stable ABI; else they fail with "undefined symbol", or crash, with all releases but the
-    one that they were compiled with. The rule applies to packages that carry their order.
+    one that they were compiled with. The rule applies to packages that carry their spec.
 
     Compile with `torch/csrc/stable` or `Py_LIMITED_API`, or declare the class that it has.
     """
-    order, abi = subject.order or order_in_package(subject.contents), abi_of(subject)
-    words = [word for task in (order.tasks if order else ()) if (word := task.text("abi"))]
+    spec, abi = subject.spec or spec_in_package(subject.contents), abi_of(subject)
+    words = [word for task in (spec.tasks if spec else ()) if (word := task.text("abi"))]
     if abi is None or not words or words[-1] not in set(AbiClass):
         return
     declared = AbiClass(words[-1])
@@ -117,7 +117,7 @@ def torch_toolkit(subject: Subject) -> Iterator[Hit]:
             what = f"needs {_toolkits(obstacle)}, and the torch beside it brings {_joined(given)}"
             yield Hit(what, _member(obstacle), "compile with the CUDA that torch brings")
         return
-    if local_compute(subject.expected.version) or order_in_package(subject.contents):
+    if local_compute(subject.expected.version) or spec_in_package(subject.contents):
         return
     table = load_compat_table()
     clashes = {

@@ -7,7 +7,7 @@ import msgspec
 from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
 
-from torchyard.checks.expected import expected_of, order_in_package
+from torchyard.checks.expected import expected_of, spec_in_package
 from torchyard.compute.registry import device_codes, platform_for
 from torchyard.compute.table import LibraryRules
 from torchyard.config.tables import load_tables
@@ -34,9 +34,9 @@ class PackageUnderTest(Value, kw_only=True):
     compute: str = ""
     """cpu, cu130, rocm7.2 …"""
     commit: str = ""
-    """The commit that it was built from, if it carries its order; `none` if its source has none."""
+    """The commit that it was built from, if it carries its spec; `none` if its source has none."""
     promises: dict[str, str] = {}
-    """What its order says of torch's configuration, as facts for tests."""
+    """What its spec says of torch's configuration, as facts for tests."""
     build: str = ""
     subdir: str = ""
     """The subdir of a conda package."""
@@ -102,8 +102,8 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
 
 
 def _commit(contents: Contents) -> str:
-    order = order_in_package(contents)
-    tasks = order.tasks if order else ()
-    if order and tasks and not order.commit:
+    spec = spec_in_package(contents)
+    tasks = spec.tasks if spec else ()
+    if spec and tasks and not spec.commit:
         return NO_COMMIT
     return next((task.text("commit") for task in tasks if task.stage is Stage.SOURCE), "")

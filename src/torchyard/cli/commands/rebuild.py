@@ -11,7 +11,7 @@ from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
 from torchyard.host.signals import exit_on_sigterm
 from torchyard.model.job_spec import JobSpec
-from torchyard.run.carried_order import carried_order, describe_order
+from torchyard.run.carried_spec import carried_spec, describe_spec
 from torchyard.terminal.console import say, write
 from torchyard.terminal.events import printer
 from torchyard.terminal.untrusted import printable
@@ -49,13 +49,13 @@ def command(
     if not path.is_file():
         msg = f"there is no file `{package}`"
         raise HostError(msg)
-    order = carried_order(path)
+    spec = carried_spec(path)
     refuse_unconfined(sandbox, trusted=trust)
-    _ask(package, order, is_agreed=yes)
+    _ask(package, spec, is_agreed=yes)
     with TemporaryDirectory(prefix="torchyard-") as scratch:
         request = RebuildRequest(
             package=path,
-            order=order,
+            spec=spec,
             file=file,
             folder=work or scratch,
             sandbox=sandbox,
@@ -67,16 +67,16 @@ def command(
         listed = "".join(f"\n  {line}" for line in made.differences)
         msg = f"`{package}` was made again, and is not the same:{listed}"
         hint = f"compare it with {made.made}" if work else "--work DIR keeps what was made"
-        if order.sandbox.kind == "none":
+        if spec.sandbox.kind == "none":
             hint += "; without a sandbox, paths of the machine may be in it"
         raise DifferenceError(msg, hint=hint)
     write(f"{made.digest}  {package}: the same, byte for byte\n")
 
 
-def _ask(package: str, order: JobSpec, *, is_agreed: bool) -> None:
+def _ask(package: str, spec: JobSpec, *, is_agreed: bool) -> None:
     """Show what would be run, and ask whether that is wanted."""
     say(f"{package} says that these commands made it:")
-    for line in describe_order(order):
+    for line in describe_spec(spec):
         say(printable(line))
     if not is_agreed:
         msg = "the commands of a package are run only if that is agreed to"

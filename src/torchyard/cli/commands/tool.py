@@ -24,7 +24,7 @@ def command() -> None:
     """Internal commands of recipes' steps."""
 
 
-def _order(path: str) -> JobSpec:
+def _spec(path: str) -> JobSpec:
     return msgspec.json.decode(Path(path).read_bytes(), type=JobSpec)
 
 
@@ -86,13 +86,13 @@ def ask_command(build: str) -> None:
 
 
 @command.command("define")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.argument("script")
-def define_command(order: str, script: str) -> None:
+def define_command(spec: str, script: str) -> None:
     """Write a CMake script that sets the cache entries that the file gives."""
     from torchyard.toolchain.cmake import cache_script
 
-    Path(script).write_text(cache_script(_order(order).task.table("cmake")), encoding="utf-8")
+    Path(script).write_text(cache_script(_spec(spec).task.table("cmake")), encoding="utf-8")
 
 
 @command.command("configure-again")
@@ -111,25 +111,25 @@ def configure_again_command(build: str) -> None:
 
 
 @command.command("check-version")
-@click.option("--order", required=True)
-def check_version_command(order: str) -> None:
+@click.option("--spec", required=True)
+def check_version_command(spec: str) -> None:
     """Compare the version that the tree gives itself with the one that was asked for."""
     from torchyard.toolchain.tree_version import check_tree_version
 
-    check_tree_version(Path.cwd(), os.environ["PYTORCH_BUILD_VERSION"], _order(order).task.label)
+    check_tree_version(Path.cwd(), os.environ["PYTORCH_BUILD_VERSION"], _spec(spec).task.label)
 
 
 @command.command("check-summary")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.argument("build")
-def check_summary_command(order: str, build: str) -> None:
+def check_summary_command(spec: str, build: str) -> None:
     """Compare a configured build with what its cell requires."""
     from torchyard.compute.registry import compute_platforms, platform_for
     from torchyard.toolchain.blas import root_of
     from torchyard.toolchain.cmake import Configured
     from torchyard.toolchain.summary import Asked, check_summary
 
-    task = _order(order).task
+    task = _spec(spec).task
     source = platform_for(task.facts["compute"])
     features = source.table().machine.features.values()
     asked = Asked(
@@ -174,17 +174,17 @@ def install_script_command(build: str, to: str) -> None:
 
 
 @command.command("collect")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--to", required=True)
 @click.argument("install")
-def collect_command(order: str, to: str, install: str) -> None:
+def collect_command(spec: str, to: str, install: str) -> None:
     """Copy the third-party libraries that an installed core needs."""
     from torchyard.package.assemble.collect import collect
     from torchyard.package.libtorch.format import LibtorchFormat
     from torchyard.package.policy import policy_for
     from torchyard.toolchain.compilers import find_library
 
-    policy = policy_for(LibtorchFormat.NAME, _order(order).task.facts["compute"], "")
+    policy = policy_for(LibtorchFormat.NAME, _spec(spec).task.facts["compute"], "")
     libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
     find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
     for path in collect(libraries, Path(to), policy, find):
@@ -319,15 +319,15 @@ def unpack_command(core: str | None, to: str, folder: str) -> None:
 
 
 @command.command("pack")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--inputs", required=True)
 @click.option("--scratch", required=True)
 @click.option("--to", required=True)
-def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
+def pack_command(spec: str, inputs: str, scratch: str, to: str) -> None:
     """Make a package from what was built."""
     from torchyard.recipes.packing import pack
 
-    for path in pack(Path(order), Path(inputs), Path(scratch), Path(to)):
+    for path in pack(Path(spec), Path(inputs), Path(scratch), Path(to)):
         click.echo(path.name)
 
 
@@ -346,10 +346,10 @@ def lay_out_files(files: Mapping[str, str], folder: Path) -> Path:
 
 
 @command.command("check")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--to", required=True)
 @click.argument("folder")
-def check_command(order: str, to: str, folder: str) -> None:
+def check_command(spec: str, to: str, folder: str) -> None:
     """Check the package of a job, and write two reports: for machines, and for people."""
     from torchyard.app.check import check_packages, refuse_errors
     from torchyard.package.delivered import delivered_packages
@@ -357,36 +357,36 @@ def check_command(order: str, to: str, folder: str) -> None:
     from torchyard.terminal.console import show
     from torchyard.terminal.json_output import encode
 
-    spec = _order(order)
-    task = spec.task
+    job = _spec(spec)
+    task = job.task
     policy = task.text("policy")
     for name in task.table("policy"):
         policy = str(lay_out_files(task.table("policy"), Path("policy").absolute()) / name)
     packages = delivered_packages(Path(folder))
-    document = check_packages(packages, policy=policy, html=Path(to, "check.html"), order=spec)
+    document = check_packages(packages, policy=policy, html=Path(to, "check.html"), spec=job)
     Path(to, "check.json").write_bytes(encode(document))
     show(check_report(document))
     refuse_errors(document)
 
 
 @command.command("smoke")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--inputs", required=True)
 @click.option("--channel", "channels", multiple=True)
 @click.option("--to", required=True)
 @click.argument("folder")
-def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
+def smoke_command(spec: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
     """Test the package of a job, and write a report; companion conda packages are made first."""
     from torchyard.checks.smoke.package_under_test import read_package_under_test
     from torchyard.package.delivered import delivered_packages
     from torchyard.recipes.packing import pack_beside
 
     beside = pack_beside(
-        Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
+        Path(spec), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
     )
     delivered = delivered_packages(Path(folder))
     _try_out(
-        _order(order).task,
+        _spec(spec).task,
         channels,
         [read_package_under_test(path) for path in delivered],
         to,
@@ -395,15 +395,15 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
 
 
 @command.command("visit")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--channel", "channels", multiple=True)
 @click.option("--to", required=True)
-def visit_command(order: str, channels: tuple[str, ...], to: str) -> None:
+def visit_command(spec: str, channels: tuple[str, ...], to: str) -> None:
     """Test a published package, installed from its public address, and write a report."""
     from torchyard.checks.smoke.package_under_test import PackageUnderTest
     from torchyard.recipes.proof import PUBLISHED
 
-    task = _order(order).task
+    task = _spec(spec).task
     _try_out(task, channels, [msgspec.convert(task.table(PUBLISHED), PackageUnderTest)], to)
 
 
@@ -437,11 +437,11 @@ def _try_out(
 
 
 @command.command("publish")
-@click.option("--order", required=True)
+@click.option("--spec", required=True)
 @click.option("--url", required=True)
 @click.option("--to", required=True)
 @click.argument("inputs")
-def publish_command(order: str, url: str, to: str, inputs: str) -> None:
+def publish_command(spec: str, url: str, to: str, inputs: str) -> None:
     """Publish the packages of a plan, all of which are inputs, and write a report."""
     from torchyard.app.publish import PublishRequest, publish_request
     from torchyard.checks.policies import load_policy, parse_policy
@@ -456,7 +456,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.terminal.progress import ProgressLine
 
     take_credentials()
-    task = _order(order).task
+    task = _spec(spec).task
     policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
     request = PublishRequest(
         url=url,

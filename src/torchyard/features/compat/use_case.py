@@ -192,7 +192,7 @@ def _urls(place: str) -> list[str]:
     """Return the address of a wheel, or those of all wheels of a release."""
     if url := _given(place):
         return [url]
-    oldest = min(map(_order, load_tables().pythons))
+    oldest = min(map(_sort_key, load_tables().pythons))
     return [wheel.url for wheel in release_wheels(_requirement(place), "{}.{}".format(*oldest))]
 
 
@@ -229,7 +229,7 @@ def _python(name: WheelName) -> str:
     tag = name.python.split(".")[0].removesuffix("t")
     if name.abi.startswith("cp"):
         return _dotted(tag)
-    if tag.startswith("cp") and _order(tag) > _order(own):
+    if tag.startswith("cp") and _sort_key(tag) > _sort_key(own):
         return _dotted(tag)
     return _dotted(own)
 
@@ -239,5 +239,5 @@ def _dotted(tag: str) -> str:
     return f"{tag[2]}.{tag[3:].removesuffix('t')}"
 
 
-def _order(tag: str) -> tuple[int, int]:
+def _sort_key(tag: str) -> tuple[int, int]:
     return int(tag[2]), int(tag[3:].removesuffix("t") or 0)

@@ -72,7 +72,7 @@ class DevelopRequest(NamedTuple):
         return max(others, key=lambda one: one.started, default=None)
 
     def _is_alike(self, other: Result) -> bool:
-        task, core = other.order.task, self.core
+        task, core = other.spec.task, self.core
         parts = (task.id, task.recipe, task.stage_revision, task.settings)
         return parts == (core.id, core.recipe, core.stage_revision, core.settings)
 
@@ -155,7 +155,7 @@ def build_development(
         _refuse_busy(place, alone=alone)
         made = development.build(on_line, tuple(targets), jobs)
         if not targets:
-            development.install(_steps_of(place.order).install, lambda _: None)
+            development.install(_steps_of(place.spec).install, lambda _: None)
         development.write_commands()
     return DevelopReport(
         cell=development.record.cell,
@@ -212,16 +212,16 @@ def _folders(home: Path) -> list[Path]:
     return sorted(record.parent for record in home.glob(f"*/*/*/{RECORD_FILE}"))
 
 
-def _steps_of(order: JobSpec) -> DevelopSteps:
+def _steps_of(spec: JobSpec) -> DevelopSteps:
     """Return how the recipe develops, if it can."""
-    develop = getattr(recipe_module(order.task.recipe), "develop", None)
-    if develop is None or not any(task.stage is Stage.CORE for task in order.tasks):
-        msg = f"recipe `{order.task.recipe}` has no core to start from"
+    develop = getattr(recipe_module(spec.task.recipe), "develop", None)
+    if develop is None or not any(task.stage is Stage.CORE for task in spec.tasks):
+        msg = f"recipe `{spec.task.recipe}` has no core to start from"
         hint = (
             "`torchyard env` gives you a shell: run `pip install --no-build-isolation -e .` in it"
         )
         raise ConfigError(msg, hint=hint)
-    steps: DevelopSteps = develop(order)
+    steps: DevelopSteps = develop(spec)
     return steps
 
 
@@ -256,21 +256,21 @@ def _open(
     request: DevelopRequest, place: DevelopDir, core: Result, on_event: Listener
 ) -> OpenDevelopment:
     """Make the directories and the toolchain of a development, and write its record."""
-    order, config = request.job
+    spec, config = request.job
     place.make_directories()
-    conditions = job_conditions(order, request.file, str(place.folder.parent), None)
+    conditions = job_conditions(spec, request.file, str(place.folder.parent), None)
     is_rooted = conditions.sandbox.root is not None
     kind: SandboxKind = "bwrap" if is_rooted else "view"
-    conditions = with_found_root(conditions, order, kind)
+    conditions = with_found_root(conditions, spec, kind)
     bring_ninja(place.folder / "tools")
     if is_rooted:
         tools = equip_job(place, kind, conditions, on_event)
     else:
         cache = compile_cache_url(request.file, config)
-        pip = pinned_pip(order.compiled.words("requires"))
+        pip = pinned_pip(spec.compiled.words("requires"))
         tools = equip_here(place, kind, cache, on_event, also=pip)
     record = Development(
-        cell=order.task.cell,
+        cell=spec.task.cell,
         core=core.fingerprint,
         tree=str(request.tree) if request.tree else None,
         file=absolute(request.file),
@@ -280,7 +280,7 @@ def _open(
     development = OpenDevelopment(place, record)
     if not is_rooted:
         outside = {name: development.outside(value) for name, value in tools.items()}
-        variables = cell_variables(order.task, outside, str(place.folder / "tools"))
+        variables = cell_variables(spec.task, outside, str(place.folder / "tools"))
         cell = CellEnvironment(
             cell=record.cell, folder=str(place.folder), parts=(), variables=variables
         )

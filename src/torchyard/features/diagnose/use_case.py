@@ -109,13 +109,13 @@ def diagnose_job(
     Raises:
         UsageError: The job has no log.
     """
-    order, config = find_left_job(job, location.file, location.work)
+    spec, config = find_left_job(job, location.file, location.work)
     store = open_store(location.store, location.file, config)
-    greens = list(islice(_passed_logs(order, store), _PASSED))
+    greens = list(islice(_passed_logs(spec, store), _PASSED))
     said = {line for log in greens for line in templates_of(log, failures)}
-    with _job_log(order, location, store) as pieces:
+    with _job_log(spec, location, store) as pieces:
         found = diagnose_pieces(pieces, failures, passed=said)
-    return _report(order.task.id, found, len(greens))
+    return _report(spec.task.id, found, len(greens))
 
 
 @contextmanager
@@ -131,25 +131,25 @@ def _open(log: str) -> Iterator[BinaryIO]:
         raise UsageError(msg) from error
 
 
-def _passed_logs(order: JobSpec, store: Store) -> Iterator[Iterator[bytes]]:
+def _passed_logs(spec: JobSpec, store: Store) -> Iterator[Iterator[bytes]]:
     """Yield logs of the same job with other inputs."""
     unusable: Unusable = {}
     for result in select_results(store, (), unusable):
-        if result.id == order.task.id and result.fingerprint != order.task.fingerprint:
+        if result.id == spec.task.id and result.fingerprint != spec.task.fingerprint:
             yield read_result_log(store, result)
 
 
 @contextmanager
-def _job_log(order: JobSpec, location: LogLocation, store: Store) -> Iterator[Iterator[bytes]]:
+def _job_log(spec: JobSpec, location: LogLocation, store: Store) -> Iterator[Iterator[bytes]]:
     """Open the log in the work directory, or else that of the result."""
     root = Path(location.work or work_directory(location.file))
-    path = WorkDir(root, order).log
+    path = WorkDir(root, spec).log
     if path.exists():
         with path.open("rb") as stream:
             yield pieces_of(stream)
-    elif result := store.find(order.task.fingerprint):
+    elif result := store.find(spec.task.fingerprint):
         yield read_result_log(store, result)
     else:
-        msg = f"there is no log of `{order.task.id}`: it has not been run with this file, or its"
+        msg = f"there is no log of `{spec.task.id}`: it has not been run with this file, or its"
         msg += " directory was removed"
-        raise UsageError(msg, hint=f"torchyard run {order.task.id} runs it")
+        raise UsageError(msg, hint=f"torchyard run {spec.task.id} runs it")

@@ -63,41 +63,41 @@ def lay_out_environment(
         install: Directory of environments, in place of the one beside the store.
         on_line: Called with what is being done.
     """
-    order, config = find_cell_job(file, words, changes)
+    spec, config = find_cell_job(file, words, changes)
     if config.toolchain is not None and config.toolchain.root is not None:
-        msg = f"{order.task.cell} is compiled in the root {config.toolchain.root}"
-        hint = f"`torchyard shell {order.task.id}` opens a shell in it, with its toolchain"
+        msg = f"{spec.task.cell} is compiled in the root {config.toolchain.root}"
+        hint = f"`torchyard shell {spec.task.id}` opens a shell in it, with its toolchain"
         raise ConfigError(msg, hint=hint)
     home = Path(absolute(install)) if install else Path(home_directory(file), _HOME)
-    folder = home / order.task.scope
+    folder = home / spec.task.scope
     with report_full_disk(home):
         make_own_directory(home)
     with report_full_disk(home), locked(home / "lock", wait=True):
         if not (folder / _RECORD).exists():
-            on_line(f"lays out {order.task.cell} in {folder}")
+            on_line(f"lays out {spec.task.cell} in {folder}")
         layout = ToolchainLayout(folder, str(folder), home / _SHARED)
-        made = equip_folder(order, layout, Digests(home / DIGESTS))
+        made = equip_folder(spec, layout, Digests(home / DIGESTS))
         _remove_unused(home)
     return EnvReport.of(made)
 
 
-def equip_folder(order: JobSpec, layout: ToolchainLayout, digests: Digests) -> CellEnvironment:
+def equip_folder(spec: JobSpec, layout: ToolchainLayout, digests: Digests) -> CellEnvironment:
     """Install the toolchain of a job into a folder, with scripts to source."""
-    folder, core = layout.folder, order.compiled
+    folder, core = layout.folder, spec.compiled
     folder.mkdir(parents=True, exist_ok=True)
-    tools = provide_toolchain(order, layout, digests, also=pinned_pip(core.words("requires")))
+    tools = provide_toolchain(spec, layout, digests, also=pinned_pip(core.words("requires")))
     if entries := core.table("cmake"):
         replace_bytes(folder / _ENTRIES, cache_script(entries).encode())
         tools |= entries_variables(str(folder / _ENTRIES)) | core.table("env")
     bring_ninja(folder / "tools")
     identities = core.table("identity")
     link_compilers(identities["compiler"].split()[0], tools, folder / "tools")
-    variables = cell_variables(order.task, tools, str(folder / "tools"))
+    variables = cell_variables(spec.task, tools, str(folder / "tools"))
     made = CellEnvironment(
-        cell=order.task.cell,
+        cell=spec.task.cell,
         folder=str(folder),
-        parts=tuple(_parts(order, layout, variables)),
-        variables=variables | {_CELL: order.task.cell},
+        parts=tuple(_parts(spec, layout, variables)),
+        variables=variables | {_CELL: spec.task.cell},
     )
     write_scripts(made)
     replace_bytes(folder / _RECORD, msgspec.json.encode(made))
@@ -105,11 +105,11 @@ def equip_folder(order: JobSpec, layout: ToolchainLayout, digests: Digests) -> C
 
 
 def _parts(
-    order: JobSpec, layout: ToolchainLayout, variables: dict[str, str]
+    spec: JobSpec, layout: ToolchainLayout, variables: dict[str, str]
 ) -> list[EnvironmentPart]:
     """Return what the environment consists of, and where each part is."""
     places = {"compiler": variables["CC"], "python": str(layout.folder / ENV)}
-    identities = order.compiled.table("identity") | {"python": order.task.facts["python"]}
+    identities = spec.compiled.table("identity") | {"python": spec.task.facts["python"]}
     found = []
     for name, identity in identities.items():
         installed = layout.place_of(name, identity)

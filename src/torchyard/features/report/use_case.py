@@ -141,7 +141,7 @@ def _timings(results: Iterable[Result], file: str, store: str | None) -> Iterato
 def _graphs(results: Iterable[Result], file: str, store: str | None) -> Iterator[GraphReport]:
     """Yield the graphs of builds; if there are none, that of the first package."""
     every = list(results)
-    packages = [one for one in every if one.order.task.stage is Stage.PACKAGE]
+    packages = [one for one in every if one.spec.task.stage is Stage.PACKAGE]
     for one in _builds(every) or packages[:1]:
         try:
             found = graph_links(one.fingerprint, file=file, store=store)

@@ -7,7 +7,7 @@ from torchyard.cli.options import (
     file_option,
     json_option,
     names_argument,
-    order_option,
+    spec_option,
     sandbox_option,
     set_option,
     store_url_option,
@@ -18,7 +18,7 @@ from torchyard.cli.output import calls
 
 @click.command("run")
 @names_argument("job", required=False)
-@order_option
+@spec_option
 @file_option
 @set_option
 @store_url_option

@@ -5,7 +5,7 @@ import click
 from torchyard.cli.options import (
     file_option,
     names_argument,
-    order_option,
+    spec_option,
     set_option,
     work_option,
 )
@@ -14,7 +14,7 @@ from torchyard.cli.output import calls
 
 @click.command("cancel")
 @names_argument("job", required=False)
-@order_option
+@spec_option
 @file_option
 @set_option
 @work_option

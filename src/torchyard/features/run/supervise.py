@@ -32,13 +32,13 @@ def supervise() -> None:
     exit_on_sigterm()
     os.chdir("/")  # the directory it was started in may be removed
     pid = os.getpid()
-    fingerprint = assignment.order.task.fingerprint
+    fingerprint = assignment.spec.task.fingerprint
     emit_event(SupervisorStarted(pid=pid, born=process_birth(pid), fingerprint=fingerprint))
     try:
         over = _execute(assignment)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     except SystemExit:
-        over = _stopped(assignment.order.task)
+        over = _stopped(assignment.spec.task)
     if over.code in (0, StoppedError.exit_code):
         record.unlink(missing_ok=True)  # the store has the result, or the job was cancelled
     emit_event(over)
@@ -54,9 +54,9 @@ def _execute(assignment: "Assignment") -> "JobExit":
     from torchyard.workspace.redact import redacting
     from torchyard.workspace.run import execute_job
 
-    on_event, task = redacting(emit_event), assignment.order.task
+    on_event, task = redacting(emit_event), assignment.spec.task
     try:
-        execute_job(assignment.order, Store.at(assignment.store), assignment.conditions, on_event)
+        execute_job(assignment.spec, Store.at(assignment.store), assignment.conditions, on_event)
     except TorchyardError as error:
         return _over(error)
     except OSError as error:

@@ -28,7 +28,7 @@ SUPERVISOR = (sys.executable, "-m", "torchyard.features.run.supervise")
 def run_one_job(
     job: str | None = None,
     *,
-    order: str | None = None,
+    spec: str | None = None,
     file: str = "torchyard.toml",
     changes: Sequence[str] = (),
     store_url: str | None = None,
@@ -55,10 +55,10 @@ def run_one_job(
     take_credentials()
     if secrets:
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
-    spec, config = find_job_spec(job, order, file, changes)
+    planned, config = find_job_spec(job, spec, file, changes)
     if stages is not None:
-        refuse_other_stages(spec.task, parse_stages(stages))
-    conditions = job_conditions(spec, file, work, sandbox)._replace(
+        refuse_other_stages(planned.task, parse_stages(stages))
+    conditions = job_conditions(planned, file, work, sandbox)._replace(
         slots=slots,
         wait=wait,
         keep=keep,
@@ -67,23 +67,23 @@ def run_one_job(
     )
     store = open_store(store_url, file, config)
     if detach:
-        _follow(spec, store, conditions, redacting(on_followed), on_line)
+        _follow(planned, store, conditions, redacting(on_followed), on_line)
     else:
-        execute_job(spec, store, conditions, redacting(on_event))
+        execute_job(planned, store, conditions, redacting(on_event))
 
 
 def _follow(
-    order: JobSpec,
+    spec: JobSpec,
     store: Store,
     conditions: Conditions,
     on_event: Listener,
     on_line: Callable[[str], object],
 ) -> None:
     """Start a job or follow the one that runs, pass its events on, and end as it does."""
-    place, job = WorkDir(conditions.work, order), order.task.id
-    if not is_detached(place) and store.has(order.task.fingerprint):
+    place, job = WorkDir(conditions.work, spec), spec.task.id
+    if not is_detached(place) and store.has(spec.task.fingerprint):
         forget_detached(place)
-        execute_job(order, store, conditions, on_event)
+        execute_job(spec, store, conditions, on_event)
         return
 
     def on_stray(line: bytes) -> None:
@@ -92,7 +92,7 @@ def _follow(
 
     try:
         over = run_detached(
-            order, store, conditions, supervisor=SUPERVISOR, on_event=on_event, on_stray=on_stray
+            spec, store, conditions, supervisor=SUPERVISOR, on_event=on_event, on_stray=on_stray
         )
     except (KeyboardInterrupt, SystemExit):
         on_line(f"{job} goes on; the same command follows it again, `torchyard cancel` ends it")
@@ -106,16 +106,16 @@ def _follow(
 def cancel_job(
     job: str | None = None,
     *,
-    order: str | None = None,
+    spec: str | None = None,
     file: str = "torchyard.toml",
     changes: Sequence[str] = (),
     work: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> None:
     """End a detached job and all its processes, and tell where its directory is."""
-    spec, _ = find_job_spec(job, order, file, changes)
-    place = WorkDir(job_conditions(spec, file, work, None).work, spec)
+    planned, _ = find_job_spec(job, spec, file, changes)
+    place = WorkDir(job_conditions(planned, file, work, None).work, planned)
     if end_detached(place):
-        on_line(f"{spec.task.id} was stopped; its directory is {place.folder}")
+        on_line(f"{planned.task.id} was stopped; its directory is {place.folder}")
     else:
-        on_line(f"{spec.task.id} does not run detached in {place.folder.parent}")
+        on_line(f"{planned.task.id} does not run detached in {place.folder.parent}")

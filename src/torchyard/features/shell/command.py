@@ -5,7 +5,7 @@ import click
 from torchyard.cli.options import (
     file_option,
     names_argument,
-    order_option,
+    spec_option,
     sandbox_option,
     set_option,
     store_url_option,
@@ -17,7 +17,7 @@ from torchyard.cli.output import calls
 @click.command("shell", context_settings={"ignore_unknown_options": True})
 @names_argument("job", required=False)
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
-@order_option
+@spec_option
 @file_option
 @set_option
 @store_url_option

@@ -26,7 +26,7 @@ def enter_job(
     job: str | None = None,
     words: Sequence[str] = (),
     *,
-    order: str | None = None,
+    spec: str | None = None,
     file: str = "torchyard.toml",
     changes: Sequence[str] = (),
     store_url: str | None = None,
@@ -38,18 +38,18 @@ def enter_job(
     """Restore what a job needs unless it is there, and run a command in its directory."""
     if job and _NO_COMMAND.isdisjoint(job):
         words, job = (job, *words), None
-    if order is None:
-        spec, config = find_left_job(job, file, work, changes)
+    if spec is None:
+        planned, config = find_left_job(job, file, work, changes)
     else:
-        spec, config = find_job_spec(None, order, file, changes)
-        if spec.task.id != job:
-            msg = f"`{order}` is the order of {spec.task.id}"
+        planned, config = find_job_spec(None, spec, file, changes)
+        if planned.task.id != job:
+            msg = f"`{spec}` is the spec of {planned.task.id}"
             raise UsageError(msg, hint="name that job")
-    conditions = job_conditions(spec, file, work, sandbox)._replace(copies=copies_limit(config))
-    context = open_job(spec, open_store(store_url, file, config), conditions, on_event)
+    conditions = job_conditions(planned, file, work, sandbox)._replace(copies=copies_limit(config))
+    context = open_job(planned, open_store(store_url, file, config), conditions, on_event)
     step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
     env = context.environment() | _introduce(context, on_line)
-    env |= {"TERM": "xterm-256color", "PS1": f"{spec.task.id}$ "}
+    env |= {"TERM": "xterm-256color", "PS1": f"{planned.task.id}$ "}
     argv = enclose(context.sandbox, step, context.place, None)
     if context.sandbox.kind == "none":
         replace_process(argv, cwd=context.place.build, env=env)
@@ -63,10 +63,10 @@ def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[s
     With these it can be repeated by hand.
     """
     places = context.places()
-    for name in places_of(context.place.order.task.stage):
+    for name in places_of(context.place.spec.task.stage):
         if places[name].startswith(places["work"]):
             on_line(f"{{{name}}} is {places[name]}")
-    steps, done = steps_of(context.place.order), len(context.place.state().steps)
+    steps, done = steps_of(context.place.spec), len(context.place.state().steps)
     if done >= len(steps):
         return {}
     following = steps[done].filled(places)

@@ -28,11 +28,11 @@ def recent_builds(file: str = "torchyard.toml") -> Iterator[RunRecord]:
 
 def job_state(job: str, file: str, store_url: str | None = None) -> Iterator[str]:
     """Yield lines on the state of a job, by its directory or else its result."""
-    order, config = find_left_job(job, file, None)
-    name, steps = order.task.id, steps_of(order)
-    place = WorkDir(Path(work_directory(file)), order)
+    spec, config = find_left_job(job, file, None)
+    name, steps = spec.task.id, steps_of(spec)
+    place = WorkDir(Path(work_directory(file)), spec)
     state = place.state()
-    if result := open_store(store_url, file, config).find(order.task.fingerprint):
+    if result := open_store(store_url, file, config).find(spec.task.fingerprint):
         took = show_duration(result.seconds)
         yield f"{name} is finished: made in {took} at {result.started}, on {result.machine}"
     elif not place.log.exists():

@@ -166,7 +166,7 @@ def _fingerprints(files: Sequence[str], store: Store) -> set[str]:
                 known.update(plan.fingerprints)
     if anywhere != found:
         usable = store.results(unusable={})  # the others are kept anyway
-        found |= {r.fingerprint for r in usable if r.order.anywhere in anywhere}
+        found |= {r.fingerprint for r in usable if r.spec.anywhere in anywhere}
     return found
 
 

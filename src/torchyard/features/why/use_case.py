@@ -8,7 +8,7 @@ from torchyard.errors import SelectionError
 from torchyard.features.why.report import WhyReport
 from torchyard.insight.file_cause import FileCauses, JobView, build_folder
 from torchyard.insight.job_cause import job_cause
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.step import Step
 from torchyard.run.sandbox import INSIDE, Enclosure, enclose
 from torchyard.run.workdir import WorkDir
@@ -41,7 +41,7 @@ def explain_rebuild(
         msg = f"no job of `{file}` runs or has failed"
         raise SelectionError(msg, hint="name one, as `torchyard store ls` lists them")
     result = named_result(what, opened)
-    return _why_job(result.order, opened, result.started)
+    return _why_job(result.spec, opened, result.started)
 
 
 def _why_file(path: Path, folder: Path) -> WhyReport:
@@ -57,11 +57,11 @@ def _why_file(path: Path, folder: Path) -> WhyReport:
 
 def _job_view(folder: Path) -> JobView | None:
     """Return how the steps of a job see its directory, if a build directory is in one."""
-    above = next((one for one in folder.resolve().parents if (one / ORDER).is_file()), None)
+    above = next((one for one in folder.resolve().parents if (one / SPEC_FILE).is_file()), None)
     if above is None:
         return None
-    order = msgspec.json.decode((above / ORDER).read_bytes(), type=JobSpec)
-    place = WorkDir(above.parent, order, above.name)
+    spec = msgspec.json.decode((above / SPEC_FILE).read_bytes(), type=JobSpec)
+    place = WorkDir(above.parent, spec, above.name)
     if place.state().sandbox == "none":
         return None
     cwd = f"{INSIDE}/{folder.resolve().relative_to(place.job)}"
@@ -72,17 +72,17 @@ def _job_view(folder: Path) -> JobView | None:
     return JobView(place.job, INSIDE, view)
 
 
-def _why_job(order: JobSpec, store: Store, started: str = "") -> WhyReport:
+def _why_job(spec: JobSpec, store: Store, started: str = "") -> WhyReport:
     """Compare a job with its last result before; of the same version, if there is one."""
-    task = order.task
+    task = spec.task
     earlier = [
         other
         for other in store.results(list(store.fingerprints()))
-        if (other.order.task.stage, other.order.task.scope) == (task.stage, task.scope)
+        if (other.spec.task.stage, other.spec.task.scope) == (task.stage, task.scope)
         and (not started or other.started < started)
     ]
     last = max(earlier, key=lambda other: (other.id == task.id, other.started), default=None)
-    cause = job_cause(order, last.order if last else None, lambda *both: _changed(store, *both))
+    cause = job_cause(spec, last.spec if last else None, lambda *both: _changed(store, *both))
     return WhyReport(task.id, cause.first, cause.way, pending=not started)
 
 

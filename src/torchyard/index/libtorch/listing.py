@@ -14,8 +14,8 @@ import msgspec
 
 from torchyard.index.entry import WHOLE, Entry, State, package_key
 from torchyard.index.libtorch.platform import zip_platforms
-from torchyard.index.order import age
 from torchyard.index.page import Media, Page
+from torchyard.index.sort_keys import version_key
 from torchyard.model.quantity import show_size
 from torchyard.package.libtorch.format import zip_build, zip_without_build
 
@@ -52,7 +52,7 @@ def root_page(projects: Iterable[str]) -> Page:
 
 
 def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda e: (age(e.version), zip_build(e.file)), reverse=True)
+    return sorted(entries, key=lambda e: (version_key(e.version), zip_build(e.file)), reverse=True)
 
 
 def _last_builds(entries: Iterable[Entry]) -> list[Entry]:

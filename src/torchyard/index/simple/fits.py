@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from torchyard.config.tables import load_tables
-from torchyard.index.order import python_order
 from torchyard.index.section import Fit
+from torchyard.index.sort_keys import python_key
 from torchyard.package.wheel.compatible_tags import tag_platforms
 from torchyard.package.wheel.name import split_tags
 
@@ -26,7 +26,7 @@ def _tag_pythons(python: str, abis: list[str]) -> list[str]:
         return ["" if python.startswith("py") else python]
     if "abi3" not in abis:
         return [abi if abi.startswith(python) else python for abi in abis]
-    oldest = python_order(python)
+    oldest = python_key(python)
     rows = load_tables().pythons
     fitting = [name for name, row in rows.items() if not row.free_threaded]
-    return [name for name in fitting if python_order(name) >= oldest]
+    return [name for name in fitting if python_key(name) >= oldest]

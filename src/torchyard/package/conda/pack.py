@@ -37,11 +37,11 @@ def pack_companions(build: PackageBuild) -> list[Path]:
 
 def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     """Make a conda package; the plugin has one without MAGMA, and one with it unless it is off."""
-    order, core = made.spec, made.core
+    spec, core = made.spec, made.core
     inputs = made.inputs
-    task = order.task
+    task = spec.task
     facts = task.facts
-    bindings = next((t for t in order.tasks if t.stage is Stage.BINDINGS), None)
+    bindings = next((t for t in spec.tasks if t.stage is Stage.BINDINGS), None)
     build = CondaBuild(
         name=facts["name"],
         version=facts["version"],
@@ -68,7 +68,7 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         builds = [build, without] if has_magma else [without]
     return [
         assemble_conda(
-            CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, order=made.carried
+            CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, spec=made.carried
         )
         for one in builds
     ]

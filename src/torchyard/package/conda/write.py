@@ -74,11 +74,11 @@ class Sources(NamedTuple):
 
 
 def write_conda(
-    folder: Path, out: Path, *, metadata: CondaMetadata, about: About, order: Path
+    folder: Path, out: Path, *, metadata: CondaMetadata, about: About, spec: Path
 ) -> Path:
     """Pack a prefix tree; the same tree gives the same bytes.
 
-    The package carries its order in `info/`, under the file's own name.
+    The package carries its spec in `info/`, under the file's own name.
     """
     require_module("rattler_build", "conda packages")
     from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
@@ -105,7 +105,7 @@ def write_conda(
                 license=about.license,
                 # There is no argument for run exports. What is named here gets into info/ under its
                 # own name; files in info/ of the tree do, too, but are listed as files to install.
-                test_files=[*([exports] if metadata.run_exports else []), order],
+                test_files=[*([exports] if metadata.run_exports else []), spec],
                 timestamp=datetime.fromtimestamp(EPOCH, UTC),
                 compression_level=_LEVEL,
                 detect_prefix=False,  # no file of the trees knows a prefix
@@ -116,7 +116,7 @@ def write_conda(
 
 
 def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
-    kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, order: Path
+    kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, spec: Path
 ) -> Path:
     """Make one conda package of a build; its requirements and glibc are determined here."""
     distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
@@ -135,7 +135,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
         out,
         metadata=describe(kind, build),
         about=_about(distribution),
-        order=order,
+        spec=spec,
     )
 
 

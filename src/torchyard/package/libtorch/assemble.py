@@ -18,10 +18,10 @@ def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
     out: Path,
     compute: str,
     git_hash: str,
-    order: Path,
+    spec: Path,
 ) -> Assembled:
     """Make the zip for C++ from a core, and its third-party libraries unless they are left out."""
     policy = policy_for(NAME, compute, "")
     prepared = prepare(install, scratch, policy, vendor)
-    zipped = write_libtorch(prepared.root, out, label, git_hash=git_hash, order=order)
+    zipped = write_libtorch(prepared.root, out, label, git_hash=git_hash, spec=spec)
     return Assembled(zipped, write_debug(prepared.debug, zipped))

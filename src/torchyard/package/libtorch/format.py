@@ -115,7 +115,7 @@ class LibtorchFormat:
             out=build.out,
             compute=facts["compute"],
             git_hash=build.commit,
-            order=build.carried,
+            spec=build.carried,
         )
         return made.files
 

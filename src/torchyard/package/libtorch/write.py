@@ -48,7 +48,7 @@ def lacks_deps(file_name: str) -> bool:
     return f"{_WITHOUT_DEPS}-" in file_name
 
 
-def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, order: Path) -> Path:
+def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, spec: Path) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
     All of it is below one folder, `libtorch` for torch, which says what it was built from.
@@ -57,7 +57,7 @@ def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, or
     members = members_of(image, top)
     members.append(Member(f"{top}build-version", f"{label.version}\n".encode()))
     members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
-    members.append(Member(top + order.name, order.read_bytes()))
+    members.append(Member(top + spec.name, spec.read_bytes()))
     path = out / label.file_name
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))

@@ -30,7 +30,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
     compute: str,
     toolkit: str,
     pins: Mapping[str, str],
-    order: Path,
+    spec: Path,
     number: int = 0,
 ) -> Assembled:
     """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
@@ -53,7 +53,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         tags=wheel_tags(python),
         platform_tag=true_tag(platform_tag, prepared.versions),
         requires=policy.requirements(prepared.needed, pins, toolkit),
-        order=order,
+        spec=spec,
         number=number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))

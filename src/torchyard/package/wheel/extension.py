@@ -49,7 +49,7 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
             f"torch>={release}" if abi.fits_torches else f"torch=={release}.*",
             *task.words("dependencies"),
         ],
-        order=build.carried,
+        spec=build.carried,
         number=build.number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))

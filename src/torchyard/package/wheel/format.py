@@ -127,7 +127,7 @@ class WheelFormat:
             compute=facts["compute"],
             toolkit=build.core.text(platform_for(facts["compute"]).name),
             pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
-            order=build.carried,
+            spec=build.carried,
             number=build.number,
         )
         return made.files

@@ -76,13 +76,13 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     tags: WheelTags,
     platform_tag: str,
     requires: Sequence[str],
-    order: Path,
+    spec: Path,
     number: int = 0,
 ) -> Path:
     """Write a wheel into the directory `out`; the image stays as it is.
 
     `requires` are requirements beside those in the image's METADATA; `number` is the wheel's build
-    number. The order is the file from which the package can be built again; it goes into the wheel
+    number. The spec is the file from which the package can be built again; it goes into the wheel
     under its own name.
     """
     dist_info = find_dist_info(image)
@@ -95,7 +95,7 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     made = [
         Member(f"{home}METADATA", metadata(_read(dist_info / "METADATA"), name, version, requires)),
         Member(f"{home}WHEEL", _wheel_text(tags, platform_tag, number)),
-        Member(home + order.name, order.read_bytes()),
+        Member(home + spec.name, spec.read_bytes()),
     ]
     ours = {home + file for file in _OURS} | {member.name for member in made}
     kept = [_renamed(member, renamed) for member in members_of(image)]

@@ -83,7 +83,7 @@ class Channel(ChannelReader):
             self.objects.write(head_copy_key(head.generation), msgspec.json.encode(head))
 
     def commit(
-        self, edits: Mapping[str, Edit], order: ChangeReason, amend: Amend = lambda head: head
+        self, edits: Mapping[str, Edit], reason: ChangeReason, amend: Amend = lambda head: head
     ) -> Head:
         """Change some parts at once, in the order in which readers may see it.
 
@@ -96,7 +96,7 @@ class Channel(ChannelReader):
             self._seen = None
             if draft and draft.head.log[-1] in head.log:
                 break  # our swap worked: its answer got lost, and another publisher was quick
-            draft = draft_change(head, edits, order, amend, partial(self.state, head))
+            draft = draft_change(head, edits, reason, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])
                 return head

@@ -77,7 +77,7 @@ class _New(NamedTuple):
 def draft_change(
     head: Head,
     edits: Mapping[str, Edit],
-    order: ChangeReason,
+    reason: ChangeReason,
     amend: Amend,
     read: Callable[[str], State],
 ) -> Draft | None:
@@ -109,8 +109,8 @@ def draft_change(
     }
     change = Change(
         generation=head.generation + 1,
-        at=order.at,
-        why=order.why,
+        at=reason.at,
+        why=reason.why,
         parts=changes,
         run=secrets.token_hex(8),
     )

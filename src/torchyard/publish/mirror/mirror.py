@@ -170,7 +170,7 @@ class Mirror:
             torch=required_torch(metadata),
         )
 
-    def take(self, files: Sequence[Mirrored], order: ChangeReason) -> Taken:
+    def take(self, files: Sequence[Mirrored], reason: ChangeReason) -> Taken:
         """Fetch and upload new files, then publish all of them in one change."""
         fresh = [one.chosen for one in files if one.fate == "new"]
         total = sum(one.link.size or 0 for one in fresh)
@@ -194,10 +194,10 @@ class Mirror:
             id(c): entry for c, entry in zip(fresh, got, strict=True) if isinstance(entry, Entry)
         }
         done = [one._replace(entry=one.entry or entries[id(one.chosen)]) for one in files]
-        head = self._publish(done, order)
+        head = self._publish(done, reason)
         return Taken(head, done)
 
-    def _publish(self, files: Sequence[Mirrored], order: ChangeReason) -> Head:
+    def _publish(self, files: Sequence[Mirrored], reason: ChangeReason) -> Head:
         parts: dict[str, list[tuple[MirrorFile, Entry]]] = {}
         keys: list[str] = []
         for chosen, _, entry in files:
@@ -205,7 +205,7 @@ class Mirror:
                 parts.setdefault(_part(chosen.project), []).append((chosen, entry))
                 keys.append(package_key(entry.sha256, entry.file))
         edits: dict[str, Edit] = {part: partial(_add, part, found) for part, found in parts.items()}
-        return self._channel.commit(edits, order, partial(self._sure, keys))
+        return self._channel.commit(edits, reason, partial(self._sure, keys))
 
     def _take(self, chosen: MirrorFile, heard: ProgressLine) -> Entry | PublishError:
         """Fetch and upload a file. An error of one file does not stop the others."""

@@ -48,7 +48,7 @@ class PinPage(Value, kw_only=True):
 
 
 def add_channel_pin(
-    channel: Channel, selection: Selection, name: str, why: str, order: ChangeReason
+    channel: Channel, selection: Selection, name: str, why: str, reason: ChangeReason
 ) -> PinPage:
     """Pin the versions of some files under a name, and write pages that list the files.
 
@@ -78,15 +78,15 @@ def add_channel_pin(
             msg = f"`{channel.url}` has a pin `{name}` already, of {show_projects(known)}"
             hint = "--as gives this one another name; --remove takes that one away"
             raise PublishError(msg, hint=hint)
-        kept = Pin(projects=projects, at=order.at, why=why)
+        kept = Pin(projects=projects, at=reason.at, why=why)
         return replace(head, pins={**head.pins, name: kept})
 
-    done = channel.commit({part: edit_of(part) for part in selection.parts(head)}, order, amend)
+    done = channel.commit({part: edit_of(part) for part in selection.parts(head)}, reason, amend)
     chosen = [one for part in found.values() for one in part]
     return _write(channel, name, done.pins[name], chosen)
 
 
-def remove_channel_pin(channel: Channel, name: str, order: ChangeReason) -> Head:
+def remove_channel_pin(channel: Channel, name: str, reason: ChangeReason) -> Head:
     """Remove a pin and its pages."""
     pins = channel.head().pins
     if name not in pins:
@@ -101,7 +101,7 @@ def remove_channel_pin(channel: Channel, name: str, order: ChangeReason) -> Head
     page = msgspec.json.decode(data, type=PinPage) if data else None
     texts = [text.path for text in _texts(page)] if page else []
     channel.objects.delete([*texts, _json_key(name)])
-    return channel.commit({}, order, amend)
+    return channel.commit({}, reason, amend)
 
 
 def show_projects(pin: Pin) -> str:

@@ -250,7 +250,9 @@ def _is_foreign_wheel(one: Promotion) -> bool:
     return not one.origin.entry.cell and is_wheel_name(one.origin.entry.file)
 
 
-def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeReason) -> Published:
+def promote(
+    route: Route, head: Head, found: Sequence[Promotion], reason: ChangeReason
+) -> Published:
     """Publish packages that have passed all gates in the target. It can be repeated."""
     packages = [one.package for one in found]
     whole = {id(one.package): one for one in found}
@@ -264,7 +266,7 @@ def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeR
         for part, members in in_order(packages).items()
         for package in news(part, members, route.target.state(head, part))
     )
-    return switch(route.target, head, packages, order, send)
+    return switch(route.target, head, packages, reason, send)
 
 
 def _carry(route: Route, one: Promotion) -> None:

@@ -80,11 +80,11 @@ class _Run(NamedTuple):
     channel: Channel
     head: Head
     keep: Keep
-    order: ChangeReason
+    reason: ChangeReason
 
     @property
     def now(self) -> datetime:
-        return datetime.fromisoformat(self.order.at)
+        return datetime.fromisoformat(self.reason.at)
 
     @property
     def born(self) -> datetime:
@@ -95,7 +95,7 @@ class _Run(NamedTuple):
 def prune(
     channel: Channel,
     keep: Keep,
-    order: ChangeReason,
+    reason: ChangeReason,
     *,
     orphans: bool = False,
     dry_run: bool = False,
@@ -107,7 +107,7 @@ def prune(
     names = [*channel.head().parts, ROOTS]
     mended = {} if dry_run else {name: channel.mend([name]) for name in names}
     while True:
-        run = _Run(channel, channel.head(), keep, order)
+        run = _Run(channel, channel.head(), keep, reason)
         try:
             lost, found = _survey(run, orphans=orphans)
         except StoreError:
@@ -249,7 +249,7 @@ def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
             deleted.add(key)
     edits = {name: _clear(parse_part(name), keys, deleted) for name, keys in doomed.items() if keys}
     if edits:
-        run.channel.commit(edits, run.order)
+        run.channel.commit(edits, run.reason)
     return before._replace(
         hidden=[*before.hidden, *hidden],
         deleted=[*before.deleted, *_files(deleted)],
@@ -272,7 +272,7 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
         def edit(state: State) -> State:
             old = hidden[look.name] = outdated(part, state.entries, run.keep, pins.values())
-            new = _without(state, old, run.order.at)
+            new = _without(state, old, run.reason.at)
             needed = (page.path for page in settle(part, new, changed(state, new))[1])
             kept = _kept(part, state, pins.values(), run.born).union(needed)
             mine = doomed[look.name] = _mine(state, look, kept)
@@ -294,7 +294,7 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
         try:
             edits = {look.name: edit_of(look, pins) for look in group}
-            run.channel.commit(edits, run.order, amend)
+            run.channel.commit(edits, run.reason, amend)
         except _PinnedMeanwhileError:
             continue
         return [Chosen(name, entry) for name, old in hidden.items() for entry in old], doomed
@@ -354,5 +354,5 @@ def _forget(run: _Run, generation: int) -> set[str]:
         return replace(head, log=head.log[len(old) :]) if old else head
 
     if generation:
-        dropped -= live_states(run.channel.commit({}, run.order, amend))
+        dropped -= live_states(run.channel.commit({}, run.reason, amend))
     return dropped - {""}

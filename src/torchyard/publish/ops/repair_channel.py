@@ -76,7 +76,7 @@ class ChannelRepair(NamedTuple):
     pages: list[str]
 
 
-def repair_channel(channel: Channel, order: ChangeReason, *, dry_run: bool) -> ChannelRepair:
+def repair_channel(channel: Channel, reason: ChangeReason, *, dry_run: bool) -> ChannelRepair:
     """Restore the head and the parts of a channel as far as possible, then all pages."""
     damage = find_damage(channel)
     if dry_run:
@@ -87,7 +87,7 @@ def repair_channel(channel: Channel, order: ChangeReason, *, dry_run: bool) -> C
         head = msgspec.structs.replace(head, parts={**head.parts, **lost})
         channel.begin_with(head, damage.tag)
         edits = {part: partial(_restored, state) for part, state in damage.restored.items()}
-        head = channel.commit(edits, order, msgspec.structs.replace)
+        head = channel.commit(edits, reason, msgspec.structs.replace)
     return ChannelRepair(damage, head.generation, channel.mend([*head.parts, ROOTS]))
 
 

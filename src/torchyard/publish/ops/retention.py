@@ -7,7 +7,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from torchyard.index.entry import Entry
-from torchyard.index.order import age
+from torchyard.index.sort_keys import version_key
 from torchyard.model.matrix import any_match
 from torchyard.publish.channel.head import Pin
 from torchyard.publish.channel.layout import PartName
@@ -52,7 +52,7 @@ def outdated(
 
 def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
     """Return all but the newest versions; yanked ones do not count among these."""
-    ranked = sorted(versions, key=age)
+    ranked = sorted(versions, key=version_key)
     good = [
         place
         for place, version in enumerate(ranked)

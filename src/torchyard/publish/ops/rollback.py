@@ -29,7 +29,7 @@ class Restored(NamedTuple):
     changes: dict[What, list[Chosen]]
 
 
-def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> Restored:
+def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> Restored:
     """Restore the files of a generation; None is the one before the last change.
 
     Pins and the status of projects stay. It is an error if another process changes the channel
@@ -47,7 +47,7 @@ def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> R
     def edit_of(name: str) -> Edit:
         def edit(now: State) -> State:
             then = channel.state_at(before[name])
-            new = restored(parse_part(name), now, then.entries, order.at)
+            new = restored(parse_part(name), now, then.entries, reason.at)
             changes[name] = list(_differences(now, new))
             return new
 
@@ -60,7 +60,7 @@ def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> R
         return found
 
     parts = [name for name in reversed(head.parts) if name in before]
-    done = channel.commit({name: edit_of(name) for name in parts}, order, amend)
+    done = channel.commit({name: edit_of(name) for name in parts}, reason, amend)
     changed: dict[What, list[Chosen]] = {}
     for name, found in changes.items():
         for what, entry in found:

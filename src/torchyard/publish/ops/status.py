@@ -13,7 +13,7 @@ from torchyard.publish.channel.layout import PartName
 
 
 def set_status(
-    channel: Channel, project: str, status: Status, reason: str, order: ChangeReason
+    channel: Channel, project: str, status: Status, note: str, reason: ChangeReason
 ) -> Head:
     """Set the status of a project of the simple index."""
     name = str(PartName(SimpleSection.NAME, project))
@@ -27,8 +27,8 @@ def set_status(
         raise SelectionError(msg, hint=hint)
 
     def edit(state: State) -> State:
-        if (state.status, state.status_reason) == (status, reason):
+        if (state.status, state.status_reason) == (status, note):
             return state
-        return replace(state, status=status, status_reason=reason)
+        return replace(state, status=status, status_reason=note)
 
-    return channel.commit({name: edit}, order)
+    return channel.commit({name: edit}, reason)

@@ -11,9 +11,9 @@ from torchyard.publish.select import Chosen, Selection, choose
 
 
 def yank(
-    channel: Channel, selection: Selection, reason: str | None, order: ChangeReason
+    channel: Channel, selection: Selection, note: str | None, reason: ChangeReason
 ) -> tuple[Head, list[Chosen]]:
-    """Yank files for a reason, or with None undo that; return those that changed.
+    """Yank files with a note why, or undo that with None; return the changed files.
 
     Parts change in reverse order of publishing: dependents first.
     """
@@ -25,10 +25,10 @@ def yank(
         part = parse_part(name)
 
         def marked(entry: Entry) -> Entry:
-            if entry.yanked == reason or not selection.matches(part, entry):
+            if entry.yanked == note or not selection.matches(part, entry):
                 return entry
             changed[name].append(Chosen(name, entry))
-            return replace(entry, yanked=reason)
+            return replace(entry, yanked=note)
 
         def edit(state: State) -> State:
             changed[name] = []
@@ -39,6 +39,6 @@ def yank(
 
     parts = selection.parts(head)
     done = channel.commit(
-        {name: edit_of(name) for name in (parts if reason is None else reversed(parts))}, order
+        {name: edit_of(name) for name in (parts if note is None else reversed(parts))}, reason
     )
     return done, [one for name in parts for one in changed[name]]

@@ -129,7 +129,7 @@ def check_document(
         findings=_counts(finding for one in checked for finding in one.findings),
         packages=[
             _package(
-                Subject(one, policy, (*contents[:i], *contents[i + 1 :]), checked[i].order),
+                Subject(one, policy, (*contents[:i], *contents[i + 1 :]), checked[i].spec),
                 checked[i],
                 named.get(i, ""),
             )

@@ -1,4 +1,4 @@
-"""Writes a package of made-up torch: python3 make.py VERSION PYTHON PACKAGE ORDER OUT."""
+"""Writes a package of made-up torch: python3 make.py VERSION PYTHON PACKAGE SPEC OUT."""
 
 import sys
 import zipfile
@@ -25,7 +25,7 @@ def write(path: Path, files: dict[str, str]) -> None:
             archive.writestr(zipfile.ZipInfo(name), text)
 
 
-def wheel(version: str, python: str, order: str, out: Path) -> None:
+def wheel(version: str, python: str, spec: str, out: Path) -> None:
     about = f"torch-{version}.dist-info"
     tag = f"{python}-{python}-manylinux_2_28_x86_64"
     files = {
@@ -34,26 +34,26 @@ def wheel(version: str, python: str, order: str, out: Path) -> None:
         f"{about}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
         f"{about}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n",
     }
-    if order:
-        files[f"{about}/torchyard-order.json"] = order
+    if spec:
+        files[f"{about}/torchyard-spec.json"] = spec
     lines = [f"{name},sha256={digest(text)},{len(text)}" for name, text in files.items()]
     files[f"{about}/RECORD"] = "\n".join([*lines, f"{about}/RECORD,,"]) + "\n"
     write(out / f"torch-{version}-{tag}.whl", files)
 
 
-def libtorch(version: str, order: str, out: Path) -> None:
+def libtorch(version: str, spec: str, out: Path) -> None:
     files = {
         "libtorch/build-version": f"{version}\n",
         "libtorch/lib/libtorch.so": "made up\n",
-        "libtorch/torchyard-order.json": order,
+        "libtorch/torchyard-spec.json": spec,
     }
     write(out / f"libtorch-shared-with-deps-{version}.zip", files)
 
 
 if __name__ == "__main__":
-    version, python, package, order, out = sys.argv[1:]
-    order = "" if order == "-" else Path(order).read_text(encoding="utf-8")
+    version, python, package, spec, out = sys.argv[1:]
+    spec = "" if spec == "-" else Path(spec).read_text(encoding="utf-8")
     if package == "libtorch":
-        libtorch(version, order, Path(out))
+        libtorch(version, spec, Path(out))
     else:
-        wheel(version, python, order, Path(out))
+        wheel(version, python, spec, Path(out))

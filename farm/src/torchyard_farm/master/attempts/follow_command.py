@@ -20,9 +20,9 @@ class FollowCommand(RemoteShellCommand):
     The specification goes with the command, and the worker writes it (`worker/commands.py`).
     """
 
-    def __init__(self, job_log: JobLog, order: str, **options: object) -> None:
+    def __init__(self, job_log: JobLog, spec: str, **options: object) -> None:
         super().__init__(**options)
-        self.args["order"] = [order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK)]
+        self.args["spec"] = [spec[i : i + _BLOCK] for i in range(0, len(spec), _BLOCK)]
         self._job_log = job_log
         self._room = _LOG_LIMIT
 

@@ -13,7 +13,7 @@ from twisted.internet import defer
 from twisted.python.failure import Failure
 
 from torchyard.errors import MISSING
-from torchyard.model.job_spec import ORDER, short_name
+from torchyard.model.job_spec import SPEC_FILE, short_name
 from torchyard_farm.master.attempts.follow_command import LOG, FollowCommand
 from torchyard_farm.master.db.attempts_db import VERDICT, AttemptHistory
 from torchyard_farm.master.peers.plan_sync import find_plan
@@ -44,7 +44,7 @@ _RESULTS = {
 
 _WORKDIR = "."
 _WORK = "../../work"
-_JOB = ("--order", ORDER, "--work", _WORK)
+_JOB = ("--spec", SPEC_FILE, "--work", _WORK)
 """Commands run in a directory for each worker and builder, which has one job at a time; all jobs of
 a machine run in one directory, `_WORK`."""
 
@@ -139,13 +139,13 @@ class RunJob(BuildStep):
     async def _run_remotely(self) -> int | None:
         """Run the job on the worker, and return its exit code."""
         plan = await self._plan()
-        order = plan.order(self.getProperty("job"))
+        spec = plan.spec(self.getProperty("job"))
         limit = self.getProperty("copies")
         copies = ("--copies", limit) if limit else ()
-        self._job_log = JobLog(order.task.id)
+        self._job_log = JobLog(spec.task.id)
         command = FollowCommand(
             self._job_log,
-            msgspec.json.encode(order).decode(),
+            msgspec.json.encode(spec).decode(),
             command=[
                 "torchyard",
                 "run",
@@ -156,7 +156,7 @@ class RunJob(BuildStep):
                 "--store",
                 plan.store,
             ],
-            logfiles={LOG: f"{_WORK}/{short_name(order.task.stage, order.task.fingerprint)}/log"},
+            logfiles={LOG: f"{_WORK}/{short_name(spec.task.stage, spec.task.fingerprint)}/log"},
             **_OPTIONS,
         )
         command.useLog(await self.addLog("stdio"))

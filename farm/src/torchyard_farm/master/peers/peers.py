@@ -158,11 +158,11 @@ class PeerMasters(PollingService):
         return {row.id: bool(row.complete) for row in connection.execute(query)}
 
     @async_to_deferred
-    async def _pass_on(self, key: tuple[str, str, str, str], order: Mapping[str, str]) -> None:
-        """Pass an order to stop a job to the master that runs it, if that is another one."""
+    async def _pass_on(self, key: tuple[str, str, str, str], request: Mapping[str, str]) -> None:
+        """Pass a request to stop a job to the master that runs it, if that is another one."""
         _, kind, number, verb = key
         found = await self.master.data.get((kind, number))
         owner = found and found["masterid" if kind == "builds" else "claimed_by_masterid"]
         if owner not in (None, self.master.masterid):
             requests = SharedState(self.master, _REQUESTS)
-            await requests.put(f"{owner}/{kind}/{number}/{verb}", order.get("reason", ""))
+            await requests.put(f"{owner}/{kind}/{number}/{verb}", request.get("reason", ""))

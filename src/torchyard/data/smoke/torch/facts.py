@@ -9,10 +9,10 @@ expected = os.environ["TORCHYARD_SMOKE_VERSION"]
 if os.environ["TORCHYARD_SMOKE_KIND"] == "wheel":
     assert torch.__version__ == expected, f"it is {torch.__version__}, not {expected}"
 commit = torch.version.git_version
-ordered = os.environ["TORCHYARD_SMOKE_COMMIT"]
-is_known = re.fullmatch("[0-9a-f]{40}", commit) or (ordered, commit) == ("none", "Unknown")
+expected = os.environ["TORCHYARD_SMOKE_COMMIT"]
+is_known = re.fullmatch("[0-9a-f]{40}", commit) or (expected, commit) == ("none", "Unknown")
 assert is_known, f"it was made from no commit: {commit}"
-assert ordered in ("", "none", commit), f"it was made from {commit}, and not from {ordered}"
+assert expected in ("", "none", commit), f"it was made from {commit}, and not from {expected}"
 
 compute = os.environ["TORCHYARD_SMOKE_COMPUTE"]
 kit, _, wanted = os.environ["TORCHYARD_SMOKE_TOOLKIT"].partition(" ")

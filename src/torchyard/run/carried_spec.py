@@ -1,6 +1,6 @@
-"""The order in a package: what it may ask for, and what it would run.
+"""The spec in a package: what it may ask for, and what it would run.
 
-A package can come from anywhere, and its order names any command. So it may only build, from a
+A package can come from anywhere, and its spec names any command. So it may only build, from a
 source to one package, and a person sees what it would run before it does.
 """
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.expected import order_text
+from torchyard.checks.expected import spec_text
 from torchyard.errors import StoreError
-from torchyard.model.job_spec import ORDER, JobSpec, Task
+from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of
 from torchyard.model.toolchain import is_pinned
@@ -29,34 +29,34 @@ _ADDRESS = re.compile(
 )
 """Addresses of git repositories. `ext::COMMAND` and others with `::` would run a program."""
 
-_HINT = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
+_HINT = "packages that torchyard makes carry it; steps of your own can copy {spec} into theirs"
 
 
-def carried_order(package: Path) -> JobSpec:
-    """Return the order that a package of any format carries, if it only builds a package."""
+def carried_spec(package: Path) -> JobSpec:
+    """Return the spec that a package of any format carries, if it only builds a package."""
     contents = read_package(package)
-    text = order_text(contents)
+    text = spec_text(contents)
     if text is not None:
         try:
-            order = msgspec.json.decode(text, type=JobSpec)
+            spec = msgspec.json.decode(text, type=JobSpec)
         except UNDECODABLE as error:
-            msg = f"the order that `{package}` carries can't be read: {error}"
+            msg = f"the spec that `{package}` carries can't be read: {error}"
             raise StoreError(msg, hint=_HINT) from error
-        if why := next(_objections(order), None):
-            msg = f"the order that `{package}` carries is not followed: {why}"
+        if why := next(_objections(spec), None):
+            msg = f"the spec that `{package}` carries is not followed: {why}"
             raise StoreError(msg, hint="it was not made by torchyard, or was changed since")
-        return order
+        return spec
     for _, member, what in contents.faults:
         msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
         raise StoreError(msg, hint="`torchyard check` lists all that is wrong with it")
-    msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
+    msg = f"`{package}` does not say how it was made: there is no {SPEC_FILE} in it"
     raise StoreError(msg, hint=_HINT)
 
 
-def _objections(order: JobSpec) -> Iterator[str]:
-    """Yield what speaks against running the order of a package."""
+def _objections(spec: JobSpec) -> Iterator[str]:
+    """Yield what speaks against running the spec of a package."""
     known: set[str] = set()
-    for task in order.tasks:
+    for task in spec.tasks:
         if task.stage not in _STAGES:
             yield f"{task.id} is no job that builds"
         if not task.is_true:
@@ -71,7 +71,7 @@ def _objections(order: JobSpec) -> Iterator[str]:
         for name in task.words("requires"):
             if not is_pinned(name):
                 yield f"`{name}` is no version of a package to build with"
-    if not order.tasks or order.task.stage is not Stage.PACKAGE:
+    if not spec.tasks or spec.task.stage is not Stage.PACKAGE:
         yield "it does not end with a package"
 
 
@@ -106,9 +106,9 @@ def _source_objections(task: Task) -> Iterator[str]:
         yield f"{task.id} would apply patches that are not in it"
 
 
-def describe_order(order: JobSpec) -> Iterator[str]:
-    """Yield the lines that say what an order would run: sources, and the command of each step."""
-    for task in order.tasks:
+def describe_spec(spec: JobSpec) -> Iterator[str]:
+    """Yield the lines that say what a spec would run: sources, and the command of each step."""
+    for task in spec.tasks:
         yield f"{task.id}{_origin(task)}"
         if series := task.words("series"):
             yield f"  with the patches {' '.join(series)}"
@@ -116,7 +116,7 @@ def describe_order(order: JobSpec) -> Iterator[str]:
             yield f"  with {name} {value}"
         if requires := task.words("requires"):
             yield f"  with {' '.join(requires)}"
-        for step in steps_of(order.of(task)):
+        for step in steps_of(spec.of(task)):
             network = "  (with network)" if step.network else ""
             first, *rest = _command(step).splitlines() or [""]
             yield f"  + {first}{network}"

@@ -1,4 +1,4 @@
-"""Orders in packages: what they may ask for, and what is shown before they are followed."""
+"""Specs in packages: what they may ask for, and what is shown before they are followed."""
 
 import zipfile
 from pathlib import Path
@@ -16,7 +16,7 @@ from torchyard.model.config import Sandbox, Source
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
-from torchyard.run.carried_order import carried_order, describe_order
+from torchyard.run.carried_spec import carried_spec, describe_spec
 
 BLOCK = "linux-x86_64/cpu-openblas"
 SCOPES = {
@@ -53,27 +53,27 @@ def task_of(
     return msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
-def order_of(source: Source = PUBLIC, requires: tuple[str, ...] = ()) -> JobSpec:
+def spec_of(source: Source = PUBLIC, requires: tuple[str, ...] = ()) -> JobSpec:
     first = task_of(Stage.SOURCE, source=source, commit=COMMIT)
     core = task_of(Stage.CORE, first, requires=requires)
     return JobSpec(tasks=(first, core, task_of(Stage.PACKAGE, core)), sandbox=Sandbox())
 
 
-def wheel_with(folder: Path, order: bytes) -> Path:
+def wheel_with(folder: Path, spec: bytes) -> Path:
     path = folder / "demo-1.0-cp312-cp312-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("torchyard-order.json", order)
+        archive.writestr("torchyard-spec.json", spec)
     return path
 
 
 def changed(path: str, value: Json) -> bytes:
-    document: Document = msgspec.json.decode(msgspec.json.encode(order_of()))
+    document: Document = msgspec.json.decode(msgspec.json.encode(spec_of()))
     put(document, path, value)
     return msgspec.json.encode(document)
 
 
 def with_tasks(*stages: Stage) -> bytes:
-    """Return an order of tasks, each of which needs the one before it."""
+    """Return a spec of tasks, each of which needs the one before it."""
     tasks: list[Task] = []
     for stage in stages:
         tasks.append(task_of(stage, *tasks[-1:]))
@@ -81,7 +81,7 @@ def with_tasks(*stages: Stage) -> bytes:
 
 
 def from_git(address: str) -> bytes:
-    return msgspec.json.encode(order_of(Source(git=address, commit=COMMIT)))
+    return msgspec.json.encode(spec_of(Source(git=address, commit=COMMIT)))
 
 
 def compiled_with(compiler: str) -> bytes:
@@ -102,7 +102,7 @@ def running(*run: str, scope: str = SCOPES[Stage.PACKAGE]) -> bytes:
 
 
 def requiring(*names: str) -> bytes:
-    return msgspec.json.encode(order_of(requires=names))
+    return msgspec.json.encode(spec_of(requires=names))
 
 
 BUILT = (Stage.SOURCE, Stage.CORE, Stage.PACKAGE)
@@ -142,20 +142,20 @@ REFUSED: dict[str, bytes] = {
     "a step with an unknown word": running("echo", "{nope}"),
     "a package without a cell": running("true", scope="x"),
     "requires: any version": requiring("setuptools"),
-    "no order": b"[]",
+    "no spec": b"[]",
     "no JSON": b"\xff",
-    "an order without end": b'{"tasks":' + b"[" * 100_000,
+    "a spec without end": b'{"tasks":' + b"[" * 100_000,
 }
 
 
-@pytest.mark.parametrize("order", REFUSED.values(), ids=REFUSED)
-def test_an_order_that_does_more_than_build_is_refused(
-    order: bytes, tmp_path: Path, torchyard: Command, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("spec", REFUSED.values(), ids=REFUSED)
+def test_a_spec_that_does_more_than_build_is_refused(
+    spec: bytes, tmp_path: Path, torchyard: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(use_case, "rebuild", _fail)
-    wheel = wheel_with(tmp_path, order)
+    wheel = wheel_with(tmp_path, spec)
     with pytest.raises(StoreError, match=r"is not followed|can't be read"):
-        carried_order(wheel)
+        carried_spec(wheel)
     done = torchyard("rebuild", wheel, "--yes", "--trust", "-f", tmp_path / "torchyard.toml")
     assert done.code == StoreError.exit_code
     assert "\x1b" not in done.err
@@ -167,9 +167,9 @@ def _fail(*_: object, **__: object) -> None:
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package whose order could be followed, and must not be."""
+    """A package whose spec could be followed, and must not be."""
     monkeypatch.setattr(use_case, "rebuild", _fail)
-    return wheel_with(tmp_path, msgspec.json.encode(order_of(requires=("cmake==3.31.10",))))
+    return wheel_with(tmp_path, msgspec.json.encode(spec_of(requires=("cmake==3.31.10",))))
 
 
 def test_what_it_would_run_is_shown_and_asked_for(wheel: Path, torchyard: Command) -> None:
@@ -201,7 +201,7 @@ def test_commands_are_shown_as_they_are(tmp_path: Path) -> None:
         Step(run=("{self}", "-P", "-m", "torchyard", "tool", "x")),
     )
     task = msgspec.structs.replace(task_of(Stage.PACKAGE), settings={"steps": steps})
-    shown = list(describe_order(JobSpec(tasks=(task,))))
+    shown = list(describe_spec(JobSpec(tasks=(task,))))
     assert shown[1] == "  + X='a b' bash -euo pipefail -c 'echo a  (with network)"
     assert shown[2:4] == ["    \x1b[1A\x1b[2Kecho b", "    rm -rf x'"]
     assert shown[4] == "  + torchyard tool x"
@@ -209,7 +209,7 @@ def test_commands_are_shown_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "link/x", "..", "a//x", "\0"])
-def test_files_in_an_order_are_written_to_their_directory(name: str, tmp_path: Path) -> None:
+def test_files_in_a_spec_are_written_to_their_directory(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path)

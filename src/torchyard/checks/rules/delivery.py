@@ -20,7 +20,7 @@ def label_cell(subject: Subject) -> Iterator[Hit]:
     Correct the steps of stage `package`: use {name}, {version}, {platform}, {compute} and {python}
     instead of fixed words.
     """
-    if subject.order is not None:
-        cell = subject.order.task.cell
+    if subject.spec is not None:
+        cell = subject.spec.task.cell
         for mismatch in cell_mismatches(subject.contents, cell):
             yield Hit(f"{mismatch}: {cell}")

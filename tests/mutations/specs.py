@@ -28,7 +28,7 @@ def _delivered(good: str, old: str, new: str, *also: str) -> Mutation:
     cell = OWN[good].replace(old, new)
     assert cell != OWN[good]
     name = f"{good} by a job for {new}"
-    return Mutation(name, good, "label-cell", as_it_is, also, order=job_for(cell))
+    return Mutation(name, good, "label-cell", as_it_is, also, spec=job_for(cell))
 
 
 GPU = (
@@ -39,7 +39,7 @@ GPU = (
     "linking-rpath-kind",
 )
 
-ORDERS = [
+SPECS = [
     _delivered("wheel", "tinytorch-", "torchtiny-"),
     _delivered("wheel", "1.2.0", "1.2.1"),
     _delivered("wheel", "cp312", "cp311"),

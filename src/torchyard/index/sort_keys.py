@@ -6,7 +6,7 @@ from functools import lru_cache
 from packaging.version import InvalidVersion, Version
 
 
-def age(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...], str]:
+def version_key(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...], str]:
     """Return the sort key of a version; its public part is parsed only once."""
     public, _, local = version.partition("+")
     return (*_public_age(public), local)
@@ -22,7 +22,7 @@ def _public_age(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...
         return False, Version("0"), tuple((int(d) if d else -1, word) for d, word in words)
 
 
-def python_order(python: str) -> tuple[int, str]:
+def python_key(python: str) -> tuple[int, str]:
     """Return the sort key of a Python: `cp39` before `cp310`, and `cp313t` after `cp313`."""
     digits = re.sub(r"\D", "", python)
     return int(digits[1:] or 0), python
