@@ -7,9 +7,9 @@ from torchyard.cli.options import (
     file_option,
     json_option,
     names_argument,
-    spec_option,
     sandbox_option,
     set_option,
+    spec_option,
     store_url_option,
     work_option,
 )

@@ -5,8 +5,8 @@ import click
 from torchyard.cli.options import (
     file_option,
     names_argument,
-    spec_option,
     set_option,
+    spec_option,
     work_option,
 )
 from torchyard.cli.output import calls

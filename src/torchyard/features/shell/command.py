@@ -5,9 +5,9 @@ import click
 from torchyard.cli.options import (
     file_option,
     names_argument,
-    spec_option,
     sandbox_option,
     set_option,
+    spec_option,
     store_url_option,
     work_option,
 )
