@@ -69,6 +69,10 @@ def complete_environment() -> None:
             os.environ["TMPDIR"] = folder
 
 
+def absolute(path: str) -> str:
+    return os.path.abspath(path)
+
+
 def is_full(error: OSError) -> bool:
     """Return whether a disk or quota is full; shutil's collected errors keep only the text."""
     return error.errno in _FULL or says_full(str(error))

@@ -8,6 +8,7 @@ from torchyard.config.credentials import take_credentials
 from torchyard.engines.builtin.local import LocalEngine
 from torchyard.engines.engine import BuildContext, Engine
 from torchyard.errors import UsageError
+from torchyard.host.files import absolute
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import Config
 from torchyard.model.event import Listener
@@ -16,7 +17,7 @@ from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_all
 from torchyard.workspace.build_request import BuildRequest
-from torchyard.workspace.locations import absolute, compile_cache_url, home_directory
+from torchyard.workspace.locations import compile_cache_url, home_directory
 from torchyard.workspace.plan import refuse_proof
 from torchyard.workspace.watch import new_folder, watch
 

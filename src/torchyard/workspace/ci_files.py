@@ -8,9 +8,9 @@ from torchyard.ci.drift import GUARDED, ComparedFile, FileState, compare_file
 from torchyard.ci.explain import PlacedJob, find_placed
 from torchyard.config.load import load_config
 from torchyard.errors import HostError, SelectionError, UsageError
+from torchyard.host.files import absolute
 from torchyard.model.config import Config
 from torchyard.model.quantity import listed
-from torchyard.workspace.locations import absolute
 
 if TYPE_CHECKING:  # slow to import
     from torchyard.ci.generate import Planner

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from torchyard.errors import SelectionError
-from torchyard.host.files import HOME, dirname, join
+from torchyard.host.files import HOME, absolute, dirname, join
 from torchyard.model.config import Config
 from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 EVENTS = "events.jsonl"
 """The name of the file in which a build records its events."""
-
-
-def absolute(path: str) -> str:
-    return os.path.abspath(path)  # noqa: PTH100 - strings, see host.files
 
 
 def home_directory(file: str) -> str:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError
+from torchyard.host.files import absolute
 from torchyard.model.config import Config
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import PlanSelection
-from torchyard.workspace.locations import absolute
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
 

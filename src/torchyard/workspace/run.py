@@ -8,6 +8,7 @@ from typing import get_args
 import msgspec
 
 from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.host.files import absolute
 from torchyard.host.locks import report_full_disk
 from torchyard.host.own_files import make_own_directory
 from torchyard.model.config import Config, Sandbox, SandboxKind
@@ -19,7 +20,7 @@ from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
 from torchyard.run.permissions import demanded_sandbox
 from torchyard.store.store import Store
-from torchyard.workspace.locations import absolute, work_directory
+from torchyard.workspace.locations import work_directory
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
 

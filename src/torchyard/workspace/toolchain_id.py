@@ -18,10 +18,11 @@ def with_toolchain_id(config: Config, file: str) -> Config:
     from pathlib import Path
 
     from torchyard.compute.registry import platform_for
+    from torchyard.host.files import absolute
     from torchyard.toolchain.digests import DIGESTS, Digests
     from torchyard.toolchain.identity import identify, identify_in_root
     from torchyard.toolchain.root_image import find_root, own_image
-    from torchyard.workspace.locations import absolute, home_directory, work_directory
+    from torchyard.workspace.locations import home_directory, work_directory
 
     included = [rule.pattern for rule in config.matrix.include]
     computes = {*config.matrix.values[1], *(c for rule in included for c in rule.compute)}

@@ -26,8 +26,8 @@ def command(*, folder: Path, file: str, database: str) -> None:
     is kept, and --file is not read then; everything else is brought up to date.
     """
     from torchyard.config.load import load_config
+    from torchyard.host.files import absolute
     from torchyard.workspace.clock import now
-    from torchyard.workspace.locations import absolute
     from torchyard_farm.master.db.connection import check_database
     from torchyard_farm.settings.farm import FILE
     from torchyard_farm.settings.layout import farm_text, make_master, run_buildbot

@@ -23,7 +23,7 @@ from torchyard.features.ci.report import (
     CiRefreshReport,
     StageImpact,
 )
-from torchyard.host.files import exists, write_text
+from torchyard.host.files import absolute, exists, write_text
 from torchyard.host.git import export_tree, find_top, head_message, newest_tag
 from torchyard.model.config import Config, own_release
 from torchyard.model.recipe import Dimension
@@ -34,7 +34,6 @@ from torchyard.plan.diff import diff_plans
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection
 from torchyard.workspace.ci_files import CiWriter
-from torchyard.workspace.locations import absolute
 from torchyard.workspace.lock import lock_environments
 from torchyard.workspace.progress import Meter, ignore_line, no_meter
 from torchyard.workspace.torch_releases import TorchRange, find_releases

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torchyard.config.tables import load_tables
 from torchyard.errors import BusyError, ConfigError, SelectionError, StoreError, UsageError
 from torchyard.features.develop.report import DevelopReport, DevelopStart
+from torchyard.host.files import absolute
 from torchyard.host.inner_environment import replace_by_sandboxed
 from torchyard.host.locks import report_full_disk
 from torchyard.model.config import SandboxKind
@@ -36,7 +37,7 @@ from torchyard.toolchain.activation import CellEnvironment, write_scripts
 from torchyard.toolchain.ninja import is_unit, read_log
 from torchyard.toolchain.pypi import pinned_pip
 from torchyard.workspace.cell_job import CellJob, find_cell_job
-from torchyard.workspace.locations import absolute, compile_cache_url, home_directory, open_store
+from torchyard.workspace.locations import compile_cache_url, home_directory, open_store
 from torchyard.workspace.progress import ignore_line
 from torchyard.workspace.run import job_conditions
 

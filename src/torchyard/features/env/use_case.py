@@ -15,6 +15,7 @@ import msgspec
 
 from torchyard.errors import ConfigError
 from torchyard.features.env.report import EnvReport
+from torchyard.host.files import absolute
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
 from torchyard.host.own_files import make_own_directory
 from torchyard.model.job_spec import JobSpec
@@ -33,7 +34,7 @@ from torchyard.toolchain.provision import ENV, ToolchainLayout
 from torchyard.toolchain.pypi import pinned_pip
 from torchyard.toolchain.variables import entries_variables
 from torchyard.workspace.cell_job import find_cell_job
-from torchyard.workspace.locations import absolute, home_directory
+from torchyard.workspace.locations import home_directory
 from torchyard.workspace.progress import ignore_line
 
 _HOME = "env"
