@@ -10,7 +10,7 @@ from tests.keys import FIND_KEY_C, add_session_key
 from tests.roots import copy_program, make_debian
 
 from torchyard.errors import ElsewhereError, HostError
-from torchyard.host.system_view import own_paths, parts_of_root
+from torchyard.host.system_view import own_paths, parts_of_root, system_view
 from torchyard.toolchain.root import (
     answer_with,
     ask_in_root,
@@ -41,6 +41,56 @@ def test_pythons_that_are_no_packages_are_a_part_of_it(tmp_path: Path) -> None:
     header.write_text('#define PY_VERSION  "3.12.4"\n', encoding="utf-8")
     assert list(packages_in(root))[-1] == "cp312-cp312 3.12.4"
     assert identify_root(root) != before
+
+
+def test_links_of_a_root_lead_to_where_they_do_in_it(tmp_path: Path) -> None:
+    """Those of manylinux's Pythons are absolute; for this machine they could lead to any file."""
+    root = make_debian(tmp_path / "root")
+    header = tmp_path / "root/opt/_internal/cpython/include/python3.12/patchlevel.h"
+    header.parent.mkdir(parents=True)
+    header.write_text('#define PY_VERSION  "3.12.4"\n', encoding="utf-8")
+    (tmp_path / "root/opt/python").mkdir()
+    (tmp_path / "root/opt/python/cp312-cp312").symlink_to("/opt/_internal/cpython")
+    (tmp_path / "root/opt/python/cp39-cp39").symlink_to("../../../outside")
+    (tmp_path / "root/opt/python/loop").symlink_to("loop")
+    (tmp_path / "root/opt/python/cp310-cp310/include").mkdir(parents=True)
+    outside = tmp_path / "outside/include/python3.9"
+    (tmp_path / "root/opt/python/cp310-cp310/include/python3.10").symlink_to(outside)
+    (tmp_path / "outside/include/python3.9").mkdir(parents=True)
+    shutil.copy(header, tmp_path / "outside/include/python3.9")
+    assert list(packages_in(root))[2:] == ["cp312-cp312 3.12.4"]
+    before = identify_root(root)
+    release = tmp_path / "root/etc/os-release"
+    release.rename(tmp_path / "root/usr/os-release")
+    release.symlink_to("/usr/os-release")
+    assert identify_root(root) == before
+    (tmp_path / "secret").write_text("ID=secret\n", encoding="utf-8")
+    release.unlink()
+    release.symlink_to(f"../{tmp_path}/secret")
+    assert identify_root(root).startswith("linux, 3 packages")
+
+
+def test_what_a_root_says_need_not_be_text(tmp_path: Path) -> None:
+    root = make_debian(tmp_path / "root")
+    with (tmp_path / "root/var/lib/dpkg/status").open("ab") as status:
+        status.write(b"\n\nStatus: install ok installed\nPackage: \xff\n")
+    assert list(packages_in(root))[-1] == "\ufffd  "
+
+
+@needs_bwrap
+def test_a_link_of_a_root_shows_no_directory_of_this_machine(tmp_path: Path) -> None:
+    """Beside what is a toolkit there, its other files would be shown in its place."""
+    (tmp_path / "home/cuda").mkdir(parents=True)
+    (tmp_path / "home/key").write_text("secret", encoding="utf-8")
+    make_debian(tmp_path / "root")
+    (tmp_path / "root/usr/local").symlink_to(tmp_path / "home")
+    shown = system_view(str(tmp_path / "root"), ["/usr/local/cuda"])
+    assert not [word for word in shown if "home" in word or word.startswith("/usr/local")]
+    (tmp_path / "root/usr/local").unlink()
+    (tmp_path / "root/usr/local/cuda").mkdir(parents=True)
+    (tmp_path / "root/usr/local/bin").mkdir()
+    shown = system_view(str(tmp_path / "root"), ["/usr/local/cuda"])
+    assert [word for word in shown if word.startswith("/usr/local/")] == ["/usr/local/bin"]
 
 
 def test_a_root_of_nothing_known_has_no_identity(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Roots that are archives or OCI images are unpacked once, and nothing in them is trusted."""
 
 import gzip
+import io
 import json
 import sys
 import tarfile
@@ -221,6 +222,7 @@ def test_links_of_a_system_are_kept_and_its_devices_are_not_made(tmp_path: Path)
         ((member("usr/sda", tarfile.BLKTYPE),), "`usr/sda` is a device, socket or fifo"),
         ((member("usr/l", LINK, "/tmp"), member("usr/l/evil")), "leads through a link or file"),
         ((member("x/usr/a"),), "is no root: it has no /usr"),
+        ((member("usr", LINK, "/usr"),), "is no root: it has no /usr"),
     ],
 )
 def test_a_root_that_leads_out_of_its_directory_is_refused(
@@ -242,9 +244,28 @@ def test_a_layer_hides_nothing_outside_of_the_root(tmp_path: Path) -> None:
     make_layout(tmp_path / "image", tar_of(link), tar_of(mark))
     (tmp_path / "work").mkdir()
     (tmp_path / "work/precious").touch()
-    with pytest.raises(HostError, match="leads through a link or file"):
-        find_root("image", tmp_path, tmp_path / "work")
+    assert files_in(find_root("image", tmp_path, tmp_path / "work")) == {"usr/l": "-> ../../.."}
     assert (tmp_path / "work/precious").exists()
+    make_layout(tmp_path / "other", tar_of(link), tar_of(member("usr/../.wh.usr")))
+    with pytest.raises(HostError, match="can't be part of a path"):
+        find_root("other", tmp_path, tmp_path / "work")
+
+
+@pytest.mark.parametrize("below", [member("usr/x"), member("usr/x", LINK, "/etc")])
+def test_a_directory_replaces_a_file_or_link_and_hides_all_below_it(
+    below: tarfile.TarInfo, tmp_path: Path
+) -> None:
+    """As overlayfs, and so docker and buildkit, describe it."""
+    upper = tar_of(member("usr/x", FOLDER), member("usr/x/.wh..wh..opq"), (member("usr/x/a"), b""))
+    make_layout(tmp_path / "image", tar_of(below), upper)
+    assert files_in(find_root("image", tmp_path, tmp_path / "work")) == {"usr/x/a": ""}
+
+
+def test_a_hard_link_can_be_to_a_link(tmp_path: Path) -> None:
+    link = member("usr/a", LINK, "/etc/passwd")
+    (tmp_path / "root.tar").write_bytes(tar_of(link, member("usr/b", tarfile.LNKTYPE, "usr/a")))
+    root = find_root("root.tar", tmp_path, tmp_path / "work")
+    assert files_in(root) == {"usr/a": "-> /etc/passwd", "usr/b": "-> /etc/passwd"}
 
 
 def sized(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
@@ -267,9 +288,71 @@ def sized(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 def test_an_archive_that_would_fill_the_disk_or_memory_is_refused(
     layer: bytes, tmp_path: Path
 ) -> None:
-    (tmp_path / "root.tar.gz").write_bytes(gzip.compress(layer + bytes(1 << 20)))
+    (tmp_path / "root.tar.gz").write_bytes(gzip.compress(layer + bytes(2 << 20)))
     with pytest.raises(HostError, match=r"larger than any system|has a header of"):
         find_root("root.tar.gz", tmp_path, tmp_path / "work")
+
+
+def described(headers: dict[str, str], content: bytes = b"", kind: bytes = b"0") -> bytes:
+    """Return an archive with a member that has headers of pax."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = member("usr/a", kind)
+        info.pax_headers, info.size = headers, len(content)
+        tar.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+HOLES = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "5"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "kind"),
+    [
+        pytest.param({"mtime": "nan"}, b"", b"0", id="a time that is no number"),
+        pytest.param({"mtime": "1e400"}, b"", b"0", id="a time that has no end"),
+        pytest.param({"size": "-2048"}, b"", b"0", id="less than nothing"),
+        pytest.param({"GNU.sparse.map": "a,b"}, b"", b"0", id="holes without numbers"),
+        pytest.param({"linkpath": "a\0b"}, b"", LINK, id="a link with NUL"),
+        pytest.param(HOLES, b"abc", b"0", id="holes that are not described"),
+        pytest.param(HOLES, b"9" * 9 + b"\n" + b"1\n" * 2_000_000, b"0", id="too many holes"),
+    ],
+)
+def test_a_member_that_can_not_be_is_refused(
+    headers: dict[str, str], content: bytes, kind: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "root.tar").write_bytes(described(headers, content, kind))
+    with pytest.raises(HostError, match=r"root\.tar` (can't be|is not) unpacked"):
+        find_root("root.tar", tmp_path, tmp_path / "work")
+
+
+def test_headers_for_all_members_are_bounded(tmp_path: Path) -> None:
+    """Each is small, and all of them are kept in memory."""
+    made = b""
+    for number in range(3):
+        headers = {f"comment{number}": "x" * (400 << 10)}
+        made += tarfile.TarInfo.create_pax_global_header(headers) + member("usr/a").tobuf()
+    (tmp_path / "root.tar").write_bytes(made)
+    with pytest.raises(HostError, match="has a header of more than"):
+        find_root("root.tar", tmp_path, tmp_path / "work")
+
+
+def test_an_index_that_names_indexes_again_and_again_is_read_once(tmp_path: Path) -> None:
+    """Otherwise 40 small files would be read 2**40 times."""
+    layout = tmp_path / "image"
+    digest = add_image(layout, tar_of((member("usr/a"), b"")))
+    for _ in range(40):
+        digest = put_json(layout, {"manifests": [{"digest": digest}] * 2})
+    finish(layout, {"digest": digest})
+    assert files_in(find_root("image", tmp_path, tmp_path / "work")) == {"usr/a": ""}
+
+
+def test_a_manifest_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
+    finish(tmp_path, {"digest": f"sha256:{'0' * 64}"})
+    (tmp_path / "index.json").unlink()
+    (tmp_path / "index.json").symlink_to("/dev/zero")
+    with pytest.raises(HostError, match=r"index\.json has more than 16,777,216 bytes"):
+        find_root("oci:.", tmp_path, tmp_path / "work")
 
 
 def test_copies_of_hard_links_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

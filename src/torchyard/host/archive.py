@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, Self, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from torchyard.errors import HostError
 from torchyard.host.files import is_full
@@ -37,15 +37,12 @@ _COMPRESSIONS: dict[bytes, Callable[[BinaryIO], object]] = {
 
 _LONGEST_LINK = 4096
 _LARGEST_HEADER = 1 << 20
-_HEADERS = (
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-)
-"""The kinds of members that are headers of others."""
+"""All that describes a member of a tar archive is read into memory: names, maps of holes, …"""
 
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, EOFError),
-    *(UnicodeError, NotImplementedError, RuntimeError),  # the last one: a zip with a password
+    *(ValueError, OverflowError),  # numbers, dates and texts that are none
+    *(NotImplementedError, RuntimeError),  # the last one: a zip with a password
 )
 
 
@@ -80,6 +77,8 @@ class ArchiveMember(NamedTuple):
             tree.make_directory(self.path)
         elif self.kind is EntryKind.LINK:
             tree.create_link(self.path, self.target)
+        elif self.is_same and _is_link(tree, self.target):
+            tree.create_link(self.path, tree.read_link(self.target))
         else:
             with (
                 tree.open_file(self.target) if self.is_same else self.open() as content,
@@ -90,6 +89,11 @@ class ArchiveMember(NamedTuple):
                 os.fchmod(file.fileno(), 0o755 if self.executable else 0o644)
                 if self.mtime is not None:
                     os.utime(file.fileno(), (self.mtime, self.mtime))
+
+
+def _is_link(tree: UntrustedTree, path: str) -> bool:
+    found = tree.find(path)
+    return found is not None and found.kind is EntryKind.LINK
 
 
 def unpack_source(archive: BinaryIO, name: str, to: Path) -> None:
@@ -147,16 +151,28 @@ def archive_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
     yield from _tar_members(archive)
 
 
-class _BoundedInfo(tarfile.TarInfo):
-    """A header of a tar archive; long names and such, which are read into memory, are bounded."""
+class _BoundedHeaders:
+    """A tar archive that is refused if one of its members has a header that is too large."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        info = super().frombuf(buf, encoding, errors)
-        if info.type in _HEADERS and info.size > _LARGEST_HEADER:
-            msg = f"it has a header of {info.size:,} bytes"
+    def __init__(self, archive: BinaryIO) -> None:
+        self._archive = archive
+        self._done = self._next = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._archive.read(size)
+        self._done += len(data)
+        self._refuse(self._done - self._next - size)
+        return data
+
+    def expect(self, tar: tarfile.TarFile) -> None:
+        """Let a member be read whose header was: up to the next one."""
+        self._next = tar.offset
+        self._refuse(sum(len(name) + len(text) for name, text in tar.pax_headers.items()))
+
+    def _refuse(self, size: int) -> None:
+        if size > _LARGEST_HEADER:
+            msg = f"it has a header of more than {_LARGEST_HEADER:,} bytes"
             raise HostError(msg)
-        return info
 
 
 def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
@@ -166,8 +182,14 @@ def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
         tarfile.SYMTYPE: EntryKind.LINK,
         tarfile.DIRTYPE: EntryKind.FOLDER,
     }
-    with tarfile.open(fileobj=archive, mode="r|", tarinfo=_BoundedInfo) as tar:
+    bounded = _BoundedHeaders(archive)
+    with tarfile.open(fileobj=cast("BinaryIO", bounded), mode="r|") as tar:
         for info in tar:
+            bounded.expect(tar)
+            tar.members.clear()  # type: ignore[attr-defined]  # it keeps all
+            if info.size < 0:
+                msg = f"`{info.name}` has {info.size} bytes"
+                raise HostError(msg)
             path = _plain(info.name)
             if not path:
                 continue

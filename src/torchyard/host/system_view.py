@@ -99,9 +99,12 @@ def without(absent: Sequence[str], root: str = "") -> list[str]:
     """Return bwrap's options that show all of some directories but the absent paths in them.
 
     The cost grows with the square of the number of entries: it is for directories that have few.
+    A link in a root is left as it is: for this machine it may lead to files of its users.
     """
     bwrap: list[str] = []
     for parent in sorted({str(Path(path).parent) for path in absent}):
+        if root and os.path.realpath(f"{root}{parent}") != os.path.realpath(root) + parent:
+            continue
         bwrap += ["--tmpfs", parent]
         for entry in sorted(Path(f"{root}{parent}").iterdir()):
             if (shown := f"{parent}/{entry.name}") in absent:

@@ -51,7 +51,10 @@ _PYTHON = re.compile(r"opt/python/cp3\d+-cp3(\d+t?)")
 _DPKG = "var/lib/dpkg/status"
 _RPM = ("rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\n")
 _FIELD = re.compile(r"^(Package|Version|Architecture|Status): (.*)$", re.MULTILINE)
+_NAMED = ("Package", "Version", "Architecture")
 _DIGITS = 16
+_MOST_LINKS = 40
+_LONGEST = 1 << 26
 
 
 class Answer(Value, kw_only=True):
@@ -66,7 +69,7 @@ class Answer(Value, kw_only=True):
     def fail(self) -> NoReturn:
         """Raise the error."""
         kinds = {kind.__name__: kind for kind in all_errors()}
-        raise kinds[self.error](self.what, hint=self.hint, reason=self.reason)
+        raise kinds.get(self.error, HostError)(self.what, hint=self.hint, reason=self.reason)
 
 
 def answer_with(find: Callable[[], object]) -> bytes:
@@ -132,7 +135,8 @@ def run_in_root(
 
 def check_root(root: str, name: str = "") -> None:
     """Refuse a directory that is no system; it may be unpacked from something that has a name."""
-    if not Path(root, "usr").is_dir():
+    usr = Path(root, "usr")
+    if usr.is_symlink() or not usr.is_dir():
         msg = f"`{name or root}` is no root: it has no /usr"
         raise HostError(msg, hint="make one with `torchyard root make`, or with debootstrap")
 
@@ -202,24 +206,57 @@ def identify_root(root: str) -> str:
 
 def packages_in(root: str) -> Iterator[str]:
     """Yield name, version and architecture of each package, and the Pythons beside them."""
-    status = Path(root, _DPKG)
-    if status.is_file():
-        for section in status.read_text(encoding="utf-8").split("\n\n"):
+    if status := _text(inside(root, _DPKG)):
+        for section in status.split("\n\n"):
             fields = dict(_FIELD.findall(section))
             if fields.get("Status", "").endswith(" installed"):
-                yield f"{fields['Package']} {fields['Version']} {fields['Architecture']}"
-    elif Path(root, "var/lib/rpm").is_dir():
+                yield " ".join(
+                    fields.get(name, "") for name in ("Package", "Version", "Architecture")
+                )
+    elif inside(root, "var/lib/rpm").is_dir():
         words = [*isolated(), *system_view(root), "--", *_RPM]
         yield from capture(words, cwd=Path("/"), env={"PATH": SYSTEM_PATH}).splitlines()
-    for header in sorted(Path(root).glob("opt/python/*/include/*/patchlevel.h")):
-        found = re.search(r'#define PY_VERSION\s+"(.*)"', header.read_text(encoding="utf-8"))
-        yield f"{header.parents[2].name} {found[1] if found else ''}"
+    for python in sorted(inside(root, "opt/python").glob("*")):
+        include = f"opt/python/{python.name}/include"
+        for folder in sorted(inside(root, include).glob("*")):
+            header = _text(inside(root, f"{include}/{folder.name}/patchlevel.h"))
+            found = re.search(r'#define PY_VERSION\s+"(.*)"', header)
+            if found:
+                yield f"{python.name} {found[1]}"
+
+
+def inside(root: str, name: str) -> Path:
+    """Return the path of something in a root, whose links lead to where they do for programs in it.
+
+    For the machine itself they could lead out of it.
+    """
+    waiting, found, links = name.split("/")[::-1], Path(), 0
+    while waiting:
+        word = waiting.pop()
+        path = Path(root, found, word)
+        if word == "..":
+            found = found.parent
+        elif path.is_symlink():
+            links += 1
+            target = str(path.readlink()) if links < _MOST_LINKS else ""  # they lead in a circle
+            found = Path() if target.startswith("/") else found
+            waiting += target.split("/")[::-1]
+        elif word:
+            found /= word
+    return Path(root, found)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a regular file, as far as one of a system is ever long; else nothing."""
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_LONGEST)
 
 
 def _release(root: str) -> str:
     """Return the name of a root's system, such as `debian 13`."""
-    path = Path(root, "etc/os-release")
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = _text(inside(root, "etc/os-release"))
     fields = dict(re.findall(r'^(ID|VERSION_ID)="?([^"\n]*)', text, re.MULTILINE))
     return " ".join(filter(None, (fields.get("ID", "linux"), fields.get("VERSION_ID", ""))))
 

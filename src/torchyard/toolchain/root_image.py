@@ -17,7 +17,7 @@ from torchyard.host.archive import ArchiveMember, archive_members, refused_by_na
 from torchyard.host.locks import locked, report_full_disk
 from torchyard.host.machine import platform_name
 from torchyard.host.system_view import NO_PART
-from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.host.untrusted_tree import EntryKind, UntrustedTree, remove_tree
 from torchyard.model.toolchain import REGISTRY
 from torchyard.model.values import UNDECODABLE
 from torchyard.toolchain.digests import DIGESTS, Digests
@@ -40,6 +40,9 @@ _HIDES_ALL = ".wh..wh..opq"
 
 _LARGEST_ROOT, _MOST_FILES = 64 << 30, 2_000_000
 """No system is larger; an archive of a few megabytes could fill any disk."""
+
+_LARGEST_DOCUMENT = 16 << 20
+"""Registries take manifests of 4 MiB."""
 
 
 Json = TypeVar("Json", bound=msgspec.Struct)
@@ -173,10 +176,12 @@ def _image_in(layout: Path) -> tuple[str, _Document]:
     wanted = _Platform(_ARCHITECTURES.get(machine, machine), "linux")
     waiting = [*_decoded(layout, _read(layout, "index.json"), _Document).manifests]
     images = {}
+    seen: set[str] = set()
     while waiting:
         named = waiting.pop()
-        if named.platform not in (None, wanted):
+        if named.platform not in (None, wanted) or named.digest in seen:
             continue
+        seen.add(named.digest)
         data = _read(layout, _blob(layout, named.digest))
         if sha256(data).hexdigest() != _hex(layout, named.digest):
             raise _damaged(layout, f"{named.digest} has other bytes")
@@ -195,10 +200,14 @@ def _image_in(layout: Path) -> tuple[str, _Document]:
 
 def _read(layout: Path, name: str) -> bytes:
     try:
-        return (layout / name).read_bytes()
+        with (layout / name).open("rb") as file:
+            data = file.read(_LARGEST_DOCUMENT + 1)
     except OSError as error:
         msg = f"`{layout}` is no whole OCI layout: {error}"
         raise HostError(msg, hint="`skopeo copy docker://… oci:DIR` makes one") from error
+    if len(data) > _LARGEST_DOCUMENT:
+        raise _damaged(layout, f"{name} has more than {_LARGEST_DOCUMENT:,} bytes")
+    return data
 
 
 def _decoded(layout: Path, data: bytes, kind: type[Json]) -> Json:
@@ -260,14 +269,20 @@ def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
     """Remove what a layer hides of those below it: single names, or all in a directory."""
     for member in _Room().members(file):
         folder, _, name = member.path.rpartition("/")
-        if not name.startswith(_HIDES):
+        if not name.startswith(_HIDES) or not _is_folder(tree, folder):
             continue
-        if folder:
-            tree.make_directory(folder)
         hidden = f"{folder}/{name.removeprefix(_HIDES)}".lstrip("/")
         gone = [hidden] if name != _HIDES_ALL else [entry.path for entry in tree.entries(folder)]
         for path in gone:
             tree.remove(path)
+
+
+def _is_folder(tree: UntrustedTree, path: str) -> bool:
+    """Return whether a path is a directory: a layer may hide what is in one that only it has."""
+    names = path.split("/") if path else []
+    above = ("/".join(names[:count]) for count in range(1, len(names) + 1))
+    found = (tree.find(one) for one in above)
+    return all(one is not None and one.kind is EntryKind.FOLDER for one in found)
 
 
 def _add(file: BinaryIO, tree: UntrustedTree, room: _Room) -> None:
