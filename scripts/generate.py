@@ -20,6 +20,7 @@ from torchyard_farm.settings.farm import FarmSpec
 
 from torchyard import __version__
 from torchyard.checks.registry import RULES, SHIPPED
+from torchyard.cli.lazy_group import subcommands
 from torchyard.cli.main import torchyard
 from torchyard.cli.output import REPORTS
 from torchyard.compute.platform import ComputePlatform
@@ -78,34 +79,31 @@ def exit_codes() -> str:
 def commands() -> str:
     # The reference does not include plug-ins that are installed here.
     with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
-        return "\n".join([f"{NOTICE}# Commands\n", *helps(torchyard, top())])
+        return "\n".join([f"{NOTICE}# Commands\n", *helps(top())])
 
 
 def farm_commands() -> str:
     title = f"{NOTICE}# Commands of the farm\n\nThey come with the plug-in `torchyard-farm`.\n"
     context = click.Context(farm, parent=top(), info_name="farm")
-    return "\n".join([title, *helps(farm, context)])
+    return "\n".join([title, *helps(context)])
 
 
 def top() -> click.Context:
     return click.Context(torchyard, info_name="torchyard", **torchyard.context_settings)
 
 
-def helps(command: click.Command, context: click.Context) -> Iterator[str]:
+def helps(context: click.Context) -> Iterator[str]:
     """Return the help texts of a command and all its subcommands."""
-    for found in walk(command, context):
+    for found in walk(context):
         formatter = click.HelpFormatter(width=88)
         found.command.format_help(found, formatter)
         yield f"## `{found.command_path}`\n\n```text\n{formatter.getvalue()}```\n"
 
 
-def walk(command: click.Command, context: click.Context) -> Iterator[click.Context]:
+def walk(context: click.Context) -> Iterator[click.Context]:
     yield context
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            if child:
-                yield from walk(child, click.Context(child, parent=context, info_name=name))
+    for below in subcommands(context):
+        yield from walk(below)
 
 
 def printed_values() -> Iterator[tuple[str, object]]:
@@ -114,7 +112,7 @@ def printed_values() -> Iterator[tuple[str, object]]:
     yield "report", PlanReport
     yield "store-show", ResultsReport
     with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
-        list(walk(torchyard, top()))  # imports all commands
+        list(walk(top()))  # imports all commands
     yield from ((name.replace("_", "-"), found.value_type) for name, found in REPORTS.items())
 
 
@@ -325,7 +323,7 @@ def reference(ref: str) -> str:
 
 def rules() -> str:
     introduction = (
-        "The rules of `torchyard check`, and of `torchyard index check` (`index-*`).\n"
+        "The rules of `torchyard check`, and of `torchyard channel check` (`index-*`).\n"
         "`torchyard explain rule ID` shows one of them. [Check a package]"
         "(../guides/check-a-package.md#policies)\nsays how to allow what a rule finds, or "
         "to change its severity.\n"

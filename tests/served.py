@@ -49,7 +49,7 @@ class Served(NamedTuple):
         """Delete all hidden files; retry until the second of hiding them is over."""
         deleted: list[str] = []
         for _ in range(100):
-            said = json.loads(self.call("prune", self.place, "--grace", "0", "--json"))
+            said = json.loads(self.call("channel", "prune", self.place, "--grace", "0", "--json"))
             deleted += said["deleted"]
             head = self.channel.head()
             if not any(self.channel.state(head, part).hidden for part in head.parts):

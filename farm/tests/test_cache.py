@@ -39,7 +39,7 @@ def test_a_machine_tells_its_jobs_where_its_cache_is(
 ) -> None:
     monkeypatch.setitem(commandRegistry, "shell", commandRegistry["shell"])
     install_job_command(tuple(Stage), secrets, cache)
-    for words, added in ((["torchyard", "run"], more), (["torchyard", "cancel"], [])):
+    for words, added in ((["torchyard", "run"], more), (["torchyard", "run", "cancel"], [])):
         command = object.__new__(commandRegistry["shell"])
         command.args = {"workdir": str(tmp_path), "command": words}
         with pytest.raises(AttributeError, match="command_id"):  # the real command would start now

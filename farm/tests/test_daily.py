@@ -54,7 +54,7 @@ def test_what_breaks_in_a_channel_is_found_and_told_since_when(
         dues = [f"2026-11-{day}T06:00:00Z" for day in range(13, 13 + days)]
         for due in dues:
             if due == dues[1]:
-                torchyard("yank", channel, "shared", "--reason", "broken on purpose")
+                torchyard("channel", "yank", channel, "shared", "--reason", "broken on purpose")
             plan = farm.run("daily", "published", "--due", due).strip()
             farm.wait_done(plan)
         assert farm.run("daily", "published", "--due", dues[-1]) == ""  # it was done

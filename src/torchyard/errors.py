@@ -144,7 +144,7 @@ class PublishError(TorchyardError):
 
 
 class AuditError(TorchyardError):
-    """`index check` found an index that would fail or mislead its readers."""
+    """`channel check` found an index that would fail or mislead its readers."""
 
     exit_code = 16
 
@@ -162,7 +162,7 @@ class ElsewhereError(TorchyardError):
 
 
 class StoppedError(TorchyardError):
-    """The job was stopped, with `torchyard cancel` or SIGTERM; the next run continues it."""
+    """The job was stopped, with `torchyard run cancel` or SIGTERM; the next run continues it."""
 
     exit_code = 143
 

@@ -116,7 +116,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "podman run *": "needs an image; tests/integration/test_containers.py runs containers",
     },
     "docs/guides/build-in-a-root.md": {
-        "torchyard root make *": "needs minutes; tests/integration/test_roots.py makes a small one",
+        "torchyard toolchain root *": "needs minutes; tests/integration/test_roots.py makes one",
         "torchyard farm worker /srv/work *": _MACHINES,
         "tar *": "needs that root; tests/integration/test_root_images.py packs a small one",
         "skopeo *": "needs a registry; tests/integration/test_registry.py runs one",
@@ -173,7 +173,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
 STATUS: dict[str, dict[str, int]] = {
     "docs/getting-started/channel.md": {"torchyard publish wheels --to ./channel": 15},
     "docs/guides/publish-an-extension.md": {"*--torch 2.11.0*": 5},
-    "docs/guides/check-an-index.md": {"torchyard index check *": 16},
+    "docs/guides/check-an-index.md": {"torchyard channel check *": 16},
     "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
     "docs/guides/find-out-why-a-job-failed.md": {'torchyard build "core:[*]"': 9},
     "docs/guides/inspect-a-machine.md": {"torchyard doctor --source * cpu": 7},

@@ -135,7 +135,7 @@ class Preparer:
     def release(self) -> Scene:
         """Return the scene of a project whose channel `release` has something to take back."""
         scene = self.torch()
-        torchyard("promote", "test", "release", "torch==2.14.0", cwd=scene.start)
+        torchyard("channel", "promote", "test", "release", "torch==2.14.0", cwd=scene.start)
         return scene
 
     def extensions(self) -> Scene:

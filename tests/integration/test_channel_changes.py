@@ -33,21 +33,21 @@ def test_installers_follow_what_is_done_to_a_channel(
     def newest() -> str:
         return installer.install(index, "tiny", next(target))["tiny"]
 
-    served.call("yank", served.place, "tiny==1.1", "--reason", "it is slow")
+    served.call("channel", "yank", served.place, "tiny==1.1", "--reason", "it is slow")
     assert newest() == "1.0+cpu"
     pinned = installer.install(index, "tiny==1.1+cpu", next(target))
     assert pinned == {"tiny": "1.1+cpu", "shared": "2.0"}
-    served.call("rollback", served.place, "--last")
+    served.call("channel", "rollback", served.place, "--last")
     assert newest() == "1.1+cpu"
 
-    served.call("prune", served.place, "--keep", "2")  # 1.2, which can't be had, and 1.1
+    served.call("channel", "prune", served.place, "--keep", "2")  # 1.2, which can't be had, and 1.1
     with pytest.raises(RefusedError, match=r"tiny==1\.0"):
         installer.install(index, "tiny==1.0+cpu", next(target))
     assert newest() == "1.1+cpu"
-    served.call("rollback", served.place, "--last")
+    served.call("channel", "rollback", served.place, "--last")
     assert installer.install(index, "tiny==1.0+cpu", next(target))["tiny"] == "1.0+cpu"
 
-    served.call("prune", served.place, "--keep", "2")
+    served.call("channel", "prune", served.place, "--keep", "2")
     deleted = [key for key in served.delete_hidden() if key.endswith(".whl")]
     assert {Path(key).name for key in deleted} == {tiny("1.0+cpu"), tiny("1.0+cu130")}
     assert [served.channel.objects.head(key) for key in deleted] == [None, None]
@@ -66,8 +66,8 @@ def test_promoted_packages_are_the_same_bytes(
     ):
         # Another channel on the same server: nginx shows what is below, too.
         to = f"{served.place}/{name}"
-        served.call("promote", served.place, to, "shared", "--external", "*")
-        served.call("promote", served.place, to, "tiny==1.1", *words)
+        served.call("channel", "promote", served.place, to, "shared", "--external", "*")
+        served.call("channel", "promote", served.place, to, "tiny==1.1", *words)
         served.nginx.asked()
         found = installer.install(f"{served.url}/{name}/{view}/", "tiny", next(target))
         assert found == {"tiny": version, "shared": "2.0"}
@@ -93,14 +93,14 @@ def test_solvers_follow_what_is_done_to_a_channel(served: Served, tmp_path: Path
         return solve([url], ["tiny"], None, next(caches), SYSTEM, exact=True)["tiny"]
 
     assert newest() == "build_1"
-    served.call("yank", served.place, "tiny==1.1", "--reason", "it is slow")
+    served.call("channel", "yank", served.place, "tiny==1.1", "--reason", "it is slow")
     assert newest() == "build_0"
-    served.call("rollback", served.place, "--last")
+    served.call("channel", "rollback", served.place, "--last")
     assert newest() == "build_1"
-    served.call("prune", served.place, "--keep", "1")
+    served.call("channel", "prune", served.place, "--keep", "1")
     with pytest.raises(HostError, match="tiny"):
         solve([f"{served.url}/conda"], ["tiny==1.0"], None, next(caches), SYSTEM, exact=True)
-    served.call("promote", served.place, f"{served.place}/release", "tiny==1.1")
+    served.call("channel", "promote", served.place, f"{served.place}/release", "tiny==1.1")
     assert newest("/release") == "build_1"
 
 

@@ -87,25 +87,33 @@ def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_p
     assert _versions(nightly) == set(VERSIONS)
 
     # take one back, and offer it again
-    yanked = torchyard("yank", nightly, f"torch=={VERSIONS[2]}", "--reason", "slow", "--json")
+    yanked = torchyard(
+        "channel", "yank", nightly, f"torch=={VERSIONS[2]}", "--reason", "slow", "--json"
+    )
     assert len(_json(yanked)["files"]) == 2  # type: ignore[arg-type]
     page = Channel.at(nightly).objects.read("cu130/torch/index.html") or b""
     assert page.count(b'data-yanked="slow"') == 1
-    wrong = torchyard("promote", nightly, places.release, f"torch=={VERSIONS[2]}")
+    wrong = torchyard("channel", "promote", nightly, places.release, f"torch=={VERSIONS[2]}")
     assert (wrong.code, "were taken back: slow" in wrong.err) == (15, True)
-    assert "offered" in _ok(torchyard("yank", nightly, f"torch=={VERSIONS[2]}", "--undo"))
+    assert "offered" in _ok(
+        torchyard("channel", "yank", nightly, f"torch=={VERSIONS[2]}", "--undo")
+    )
 
     # pin the first, and prune all but the last
-    _ok(torchyard("pin", nightly, VERSIONS[0], "--as", "first", "--reason", "before the change"))
-    dry = _json(torchyard("prune", nightly, "--keep", "1", "--dry-run", "--json"))
+    _ok(
+        torchyard(
+            "channel", "pin", nightly, VERSIONS[0], "--as", "first", "--reason", "before the change"
+        )
+    )
+    dry = _json(torchyard("channel", "prune", nightly, "--keep", "1", "--dry-run", "--json"))
     assert (len(dry["hidden"]), _versions(nightly)) == (3, set(VERSIONS))  # type: ignore[arg-type]
-    _ok(torchyard("prune", nightly, "--keep", "1"))
+    _ok(torchyard("channel", "prune", nightly, "--keep", "1"))
     assert _versions(nightly) == {VERSIONS[0], VERSIONS[2]}
 
     # go back, and forth again
-    assert "shown" in _ok(torchyard("rollback", nightly, "--last"))
+    assert "shown" in _ok(torchyard("channel", "rollback", nightly, "--last"))
     assert _versions(nightly) == set(VERSIONS)
-    _ok(torchyard("rollback", nightly, "--last"))
+    _ok(torchyard("channel", "rollback", nightly, "--last"))
     assert _versions(nightly) == {VERSIONS[0], VERSIONS[2]}
     _publish(torchyard, nightly, "2.14.0.dev20261104", tmp_path)
 
@@ -117,21 +125,21 @@ def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_p
     ]
     assert len(gone) == 6
     time.sleep(1.1)  # moments are told in seconds
-    done = _json(torchyard("prune", nightly, "--grace", "0", "--orphans", "--json"))
+    done = _json(torchyard("channel", "prune", nightly, "--grace", "0", "--orphans", "--json"))
     assert set(done["deleted"]) <= set(gone)  # type: ignore[call-overload]
     left = [meta.key for meta in Channel.at(nightly).objects.list("packages/")]
     assert not set(gone) & set(left)
-    refused = torchyard("rollback", nightly, "--generation", "1")
+    refused = torchyard("channel", "rollback", nightly, "--generation", "1")
     assert (refused.code, "can't go back to generation 1" in refused.err) == (5, True)
     assert _versions(nightly) == {VERSIONS[0], VERSIONS[2], "2.14.0.dev20261104"}
-    log = _ok(torchyard("index", "log", nightly))
+    log = _ok(torchyard("channel", "log", nightly))
     assert "prune" in log
-    assert _ok(torchyard("index", "mend", nightly)).endswith("0 pages mended\n")
+    assert _ok(torchyard("channel", "mend", nightly)).endswith("0 pages mended\n")
 
 
 def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path) -> None:
     _publish(torchyard, places.nightly, "2.14.0", tmp_path)
-    args = ("promote", places.nightly, places.release, "torch==2.14.0", "helper==2.14.0")
+    args = ("channel", "promote", places.nightly, places.release, "torch==2.14.0", "helper==2.14.0")
     dry = _json(torchyard(*args, "--dry-run", "--json"))
     assert [file["new"] for file in dry["files"]] == [True] * 3  # type: ignore[attr-defined]
     promoted = _json(torchyard(*args, "--json"))
@@ -141,10 +149,12 @@ def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path)
 
     # the version alone
     plain = f"{places.release}-plain"
-    dropped = torchyard("promote", places.nightly, plain, "torch", "helper", "--local", "drop")
+    dropped = torchyard(
+        "channel", "promote", places.nightly, plain, "torch", "helper", "--local", "drop"
+    )
     assert "3 files are new" in _ok(dropped)
     assert _shown(plain)["simple/torch cpu"] == {"torch-2.14.0-py3-none-any.whl"}
-    status = torchyard("index", "status", plain, "torch", "archived", "--reason", "it is done")
+    status = torchyard("channel", "status", plain, "torch", "archived", "--reason", "it is done")
     assert "torch is archived" in status.out
     late = torchyard("publish", tmp_path / "2.14.0", "--to", plain)
     assert (late.code, "is archived and takes no new files: it is done" in late.err) == (15, True)
@@ -183,7 +193,7 @@ def test_a_pin_is_what_pip_takes(torchyard: Command, tmp_path: Path) -> None:
     nightly, archive = tmp_path / "nightly", tmp_path / "archive"
     for version in VERSIONS[:2]:
         _publish(torchyard, str(nightly), version, tmp_path)
-    _ok(torchyard("pin", nightly, VERSIONS[0], "--to", archive))
+    _ok(torchyard("channel", "pin", nightly, VERSIONS[0], "--to", archive))
     for place in (nightly, archive):
         into = tmp_path / f"from-{place.name}"
         argv = ["-m", "pip", "download", "--quiet", "--require-hashes", "--no-cache-dir"]
@@ -194,27 +204,27 @@ def test_a_pin_is_what_pip_takes(torchyard: Command, tmp_path: Path) -> None:
             f"helper-{VERSIONS[0]}-py3-none-any.whl",
             f"torch-{VERSIONS[0]}+cu130-py3-none-any.whl",
         ]
-    _ok(torchyard("prune", nightly, "--keep", "1"))
+    _ok(torchyard("channel", "prune", nightly, "--keep", "1"))
     assert _versions(str(nightly)) == set(VERSIONS[:2])
-    _ok(torchyard("pin", nightly, "--remove", VERSIONS[0]))
-    _ok(torchyard("prune", nightly, "--keep", "1"))
+    _ok(torchyard("channel", "pin", nightly, "--remove", VERSIONS[0]))
+    _ok(torchyard("channel", "prune", nightly, "--keep", "1"))
     assert _versions(str(nightly)) == {VERSIONS[1]}
 
 
 @pytest.mark.parametrize(
     ("args", "code", "what"),
     [
-        (("yank", "torch"), 2, "a reason is missing"),
-        (("yank", "torch", "--undo", "--reason", "x"), 2, "--undo needs no reason"),
-        (("yank", "torhc", "--reason", "x"), 5, "did you mean `torch`?"),
-        (("rollback",), 2, "where to?"),
-        (("rollback", "--last", "--generation", "1"), 2, "contradict"),
-        (("rollback", "--generation", "7"), 5, "can't go back to generation 7"),
-        (("pin",), 2, "which version?"),
-        (("pin", "9.9"), 5, "has nothing that `*==9.9` names"),
-        (("pin", "--remove", "what"), 5, "no pin `what`"),
-        (("prune", "--project", "torch"), 2, "--project has no effect"),
-        (("prune", "--grace", "soon"), 2, "is not a number with one of the units"),
+        (("channel", "yank", "torch"), 2, "a reason is missing"),
+        (("channel", "yank", "torch", "--undo", "--reason", "x"), 2, "--undo needs no reason"),
+        (("channel", "yank", "torhc", "--reason", "x"), 5, "did you mean `torch`?"),
+        (("channel", "rollback"), 2, "where to?"),
+        (("channel", "rollback", "--last", "--generation", "1"), 2, "contradict"),
+        (("channel", "rollback", "--generation", "7"), 5, "can't go back to generation 7"),
+        (("channel", "pin"), 2, "which version?"),
+        (("channel", "pin", "9.9"), 5, "has nothing that `*==9.9` names"),
+        (("channel", "pin", "--remove", "what"), 5, "no pin `what`"),
+        (("channel", "prune", "--project", "torch"), 2, "--project has no effect"),
+        (("channel", "prune", "--grace", "soon"), 2, "is not a number with one of the units"),
     ],
 )
 def test_mistakes_are_told(

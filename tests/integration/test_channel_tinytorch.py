@@ -120,20 +120,20 @@ def test_a_version_that_does_not_work_comes_and_goes(
     served.publish(others / "1.3.0")
     found = Pip().install(f"{served.url}/{VIEW}/", "tinytorch", user.folder / "bad")
     assert found == {"tinytorch": "1.3.0"}
-    served.call("yank", served.place, "tinytorch==1.3.0", "--reason", "it does not work")
+    served.call("channel", "yank", served.place, "tinytorch==1.3.0", "--reason", "it does not work")
     user.installs()
-    served.call("rollback", served.place, "--generation", good)
+    served.call("channel", "rollback", served.place, "--generation", good)
     user.installs()
     with pytest.raises(RefusedError, match=r"tinytorch==1\.3\.0"):
         Pip().install(f"{served.url}/{VIEW}/", "tinytorch==1.3.0", user.folder / "none")
-    served.call("prune", served.place, "--keep", "1")
+    served.call("channel", "prune", served.place, "--keep", "1")
     deleted = served.delete_hidden()
     assert len([key for key in deleted if key.endswith((".whl", ".conda"))]) == 4
     user.installs()
     files = {key.rpartition("/")[2] for key in _packages(served)}
     assert files >= {path.name for path in packages.rglob("*.*") if path.is_file()}
     assert not [file for file in files if "-1.1.0-" in file or "-1.3.0-" in file]
-    served.call("promote", served.place, f"{served.place}/release", "*", *EXTERNAL)
+    served.call("channel", "promote", served.place, f"{served.place}/release", "*", *EXTERNAL)
     user.installs("/release")
 
 

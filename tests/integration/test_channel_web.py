@@ -58,7 +58,7 @@ def test_what_is_missing_is_told_by_an_address(served: Served, tmp_path: Path) -
     planned = made._replace(entry=msgspec.structs.replace(made.entry, cell=cell))
     put(Channel.at(served.place, make=True), planned)
     over_web, there = (
-        _told(served.call("coverage", place, "--json", "-f", file), served)
+        _told(served.call("channel", "coverage", place, "--json", "-f", file), served)
         for place in (served.url, served.place)
     )
     assert over_web == there
@@ -72,7 +72,7 @@ def test_what_is_missing_is_told_by_an_address(served: Served, tmp_path: Path) -
 def test_a_log_is_read_by_an_address(served: Served, release: Path) -> None:
     served.publish(release)
     over_web, there = (
-        _told(served.call("index", "log", place, "--json"), served)
+        _told(served.call("channel", "log", place, "--json"), served)
         for place in (served.url, served.place)
     )
     assert over_web == there
@@ -113,7 +113,7 @@ def test_addresses_without_a_channel_and_torn_ones(served: Served, release: Path
 
 def test_only_who_looks_may_come_over_the_web(torchyard: Command) -> None:
     """Servers of plain files take nothing."""
-    done = torchyard("yank", "https://example.org/nightly", "tiny", "--reason", "broken")
+    done = torchyard("channel", "yank", "https://example.org/nightly", "tiny", "--reason", "broken")
     assert done.code == UsageError.exit_code
     assert "name the directory or bucket behind it" in done.err
 

@@ -102,7 +102,7 @@ class Config:
         return self.run(CORE, "--detach")
 
     def cancel(self) -> subprocess.CompletedProcess[str]:
-        return torchyard("cancel", CORE, "-f", self.file)
+        return torchyard("run", "cancel", CORE, "-f", self.file)
 
     def let_go(self, *, well: bool = True) -> None:
         if not well:

@@ -74,13 +74,15 @@ def test_a_job_that_failed_is_looked_at(
     good.unlink()
     assert torchyard("build", CORE).code == 9
     changed = f"{CORE} will be made again because good.txt changed\n"
-    assert torchyard("why").out == torchyard("why", CORE).out == changed
+    assert (
+        torchyard("explain", "rebuild").out == torchyard("explain", "rebuild", CORE).out == changed
+    )
     (made,) = tmp_path.glob(".torchyard/work/core-*/job/build/a.o")
-    told = torchyard("why", made.relative_to(tmp_path)).out
+    told = torchyard("explain", "rebuild", made.relative_to(tmp_path)).out
     assert told == "/mnt/torchyard/build/a.o was made because it had not been made before\n"
     touched = tmp_path / made.parents[1] / "inputs/source/a.txt"
     os.utime(touched, (2**31, 2**31))
-    assert "a.o will be made again because /mnt/" in torchyard("why", made).out
+    assert "a.o will be made again because /mnt/" in torchyard("explain", "rebuild", made).out
     for command in ("timings", "graph"):
         shown = torchyard(command)
         assert shown.code == 0

@@ -1,4 +1,4 @@
-"""`torchyard env`: real toolchains laid out, and real compilers used in real shells."""
+"""`torchyard toolchain activate`: real toolchains and compilers, used in real shells."""
 
 import json
 import os
@@ -41,12 +41,12 @@ def test_cells_share_what_is_installed(torchyard: Command, tmp_path: Path) -> No
     file = tmp_path / "project/torchyard.toml"
     text = file.read_text("utf-8").replace('"cmake==3.31.10"', "")
     file.write_text(text, encoding="utf-8")
-    several = torchyard("env", "-f", file)
+    several = torchyard("toolchain", "activate", "-f", file)
     assert several.code == 5
     assert "the file has 4 environments: cpu-openblas/cp310, cpu-openblas/cp311" in several.err
-    assert "`cp39` matches no cell" in torchyard("env", "cp39", "-f", file).err
+    assert "`cp39` matches no cell" in torchyard("toolchain", "activate", "cp39", "-f", file).err
 
-    shown = torchyard("env", "cp311", "-f", file)
+    shown = torchyard("toolchain", "activate", "cp311", "-f", file)
     assert shown.code == 0, shown.err
     home = file.parent / BLOCK
     assert f"leave it: {UNDO}" in shown.out
@@ -54,7 +54,9 @@ def test_cells_share_what_is_installed(torchyard: Command, tmp_path: Path) -> No
     made = (home / "cp311/env").stat().st_ino, blas.stat().st_ino
     (home / "cp311/env/lib/python/site-packages/mine.py").touch()
 
-    told = json.loads(torchyard("env", "cp311", "-f", file, "--shell", "json").out)
+    told = json.loads(
+        torchyard("toolchain", "activate", "cp311", "-f", file, "--shell", "json").out
+    )
     assert ((home / "cp311/env").stat().st_ino, blas.stat().st_ino) == made
     assert (home / "cp311/env/lib/python/site-packages/mine.py").exists()
     assert told["set"]["VIRTUAL_ENV"] == f"{home}/cp311/env"
@@ -64,14 +66,14 @@ def test_cells_share_what_is_installed(torchyard: Command, tmp_path: Path) -> No
 
     stale = blas.with_name("mkl-1.0-pypi-sha256-0000000000000000")
     stale.mkdir()
-    assert torchyard("env", "*/cp312/*", "-f", file).code == 0
+    assert torchyard("toolchain", "activate", "*/cp312/*", "-f", file).code == 0
     assert [*blas.parent.iterdir()] == [blas], "shared, and what no environment has is gone"
 
     stale.mkdir()
     (home / "cp311/environment.json").write_bytes(b"")  # as a power cut may leave it
-    assert torchyard("env", "cp312", "-f", file).code == 0
+    assert torchyard("toolchain", "activate", "cp312", "-f", file).code == 0
     assert stale.is_dir(), "what is in use is not known"
-    assert torchyard("env", "cp311", "-f", file).code == 0
+    assert torchyard("toolchain", "activate", "cp311", "-f", file).code == 0
     assert not stale.exists()
 
 
@@ -83,7 +85,7 @@ def test_a_shell_compiles_with_the_plain_names(torchyard: Command, tmp_path: Pat
     with file.open("a", encoding="utf-8") as text:
         text.write(f"\n{extra}")
     place = tmp_path / "elsewhere"
-    assert torchyard("env", "cp311", "-f", file, "--install", place).code == 0
+    assert torchyard("toolchain", "activate", "cp311", "-f", file, "--install", place).code == 0
     folder = place / "linux-x86_64/cpu-openblas/cp311"
     (tmp_path / "a.c").write_text("int main(void) { return 0; }\n", encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text(
@@ -117,7 +119,7 @@ def test_the_toolkit_of_a_gpu_is_there(torchyard: Command, tmp_path: Path) -> No
     (major, minor) = re.findall(r"release (\d+)\.(\d+)", release.stdout)[0]
     compute = f"cu{major}{minor}"
     file.write_text(file.read_text("utf-8").replace('"cpu"', f'"{compute}"'), encoding="utf-8")
-    assert torchyard("env", "cp311", "-f", file).code == 0
+    assert torchyard("toolchain", "activate", "cp311", "-f", file).code == 0
     folder = file.parent / f".torchyard/env/linux-x86_64/{compute}-openblas/cp311"
     code = tmp_path / "add.cu"
     code.write_text("__global__ void add(float *a) { *a += 1; }\n", encoding="utf-8")
@@ -136,7 +138,7 @@ def test_tinytorch_is_compiled_and_imported_outside_of_torchyard(
     torchyard: Command, tmp_path: Path, shell: str
 ) -> None:
     project = copy_sample(tmp_path / "tinytorch")
-    assert torchyard("env", "cpu-openblas/cp312", "-f", project.file).code == 0
+    assert torchyard("toolchain", "activate", "cpu-openblas/cp312", "-f", project.file).code == 0
     source = tmp_path / "source"
     shutil.copytree(PROJECTS / "tinytorch", source)
     out = in_shell(
@@ -161,7 +163,7 @@ def test_an_extension_is_installed_by_plain_pip(torchyard: Command, tmp_path: Pa
     assert locked.code == 0, locked.err
     if "torch 2.13.0+cpu" not in locked.err:
         pytest.skip("the index has no torch without CUDA, which is 3 GB")
-    made = torchyard("env", "-f", file)
+    made = torchyard("toolchain", "activate", "-f", file)
     assert made.code == 0, made.err
     out = in_shell(
         "bash",

@@ -1,4 +1,4 @@
-"""`torchyard index check` on a good channel, and on copies of it that were broken on purpose."""
+"""`torchyard channel check` on a good channel, and on copies of it that were broken on purpose."""
 
 import json
 import os
@@ -60,12 +60,12 @@ def found(out: str) -> dict[str, int]:
 
 def test_nothing_is_wrong_with_our_own(good: Path, torchyard: Command) -> None:
     for deep in ([], ["--deep"]):
-        done = torchyard("index", "check", good, "--json", *deep)
+        done = torchyard("channel", "check", good, "--json", *deep)
         assert (done.code, found(done.out), done.err) == (0, {}, "")
         document = json.loads(done.out)
         assert (document["sort"], document["files"]) == ("channel", len(WHEELS) + 2 + len(ZIPS))
         for place, files in OWN.items():
-            done = torchyard("index", "check", good / place, "--json", *deep)
+            done = torchyard("channel", "check", good / place, "--json", *deep)
             assert (done.code, found(done.out)) == (0, {}), place
             assert json.loads(done.out)["files"] == files, place
 
@@ -73,7 +73,7 @@ def test_nothing_is_wrong_with_our_own(good: Path, torchyard: Command) -> None:
 def test_nothing_is_wrong_with_our_own_over_the_web(good: Path, torchyard: Command) -> None:
     with FileServer(good) as server:
         for place in ("", "/simple", "/conda/", "/simple/thing/", "/libtorch/thing"):
-            done = torchyard("index", "check", f"{server.url}{place}", "--deep", "--json")
+            done = torchyard("channel", "check", f"{server.url}{place}", "--deep", "--json")
             assert (done.code, found(done.out)) == (0, {}), place
 
 
@@ -93,18 +93,18 @@ def test_all_of_a_large_index_is_read_only_if_that_is_agreed_to(
     tmp_path: Path, torchyard: Command
 ) -> None:
     root = large_index(tmp_path)
-    done = torchyard("index", "check", root)
+    done = torchyard("channel", "check", root)
     assert done.code == UsageError.exit_code
     assert f"{root} has 201 projects" in done.err
     assert "--project GLOB names those to look at; --yes looks at all" in done.err
     for words, projects in ((["--yes"], 201), (["--project", "p1?"], 10)):
-        done = torchyard("index", "check", root, "--json", *words)
+        done = torchyard("channel", "check", root, "--json", *words)
         assert json.loads(done.out)["projects"] == projects
 
 
 def test_on_a_terminal_it_is_asked(tmp_path: Path) -> None:
     root = large_index(tmp_path)
-    argv = [*TORCHYARD, "index", "check", str(root)]
+    argv = [*TORCHYARD, "channel", "check", str(root)]
     own, other = pty.openpty()
     with subprocess.Popen(argv, stdin=other, stderr=other, stdout=subprocess.PIPE) as child:
         os.close(other)
@@ -528,18 +528,18 @@ def test_each_fault_is_named_by_its_rule_and_no_other(
 ) -> None:
     case.make(broken)
     deep = ["--deep"] if case.deep else []
-    done = torchyard("index", "check", broken / case.place, "--json", *deep)
+    done = torchyard("channel", "check", broken / case.place, "--json", *deep)
     assert set(found(done.out)) == {case.rule}
     assert done.code == (0 if case.rule in HARMLESS else 16)
     with FileServer(broken) as server:
-        over_web = torchyard("index", "check", f"{server.url}/{case.place}", "--json", *deep)
+        over_web = torchyard("channel", "check", f"{server.url}/{case.place}", "--json", *deep)
     assert found(over_web.out) == found(done.out)
     assert over_web.code == done.code
 
 
 def test_hashes_that_nobody_can_compare_are_passed_over(broken: Path, torchyard: Command) -> None:
     strange_hash(broken)
-    done = torchyard("index", "check", broken / "simple", "--deep", "--json")
+    done = torchyard("channel", "check", broken / "simple", "--deep", "--json")
     assert (done.code, found(done.out)) == (0, {})
 
 
@@ -548,7 +548,7 @@ def test_a_file_without_an_end_is_not_read_to_it(broken: Path, torchyard: Comman
     size = path.stat().st_size
     path.write_bytes(path.read_bytes() + bytes(4 << 20))
     with FileServer(broken) as server:
-        done = torchyard("index", "check", f"{server.url}/simple", "--deep", "--json")
+        done = torchyard("channel", "check", f"{server.url}/simple", "--deep", "--json")
     assert (done.code, found(done.out)) == (16, {"index-size": 1, "index-package": 1})
     assert f"more bytes than the {size} that" in done.out
 
@@ -557,7 +557,7 @@ def test_a_record_never_writes_where_it_likes(broken: Path, torchyard: Command) 
     target = broken / "precious.conda"
     target.write_bytes(b"kept")
     records(broken, lambda found: found.update({str(target): found[LOW]}))
-    done = torchyard("index", "check", broken / "conda", "--deep", "--json")
+    done = torchyard("channel", "check", broken / "conda", "--deep", "--json")
     assert (done.code, found(done.out)) == (16, {"index-page": 2})
     assert target.read_bytes() == b"kept"
 
@@ -572,20 +572,20 @@ def test_conda_packages_may_be_in_another_folder(broken: Path, torchyard: Comman
     text = json.dumps(data).encode()
     (folder / "repodata.json").write_bytes(text)
     (folder / "repodata.json.zst").write_bytes(compress(text))
-    done = torchyard("index", "check", broken / "conda", "--json")
+    done = torchyard("channel", "check", broken / "conda", "--json")
     assert (done.code, found(done.out)) == (0, {})
 
 
 def test_links_that_are_absolute_are_a_note(broken: Path, torchyard: Command) -> None:
     absolute(broken)
-    done = torchyard("index", "check", broken / "simple", "--json")
+    done = torchyard("channel", "check", broken / "simple", "--json")
     assert (done.code, set(found(done.out))) == (0, {"index-absolute-link"})
 
 
 def test_the_web_never_leads_to_a_file_of_this_machine(broken: Path, torchyard: Command) -> None:
     absolute(broken)  # file:// addresses of files that are there
     with FileServer(broken) as server:
-        done = torchyard("index", "check", f"{server.url}/simple/", "--json")
+        done = torchyard("channel", "check", f"{server.url}/simple/", "--json")
     assert set(found(done.out)) == {
         "index-absolute-link",
         "index-link-broken",
@@ -595,15 +595,15 @@ def test_the_web_never_leads_to_a_file_of_this_machine(broken: Path, torchyard: 
 
 def test_what_comes_from_elsewhere_can_be_declared(broken: Path, torchyard: Command) -> None:
     nowhere(broken)
-    done = torchyard("index", "check", broken / "simple", "--external", "oth*", "--json")
+    done = torchyard("channel", "check", broken / "simple", "--external", "oth*", "--json")
     assert (done.code, found(done.out)) == (0, {})
 
 
 def test_projects_can_be_chosen(broken: Path, torchyard: Command) -> None:
     gone(broken)
-    done = torchyard("index", "check", broken / "simple", "--project", "two-*", "--json")
+    done = torchyard("channel", "check", broken / "simple", "--project", "two-*", "--json")
     assert (done.code, json.loads(done.out)["files"]) == (0, 1)
-    done = torchyard("index", "check", broken / "simple", "--project", "three")
+    done = torchyard("channel", "check", broken / "simple", "--project", "three")
     assert done.code == 5
     assert "names no project" in done.err
 
@@ -615,20 +615,20 @@ def test_a_report_fits_narrow_terminals(
     no_doctype(broken)
     for columns in (60, 80):
         monkeypatch.setenv("COLUMNS", str(columns))
-        done = torchyard("index", "check", broken / "simple")
+        done = torchyard("channel", "check", broken / "simple")
         assert done.code == 16
         assert max(map(len, done.out.splitlines())) <= columns
         assert "failed: 1 error, 1 warning in 5 files of 3 projects" in " ".join(done.out.split())
 
 
 def test_no_index_at_all(tmp_path: Path, torchyard: Command) -> None:
-    assert torchyard("index", "check", tmp_path).code == 5
-    assert torchyard("index", "check", tmp_path / "nothing").code == 2
-    assert torchyard("index", "check", "ftp://example.org/").code == 2
+    assert torchyard("channel", "check", tmp_path).code == 5
+    assert torchyard("channel", "check", tmp_path / "nothing").code == 2
+    assert torchyard("channel", "check", "ftp://example.org/").code == 2
 
 
 def test_a_server_out_of_reach_is_not_the_index_s_fault(torchyard: Command) -> None:
-    done = torchyard("index", "check", "http://me:secret@127.0.0.1:9/simple?token=secret")
+    done = torchyard("channel", "check", "http://me:secret@127.0.0.1:9/simple?token=secret")
     assert done.code == 75
     assert "secret" not in done.err
 
@@ -643,7 +643,7 @@ def test_hundreds_of_files_are_looked_at_a_few_at_a_time(
     (tmp_path / "many/index.html").write_text(f"<!DOCTYPE html>{links}")
     (tmp_path / "index.html").write_text('<!DOCTYPE html><a href="many/">many</a>')
     with FileServer(tmp_path) as server:
-        done = torchyard("index", "check", server.url, "--deep", "--json")
+        done = torchyard("channel", "check", server.url, "--deep", "--json")
     rules = {"index-hash-missing": 300, "index-sidecar-none": 1, "index-requires-python-none": 300}
     assert (done.code, found(done.out)) == (0, rules)
     assert all(len(rule["findings"]) <= 100 for rule in json.loads(done.out)["rules"])
@@ -653,7 +653,7 @@ def test_all_names_that_resolve_nowhere_are_told(torchyard: Command, tmp_path: P
     names = [f"helper-{letter}" for letter in "abcdef"]
     place = tmp_path / "channel"
     make_channel(place, [made_wheel.make_wheel(tmp_path / "dist", requires=names)])
-    found = torchyard("index", "check", place)
+    found = torchyard("channel", "check", place)
     assert found.code == 16
     assert all(f"`{name}` is not in" in found.out for name in names)
 
@@ -676,11 +676,11 @@ def test_a_policy_allows_what_a_rule_finds(broken: Path, torchyard: Command) -> 
     gone(broken)
     policy = broken.parent / "policy.toml"
     policy.write_text(ALLOWED, encoding="utf-8")
-    done = torchyard("index", "check", broken / "simple", "--policy", policy, "--json")
+    done = torchyard("channel", "check", broken / "simple", "--policy", policy, "--json")
     (rule,) = json.loads(done.out)["rules"]
     assert (done.code, rule["rule"], rule["severity"]) == (0, "index-link-broken", "note")
     assert {one["allowed"] for one in rule["findings"]} == {"the disk is being restored"}
-    told = torchyard("index", "check", broken / "simple", "--policy", policy).out
+    told = torchyard("channel", "check", broken / "simple", "--policy", policy).out
     assert "allowed: the disk is being restored" in told
 
 
@@ -688,7 +688,7 @@ def test_an_allowance_of_a_policy_ends(broken: Path, torchyard: Command) -> None
     gone(broken)
     policy = broken.parent / "policy.toml"
     policy.write_text(ALLOWED.replace("2099", "2020"), encoding="utf-8")
-    done = torchyard("index", "check", broken / "simple", "--policy", policy)
+    done = torchyard("channel", "check", broken / "simple", "--policy", policy)
     assert done.code == 16
     assert "(allowed until 2020-12-31: the disk is being restored)" in " ".join(done.out.split())
 
@@ -696,7 +696,7 @@ def test_an_allowance_of_a_policy_ends(broken: Path, torchyard: Command) -> None
 def test_an_allowance_that_no_finding_needs_is_a_note(good: Path, torchyard: Command) -> None:
     policy = good.parent / "unused.toml"
     policy.write_text(ALLOWED, encoding="utf-8")
-    done = torchyard("index", "check", good / "simple", "--policy", policy, "--json")
+    done = torchyard("channel", "check", good / "simple", "--policy", policy, "--json")
     (rule,) = json.loads(done.out)["rules"]
     assert (done.code, rule["rule"], rule["severity"]) == (0, "index-link-broken", "note")
     assert "there is nothing to allow" in rule["findings"][0]["what"]
@@ -717,6 +717,6 @@ def test_a_policy_changes_severities(
     no_doctype(broken)
     file = broken.parent / "policy.toml"
     file.write_text(policy, encoding="utf-8")
-    done = torchyard("index", "check", broken / "simple", "--policy", file, "--json")
+    done = torchyard("channel", "check", broken / "simple", "--policy", file, "--json")
     rules = {rule["rule"]: rule["severity"] for rule in json.loads(done.out)["rules"]}
     assert (done.code, rules) == (code, counts)

@@ -1,4 +1,4 @@
-"""`torchyard mirror`: a part of another index, however often one has to begin."""
+"""`torchyard channel mirror`: a part of another index, however often one has to begin."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_all_that_is_said_of_a_file_is_kept(
     if form == "html":
         only_html(source)
     with FileServer(source) as server:
-        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select")
+        args = ("channel", "mirror", f"{server.url}/simple", "--to", "../ours", "--select")
         done = torchyard(*args, "thing==1.*", "--select", "other", "--json")
     assert (done.code, done.err) == (0, "")
     ours = {**entries(home / "../ours"), **entries(home / "../ours", "other")}
@@ -110,7 +110,7 @@ def test_all_that_is_said_of_a_file_is_kept(
     assert ours[PURE].provenance
     if form == "json":  # HTML does not tell when a file was uploaded
         assert ours == {file: theirs[file] for file in ours}
-    assert torchyard("index", "check", "../ours", "--deep").code == 0
+    assert torchyard("channel", "check", "../ours", "--deep").code == 0
     assert not list(home.glob(".torchyard/mirror/*/*"))
 
 
@@ -118,7 +118,7 @@ def test_files_are_chosen_by_version_python_and_platform(
     source: Path, home: Path, torchyard: Command
 ) -> None:
     def chosen(*more: str) -> set[str]:
-        args = ("mirror", source / "simple", "--to", "../ours", "--dry-run", "--json")
+        args = ("channel", "mirror", source / "simple", "--to", "../ours", "--dry-run", "--json")
         done = torchyard(*args, *more)
         return {one["file"] for one in json.loads(done.out).get("files", ())}
 
@@ -133,7 +133,16 @@ def test_files_are_chosen_by_version_python_and_platform(
 
 
 def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -> None:
-    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other", "--variant")
+    args = (
+        "channel",
+        "mirror",
+        source / "simple",
+        "--to",
+        "../ours",
+        "--select",
+        "other",
+        "--variant",
+    )
     assert torchyard(*args, "xpu").code == 0
     assert entries(home / "../ours", "other")[PURE].variant == "xpu"
     for taken in ("packages", "pins", "channel.json", "index.html", "../up", ""):
@@ -143,7 +152,7 @@ def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -
 
 def test_what_is_there_is_not_fetched_again(source: Path, home: Path, torchyard: Command) -> None:
     with FileServer(source) as server:
-        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select")
+        args = ("channel", "mirror", f"{server.url}/simple", "--to", "../ours", "--select")
         assert torchyard(*args, "thing==1.0+cpu").code == 0
         fetched = server.sent(".whl")
         assert torchyard(*args, "thing==1.0+cpu").code == 0
@@ -161,7 +170,15 @@ def _path(source: Path, file: str) -> Path:
 def test_a_killed_run_goes_on_where_it_was(source: Path, home: Path, torchyard: Command) -> None:
     size = _path(source, LARGE).stat().st_size
     with FileServer(source, pause=0.03) as server:
-        args = ["mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*"]
+        args = [
+            "channel",
+            "mirror",
+            f"{server.url}/simple",
+            "--to",
+            "../ours",
+            "--select",
+            "thing==1.*",
+        ]
         run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
         deadline = time.monotonic() + 60
         while not (got := _spooled(home)) > 2 << 20:
@@ -182,7 +199,7 @@ def test_a_killed_run_goes_on_where_it_was(source: Path, home: Path, torchyard: 
     assert sent[LARGE.replace("+", "%2B")].sent == size - got
     assert not [name for name in sent if name.endswith(".whl") and "cpu" in name]
     assert entries(home / "../ours").keys() == {LARGE, SMALL, OLD, MAC}
-    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
+    assert torchyard("channel", "check", "../ours", "--deep", "--external", "other").code == 0
 
 
 def _spooled(home: Path) -> int:
@@ -193,7 +210,15 @@ def test_a_beginning_of_something_else_is_thrown_away(
     source: Path, home: Path, torchyard: Command
 ) -> None:
     with FileServer(source, pause=0.03) as server:
-        args = ["mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*"]
+        args = [
+            "channel",
+            "mirror",
+            f"{server.url}/simple",
+            "--to",
+            "../ours",
+            "--select",
+            "thing==1.*",
+        ]
         run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
         while not _spooled(home):
             assert run.poll() is None
@@ -204,14 +229,22 @@ def test_a_beginning_of_something_else_is_thrown_away(
         part.write_bytes(b"x" * part.stat().st_size)
         server.pause = 0
         assert torchyard(*args).code == 0
-    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
+    assert torchyard("channel", "check", "../ours", "--deep", "--external", "other").code == 0
 
 
 def test_a_server_that_lies_is_found_out(source: Path, home: Path, torchyard: Command) -> None:
     path = _path(source, SMALL)
     path.write_bytes(path.read_bytes().replace(b"x = 1", b"x = 2"))
     with FileServer(source) as server:
-        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*")
+        args = (
+            "channel",
+            "mirror",
+            f"{server.url}/simple",
+            "--to",
+            "../ours",
+            "--select",
+            "thing==1.*",
+        )
         done = torchyard(*args)
     assert done.code == 15
     assert f"`{SMALL}` is not what its index says" in done.err
@@ -228,7 +261,7 @@ def test_a_wheel_that_leads_elsewhere_is_refused(
     told["files"][0]["hashes"] = {"sha256": sha256(path.read_bytes()).hexdigest()}
     told["files"][0]["size"] = path.stat().st_size
     page(source, "other").write_text(json.dumps(told))
-    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert done.code == 15
     assert f"`{PURE}` can't be unpacked: ../../.bashrc" in done.err
     assert Channel.at("../ours", make=True).head().generation == 0
@@ -239,7 +272,7 @@ def test_a_provenance_that_attests_nothing_is_not_offered(
 ) -> None:
     place = _path(source, f"{PURE}.provenance")
     place.write_text(json.dumps({"version": 1, "attestation_bundles": []}))
-    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert done.code == 0, done.err
     assert not entries(home / "../ours", "other")[PURE].provenance
     assert not list(Path("../ours").rglob("*.provenance"))
@@ -249,7 +282,7 @@ def test_a_sidecar_that_lies_is_found_out(source: Path, home: Path, torchyard: C
     text = page(source, "other").read_text()
     digest = json.loads(text)["files"][0]["core-metadata"]["sha256"]
     page(source, "other").write_text(text.replace(digest, "0" * 64))
-    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert (done.code, "another METADATA" in done.err) == (15, True)
 
 
@@ -257,7 +290,7 @@ def test_a_file_without_a_hash_is_refused(source: Path, home: Path, torchyard: C
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["hashes"] = {"md5": "0" * 32}  # which anybody can forge
     page(source, "other").write_text(json.dumps(told))
-    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     done = torchyard(*args)
     assert (done.code, "--allow-unhashed" in done.err) == (15, True)
     assert torchyard(*args, "--allow-unhashed").code == 0
@@ -273,7 +306,7 @@ def test_a_hash_leads_to_no_other_file(source: Path, home: Path, torchyard: Comm
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["hashes"] = {"sha256": f"00/../{kept.parts[-3]}/{kept.parts[-2]}"}
     page(source, "other").write_text(json.dumps(told))
-    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert torchyard(*args).code == 15
     assert entries(home / "../ours", "other") == {}
 
@@ -281,13 +314,13 @@ def test_a_hash_leads_to_no_other_file(source: Path, home: Path, torchyard: Comm
 def test_a_channel_keeps_the_bytes_it_has(source: Path, home: Path, torchyard: Command) -> None:
     make_channel(home / "../ours", [make_wheel(home / "wheels", Kind("other"), b"x = 7\n")])
     before = entries(home / "../ours", "other")
-    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert (done.code, "with other bytes" in done.err) == (15, True)
     assert entries(home / "../ours", "other") == before
 
 
 def test_what_is_yanked_later_is_yanked_here(source: Path, home: Path, torchyard: Command) -> None:
-    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
     assert torchyard(*args).code == 0
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["yanked"] = "it is broken"
@@ -325,9 +358,17 @@ def test_it_bears_a_bad_line(source: Path, home: Path, torchyard: Command) -> No
 
     with FileServer(source) as server, FaultyProxy(server.url) as proxy:
         proxy.plan = plan
-        args = ("mirror", f"{proxy.endpoint}/simple", "--to", "../ours", "--select", "thing==1.*")
+        args = (
+            "channel",
+            "mirror",
+            f"{proxy.endpoint}/simple",
+            "--to",
+            "../ours",
+            "--select",
+            "thing==1.*",
+        )
         assert torchyard(*args).code == 0
         sent = server.sent(LARGE.replace("+", "%2B"))
     assert SIZE < sent < 2 * SIZE  # it went on, and did not begin anew
     assert {entry.uploaded for entry in entries(home / "../ours").values()} == {NOW}
-    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
+    assert torchyard("channel", "check", "../ours", "--deep", "--external", "other").code == 0

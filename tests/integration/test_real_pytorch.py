@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
         return given
     made = str(tmp_path_factory.mktemp("trixie") / "root")
     more = ("--build-dep", "pytorch", "--package", "libopenblas-dev", "--python", "cp312")
-    call(*TORCHYARD, "root", "make", "trixie", made, *more)
+    call(*TORCHYARD, "toolchain", "root", "trixie", made, *more)
     return made
 
 

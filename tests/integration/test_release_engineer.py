@@ -118,7 +118,7 @@ def test_ten_wheels_from_pypi_are_published_in_three_commands(
         options = shlex.split(refused.err.rpartition(", or by ")[2])
         done = torchyard("publish", dist, "--to", served.place, *options)
         assert done.code == 0, done.err
-        audited = torchyard("index", "check", served.url)
+        audited = torchyard("channel", "check", served.url)
         assert audited.code == 0, audited.out
         for project in ("requests", "cffi", "pillow"):
             commands = which_commands(torchyard, served, project)

@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a root with the Python of Debian 13, and one that is copied into it."""
     folder = tmp_path_factory.mktemp("roots")
     words = ("trixie", folder / "root", "--python", "cp312", "--lock", folder / "root.lock")
-    said = call(*TORCHYARD, "root", "make", *words)
+    said = call(*TORCHYARD, "toolchain", "root", *words)
     assert "debian 13, " in said.splitlines()[-1]
     return folder
 
@@ -86,6 +86,6 @@ def test_an_archive_of_a_root_is_the_same_root(made: Path, tmp_path: Path) -> No
 
 
 def test_a_root_that_exists_is_not_made_again(made: Path) -> None:
-    done = run(*TORCHYARD, "root", "make", "trixie", made / "root")
+    done = run(*TORCHYARD, "toolchain", "root", "trixie", made / "root")
     assert done.returncode == 7
     assert "exists already" in done.stderr

@@ -58,7 +58,9 @@ def test_only_the_newest_of_everything_unless_something_is_named(
 ) -> None:
     with serve_directory(tmp_path, torchyard) as served:
         served.publish(release)
-        served.call("yank", served.place, "tiny==1.2", "--reason", "it can't be installed")
+        served.call(
+            "channel", "yank", served.place, "tiny==1.2", "--reason", "it can't be installed"
+        )
         code, found = smoked(served, "--installer", "uv")
         assert (code, found) == _smoked(served, served.url, "--installer", "uv")
         assert code == 0

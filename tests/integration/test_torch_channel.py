@@ -105,7 +105,7 @@ def test_the_index_of_a_torch_is_used_as_people_know_it(
 
 
 def test_such_a_channel_passes_its_audit(site: Site, torchyard: Command) -> None:
-    done = torchyard("index", "check", site.own)
+    done = torchyard("channel", "check", site.own)
     assert done.code == 0, done.out
 
 

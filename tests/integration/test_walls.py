@@ -181,10 +181,12 @@ def an_operator(machine: Machine) -> Iterator[Done]:
 def a_channel(machine: Machine) -> Iterator[Done]:
     """Yield the commands from wheels to a channel."""
     if machine.index:
-        yield machine.run("mirror", machine.index, "--to", "./channel", "--select", "needed")
+        yield machine.run(
+            "channel", "mirror", machine.index, "--to", "./channel", "--select", "needed"
+        )
     yield machine.run("smoke", *machine.folder.glob("wheels/*.whl"), *SMOKE)
     yield machine.run("publish", "wheels", "--to", "./channel", "--external", "needed")
-    yield machine.run("index", "check", "./channel")
+    yield machine.run("channel", "check", "./channel")
     yield machine.run("which", "./channel", "outer", "--python", "cp311")
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from torchyard.errors import ConfigError
-from torchyard.features.env.report import EnvReport, env_text
+from torchyard.features.env.report import EnvReport, toolchain_activate_text
 from torchyard.toolchain.activation import CellEnvironment, Shell, activation_script
 
 
@@ -33,7 +33,7 @@ def test_a_cell_is_in_a_comment_of_one_line(shell: Shell) -> None:
 
 
 def shown(made: CellEnvironment, *, diff: bool = False) -> list[str]:
-    lines = env_text(EnvReport.of(made), diff=diff)
+    lines = toolchain_activate_text(EnvReport.of(made), diff=diff)
     assert not isinstance(lines, bytes)
     console = Console(width=100)
     with console.capture() as captured:

@@ -187,15 +187,21 @@ def test_names_are_the_same_however_they_are_written(
 ) -> None:
     put(channel, made("my-tool", "1.0"), made("my-tool", "2.0"), made("other", "1.0"))
     assert len(choose(channel, channel.head(), parse_selection([name]))) == 2
-    args = ("prune", channel.url, "--keep", "1", "--project", name, "--json")
+    args = ("channel", "prune", channel.url, "--keep", "1", "--project", name, "--json")
     (hidden,) = json.loads(torchyard(*args).out)["hidden"]
     assert (hidden["part"], hidden["release"]) == ("simple/my-tool", "1.0")
 
 
 def test_nobody_asks_for_longer_than_a_hundred_years(channel: Channel, torchyard: Command) -> None:
     put(channel, made("torch"))
-    assert torchyard("prune", channel.url, "--keep", "1", "--grace", "999999999 d").code == 0
-    assert torchyard("prune", channel.url, "--keep-days", "99999999").code == UsageError.exit_code
+    assert (
+        torchyard("channel", "prune", channel.url, "--keep", "1", "--grace", "999999999 d").code
+        == 0
+    )
+    assert (
+        torchyard("channel", "prune", channel.url, "--keep-days", "99999999").code
+        == UsageError.exit_code
+    )
 
 
 def test_selections_narrow_by_variant_and_file(nightly: Channel) -> None:
@@ -789,8 +795,8 @@ def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
 
 def test_pins_can_be_let_go(nightly: Channel, torchyard: Command) -> None:
     add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", reason("pin"))
-    gone = torchyard("pin", nightly.url, "--remove", "kept", "--json")
-    validate(json.loads(gone.out), "pin")
+    gone = torchyard("channel", "pin", nightly.url, "--remove", "kept", "--json")
+    validate(json.loads(gone.out), "channel-pin")
     assert json.loads(gone.out)["generation"] == nightly.head().generation
     assert nightly.head().pins == {}
     assert list(nightly.objects.list("pins/")) == []

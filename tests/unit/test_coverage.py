@@ -75,10 +75,10 @@ def publish(tmp_path: Path, cells: Iterable[str], version: str = "2.14.0") -> No
 
 def test_whole_plan_is_there(torchyard: Command, tmp_path: Path, file: Path) -> None:
     publish(tmp_path, CELLS)
-    told = json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out)
+    told = json.loads(torchyard("channel", "coverage", "nightly", "-f", file, "--json").out)
     assert those(told, "there") == [f"torch-2.14.0/{cell}" for cell in CELLS]
     assert told["missing"] == those(told, "yanked") == those(told, "unplanned") == []
-    done = torchyard("coverage", "nightly", "-f", file, "--fail-on-missing")
+    done = torchyard("channel", "coverage", "nightly", "-f", file, "--fail-on-missing")
     assert done.code == 0
     assert "linux-x86_64 wheel: 3 of 3 packages there" in done.out
     assert "○" not in done.out
@@ -88,13 +88,13 @@ def test_what_is_missing_is_named_and_fails_only_on_demand(
     torchyard: Command, tmp_path: Path, file: Path
 ) -> None:
     publish(tmp_path, [cell for cell in CELLS if "cu130-mkl/cp312" not in cell])
-    done = torchyard("coverage", "nightly", "-f", file)
+    done = torchyard("channel", "coverage", "nightly", "-f", file)
     assert done.code == 0
     assert "7 there, 1 missing" in done.out
     assert [line.split() for line in done.out.splitlines() if line.startswith("cu130")] == [
         ["cu130-mkl", "·", "○"]
     ]
-    failed = torchyard("coverage", "nightly", "-f", file, "--fail-on-missing")
+    failed = torchyard("channel", "coverage", "nightly", "-f", file, "--fail-on-missing")
     assert failed.code == PublishError.exit_code
     assert "the first is linux-x86_64/cu130-mkl/cp312/wheel" in failed.err
 
@@ -109,11 +109,11 @@ def test_yanked_and_unplanned_are_told_apart(
         msgspec.structs.replace(entry(CELLS[1], "2.14.0+cpu"), file="others.whl", cell=""),
     ]
     put(tmp_path / "nightly", "simple/torch", more)
-    told = json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out)
+    told = json.loads(torchyard("channel", "coverage", "nightly", "-f", file, "--json").out)
     assert those(told, "yanked") == [f"torch-2.14.0/{CELLS[0]}"]
     assert those(told, "unplanned") == ["torch-2.14.0/linux-x86_64/cpu-mkl/cp313/wheel"]
     assert len(those(told, "there")) == len(CELLS) - 1
-    shown = torchyard("coverage", "nightly", "-f", file).out
+    shown = torchyard("channel", "coverage", "nightly", "-f", file).out
     assert ["cpu-mkl", "y", "●", "+"] in [line.split() for line in shown.splitlines()]
 
 
@@ -124,17 +124,20 @@ def test_a_new_file_for_a_yanked_one_is_there(
     again = msgspec.structs.replace(entry(CELLS[0], "2.14.0+cpu", yanked=""), file="older.whl")
     put(tmp_path / "nightly", "simple/torch", [again])
     assert (
-        those(json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out), "yanked")
+        those(
+            json.loads(torchyard("channel", "coverage", "nightly", "-f", file, "--json").out),
+            "yanked",
+        )
         == []
     )
 
 
 def test_versions_and_subsets(torchyard: Command, tmp_path: Path, file: Path) -> None:
     publish(tmp_path, CELLS, "2.13.0")
-    now = torchyard("coverage", "nightly", "-f", file)
+    now = torchyard("channel", "coverage", "nightly", "-f", file)
     assert "8 missing" in now.out
     assert "the channel has 2.13.0" in now.out
-    then = ("coverage", "nightly", "-f", file, "--version", "2.13.0", "--json")
+    then = ("channel", "coverage", "nightly", "-f", file, "--version", "2.13.0", "--json")
     assert json.loads(torchyard(*then).out)["missing"] == []
     part = json.loads(torchyard(*then, "--subset", "pr").out)
     assert those(part, "there") == [f"torch-2.13.0/{cell}" for cell in CELLS if "cp312" in cell]
@@ -149,7 +152,7 @@ def test_channel_is_compared_with_its_own_subset(
     file.write_text(text, encoding="utf-8")
     publish(tmp_path, [cell for cell in CELLS if "cp312" in cell])
     for name in ("nightly", "release"):
-        told = json.loads(torchyard("coverage", name, "-f", file, "--json").out)
+        told = json.loads(torchyard("channel", "coverage", name, "-f", file, "--json").out)
         assert told["subset"] == "pr"
         assert told["missing"] == []
 
@@ -164,7 +167,7 @@ def test_conda_packages_are_found_in_their_subdir(
     entries = (entry(conda, "2.14.0"), other)
     told = [msgspec.structs.replace(one, record=msgspec.Raw(record)) for one in entries]
     put(tmp_path / "nightly", "conda/linux-64", told)
-    shown = json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out)
+    shown = json.loads(torchyard("channel", "coverage", "nightly", "-f", file, "--json").out)
     assert those(shown, "there") == [f"torch-2.14.0/{conda}"]
 
 
@@ -182,7 +185,7 @@ def test_report_fits(
     file.write_text(text.replace('"cu130"', '"rocm7.2"').replace('"mkl"', '"openblas"'))
     publish(tmp_path, ["linux-x86_64/cpu-openblas/cp313t/wheel"])
     monkeypatch.setenv("COLUMNS", str(columns))
-    lines = torchyard("coverage", "nightly", "-f", file).out.splitlines()
+    lines = torchyard("channel", "coverage", "nightly", "-f", file).out.splitlines()
     assert max(map(len, lines)) <= columns
     (row,) = (line for line in lines if line.startswith("cpu-openblas"))
     assert row.split()[1:].index("●") == pythons.index("cp313t")

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.helpers import ROOT
 
-from torchyard.cli.lazy_group import feature_modules
+from torchyard.cli.lazy_group import feature_modules, subcommands
 from torchyard.cli.main import torchyard as program
 from torchyard.cli.output import CALLS, REPORTS, Report
 from torchyard.model.values import Reported
@@ -31,17 +31,13 @@ def commands_of(known: Mapping[str, Report]) -> dict[str, tuple[click.Command, R
     """Return the commands with these reports, by their names."""
     found: dict[str, tuple[click.Command, Report]] = {}
 
-    def collect(command: click.Command, name: str) -> None:
+    def collect(ctx: click.Context, name: str) -> None:
         if report := known.get(name):
-            found[name] = command, report
-        if isinstance(command, click.Group):
-            ctx = click.Context(command)
-            for word in command.list_commands(ctx):
-                child = command.get_command(ctx, word)
-                if child:
-                    collect(child, f"{name}_{word}".lstrip("_").replace("-", "_"))
+            found[name] = ctx.command, report
+        for below in subcommands(ctx):
+            collect(below, f"{name}_{below.info_name}".lstrip("_").replace("-", "_"))
 
-    collect(program, "")
+    collect(click.Context(program), "")
     return found
 
 
@@ -101,7 +97,7 @@ def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:
     """No other module and no table names it."""
     source = tmp_path / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.rmtree(source / "torchyard/features/why")
+    shutil.rmtree(source / "torchyard/features/diff")
     env = {**os.environ, "PYTHONPATH": f"{source}:{ROOT / 'farm/src'}"}
 
     def run(*words: str) -> str:
@@ -111,22 +107,21 @@ def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:
         return done.stdout
 
     shown = run("-m", "torchyard", "--help")
-    assert "  why  " not in shown
+    assert "  diff  " not in shown
     assert "  timings  " in shown
     assert "timings" in run("-m", "torchyard", "timings", "--help")
     described = "from scripts.generate import printed_values; print(dict(printed_values()).keys())"
     schemas = run("-c", f"import sys; sys.path.append({str(ROOT)!r}); {described}")
     assert "'timings'" in schemas
-    assert "'why'" not in schemas
+    assert "'diff'" not in schemas
 
 
 def test_listing_commands_imports_no_use_case_and_no_slow_library() -> None:
-    code = "import sys; from torchyard.cli.main import torchyard, main; import click\n"
-    code += "ctx = click.Context(torchyard)\n"
-    code += "names = [torchyard.get_command(ctx, name) for name in FEATURES]\n"
+    code = "import sys; from importlib import import_module; import torchyard.cli.main\n"
+    code += "names = [import_module(name) for name in FEATURES]\n"
     code += "print([name for name in sys.modules if name.split('.')[0] in ('rich', 'msgspec') "
     code += "or name.split('.')[3:] in (['use_case'], ['report'], ['page'])])"
-    features = sorted(feature_modules())
+    features = sorted(feature_modules().values())
     done = subprocess.run(
         [sys.executable, "-c", code.replace("FEATURES", repr(features))],
         capture_output=True,

@@ -361,7 +361,7 @@ def test_a_gate_is_overridden_for_one_package_with_a_reason(
     assert done.code == 0, done.err
     reason = "the metadata <of> old releases"
     assert json.loads(done.out)["notes"] == [f"check of {file}: {reason} overrides a gate"]
-    log = json.loads(torchyard("index", "log", place, "--json").out)
+    log = json.loads(torchyard("channel", "log", place, "--json").out)
     assert log["changes"][0]["why"].endswith(f"; without check of {file}: {reason}")
     listing = json.loads((place / "simple/demo/index.json").read_bytes())
     assert listing["files"][0]["_overrides"] == {"check": reason}
@@ -429,7 +429,7 @@ def test_what_is_declared_external_is_remembered(torchyard: Command, tmp_path: P
     assert torchyard("publish", tmp_path / "dist", "--to", place).code == 15
     assert torchyard("publish", tmp_path / "dist", "--to", place, *words).code == 0
     for index in (place, place / "simple"):
-        assert torchyard("index", "check", index).code == 0
+        assert torchyard("channel", "check", index).code == 0
     make_wheel(tmp_path / "more", "other", requires=["numpy"])
     again = torchyard("publish", tmp_path / "more", "--to", place)
     assert again.code == 0, again.err

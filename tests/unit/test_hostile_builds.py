@@ -66,7 +66,7 @@ def test_a_long_row_of_names_is_followed(tmp_path: Path) -> None:
 def test_a_file_without_end_is_not_read(torchyard: Command, tmp_path: Path, name: str) -> None:
     build = written(tmp_path / "build", UNIT)
     os.truncate(build / name, 1 << 40)
-    for command in (["timings", build], ["why", build / "a.o"]):
+    for command in (["timings", build], ["explain", "rebuild", build / "a.o"]):
         done = torchyard(*command)
         assert done.code == 9
         assert "are read at most" in done.err.replace("\n", " ")
@@ -163,7 +163,7 @@ def test_a_directory_of_another_generator(torchyard: Command, tmp_path: Path) ->
     done = torchyard("graph", tmp_path)
     assert done.code == 2
     assert "cmake -G Ninja" in done.err.replace("\n", " ")
-    done = torchyard("why", tmp_path)
+    done = torchyard("explain", "rebuild", tmp_path)
     assert done.code == 5
     assert "is no file that ninja makes" in done.err.replace("\n", " ")
 
@@ -187,7 +187,7 @@ def test_why_does_not_wait_for_a_pipe(
     monkeypatch.setattr("torchyard.insight.file_cause._SECONDS", 0.5)
     build = written(tmp_path / "build", f"rule cxx\n  command = c++\n{UNIT}include more.ninja\n")
     os.mkfifo(build / "more.ninja")
-    done = torchyard("why", build / "a.o")
+    done = torchyard("explain", "rebuild", build / "a.o")
     assert done.code == 9
     assert "has not read" in done.err
     assert "a pipe?" in done.err.replace("\n", " ")

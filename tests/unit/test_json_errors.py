@@ -1,30 +1,16 @@
 """Options mean one thing in all commands, and errors with --json are JSON."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import msgspec
 import pytest
+from tests.command_tree import all_commands
 from tests.helpers import SMALL, Command, make_project
 
-from torchyard.cli.main import torchyard as program
 from torchyard.terminal.json_output import ErrorDocument
 
-
-def commands(group: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands that help shows, with their names."""
-    yield name.strip(), group
-    if isinstance(group, click.Group):
-        ctx = click.Context(group)
-        for word in group.list_commands(ctx):
-            found = group.get_command(ctx, word)
-            if found is not None and not found.hidden:
-                yield from commands(found, f"{name} {word}")
-
-
-COMMANDS = dict(commands(program))
+COMMANDS = all_commands()
 JSON = [
     name
     for name, command in COMMANDS.items()

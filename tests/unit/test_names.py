@@ -109,7 +109,7 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
             assert all(path in one for one in listed)
         assert torchyard("build", *at, name).code == 0, name
         assert torchyard("run", *at, name).code == 0, name
-        assert torchyard("why", *at, name).code == 0, name
+        assert torchyard("explain", "rebuild", *at, name).code == 0, name
         assert torchyard("diagnose", *at, name).code == 0, name
         assert torchyard("doctor", *at, name).code in (0, 7), name
         shown = torchyard("store", "show", *at, name)

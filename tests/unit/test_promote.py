@@ -215,15 +215,15 @@ def test_the_plan_says_what_a_release_is(
         return made._replace(entry=replace(made.entry, cell=cell))
 
     put(channel, built("cpu"))
-    half = torchyard("promote", "test", "release", "torch==2.14.0")
+    half = torchyard("channel", "promote", "test", "release", "torch==2.14.0")
     assert half.code == PublishError.exit_code
     assert "`torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`" in half.err
     put(channel, built("cu130"))
-    dry = torchyard("promote", "test", "./fresh", "torch==2.14.0", "--dry-run")
+    dry = torchyard("channel", "promote", "test", "./fresh", "torch==2.14.0", "--dry-run")
     assert ("2 files would be new" in dry.out, Path("fresh").exists()) == (True, False)
-    whole = torchyard("promote", "test", "release", "torch==2.14.0")
+    whole = torchyard("channel", "promote", "test", "release", "torch==2.14.0")
     assert "2 files are new" in whole.out
-    assert "0 files are new" in torchyard("promote", "./test/", "release", "torch").out
+    assert "0 files are new" in torchyard("channel", "promote", "./test/", "release", "torch").out
 
 
 @pytest.mark.parametrize("release", ["release", "./release", "release/", "file://{}/%72elease/"])
@@ -235,8 +235,8 @@ def test_a_release_has_one_origin_however_it_is_called(
     put(Channel.at("elsewhere", make=True), wheel("torch", "2.14.0"))
     target = release.format(tmp_path)
     for words in (
-        ("promote", "./elsewhere", target, "torch"),
-        ("pin", "./elsewhere", "torch", "--to", target),
+        ("channel", "promote", "./elsewhere", target, "torch"),
+        ("channel", "pin", "./elsewhere", "torch", "--to", target),
         ("publish", "./elsewhere", "--to", target),
     ):
         around = torchyard(*words)

@@ -72,7 +72,7 @@ def test_a_head_comes_back_from_its_copy(channel: Channel, kind: str) -> None:
     if kind != "gone":
         with pytest.raises(StoreError, match="can't be read") as error:
             channel.head()
-        assert "torchyard index repair" in str(error.value.diagnostics[0].hint)
+        assert "torchyard channel restore" in str(error.value.diagnostics[0].hint)
     assert repaired(channel, dry_run=True).damage.source == "copy"
     assert repaired(channel).damage.source == "copy"
     after = channel.head()
@@ -121,7 +121,7 @@ def test_a_part_without_its_state_shows_the_one_before(
     DAMAGE[kind](state_path(channel, part))
     with pytest.raises(StoreError) as error:
         Channel(channel.objects).state(channel.head(), part)
-    assert "torchyard index repair" in str(error.value.diagnostics[0].hint)
+    assert "torchyard channel restore" in str(error.value.diagnostics[0].hint)
     done = repaired(channel)
     assert (done.damage.source, set(done.damage.restored)) == ("whole", {part})
     assert done.damage.unreachable == (2,)
@@ -187,17 +187,17 @@ def test_nothing_is_made_of_nothing(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_did(channel: Channel, torchyard: Command) -> None:
     path_of(channel, HEAD).write_bytes(b"")
-    refused = torchyard("index", "log", channel.url)
+    refused = torchyard("channel", "log", channel.url)
     assert refused.code != 0
-    assert f"torchyard index repair {channel.url}" in refused.err
-    planned = torchyard("index", "repair", channel.url, "--dry-run")
+    assert f"torchyard channel restore {channel.url}" in refused.err
+    planned = torchyard("channel", "restore", channel.url, "--dry-run")
     assert "restored from its copy" in planned.out
     assert "nothing was changed" in planned.out
-    done = torchyard("index", "repair", channel.url, "--json")
+    done = torchyard("channel", "restore", channel.url, "--json")
     assert done.code == 0
     document = json.loads(done.out)
-    validate(document, "index-repair")
+    validate(document, "channel-restore")
     assert (document["head"], document["generation"], document["parts"]) == ("copy", 4, [])
-    again = torchyard("index", "repair", channel.url)
+    again = torchyard("channel", "restore", channel.url)
     assert "the head is whole" in again.out
-    assert torchyard("index", "check", channel.url).code == 0
+    assert torchyard("channel", "check", channel.url).code == 0

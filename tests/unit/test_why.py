@@ -72,28 +72,33 @@ def test_the_first_cause_before_and_after(
     torchyard: Command, build: Path, touched: str, asked: str, sentence: str
 ) -> None:
     touch(build / touched)
-    told = torchyard("why", build / asked).out
+    told = torchyard("explain", "rebuild", build / asked).out
     assert told == f"{sentence.format('will be made again', 'is')}\n"
     ninja(build)
-    told = torchyard("why", build / asked).out
+    told = torchyard("explain", "rebuild", build / asked).out
     assert told == f"{sentence.format('was made', 'was')}\n"
 
 
 def test_a_changed_command(torchyard: Command, build: Path) -> None:
     (build / "build.ninja").write_text(BUILD.replace("-O0", "-O1"))
     way = "because b.o's command changed, by way of b.o"
-    assert torchyard("why", build / "lib.a").out == f"lib.a will be made again {way}\n"
+    assert (
+        torchyard("explain", "rebuild", build / "lib.a").out == f"lib.a will be made again {way}\n"
+    )
     ninja(build)
-    assert torchyard("why", build / "lib.a").out == f"lib.a was made {way}\n"
-    assert torchyard("why", build / "b.o").out == "b.o was made because its command changed\n"
+    assert torchyard("explain", "rebuild", build / "lib.a").out == f"lib.a was made {way}\n"
+    assert (
+        torchyard("explain", "rebuild", build / "b.o").out
+        == "b.o was made because its command changed\n"
+    )
 
 
 def test_what_is_missing_and_what_is_new(torchyard: Command, build: Path) -> None:
-    told = torchyard("why", build / "a.o").out
+    told = torchyard("explain", "rebuild", build / "a.o").out
     assert told == "a.o was made because it had not been made before\n"
     (build / "a.o").unlink()
-    document = json.loads(torchyard("why", build / "lib.a", "--json").out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/why.json").read_text())
+    document = json.loads(torchyard("explain", "rebuild", build / "lib.a", "--json").out)
+    schema = json.loads((ROOT / "src/torchyard/data/schemas/explain-rebuild.json").read_text())
     jsonschema.validate(document, schema)
     assert document["pending"]
     assert document["cause"] == "a.o did not exist"
@@ -102,7 +107,7 @@ def test_what_is_missing_and_what_is_new(torchyard: Command, build: Path) -> Non
 def test_asking_changes_nothing(torchyard: Command, build: Path) -> None:
     touch(build / "b.h")
     before = {path.name: path.read_bytes() for path in build.iterdir()}
-    torchyard("why", build / "lib.a")
+    torchyard("explain", "rebuild", build / "lib.a")
     assert {path.name: path.read_bytes() for path in build.iterdir()} == before
 
 
@@ -111,13 +116,13 @@ def test_a_log_of_another_ninja_is_left_alone(torchyard: Command, build: Path) -
     log = build / ".ninja_log"
     log.write_text(log.read_text().replace("# ninja log v", "# ninja log v9"))
     before = {path.name: path.read_bytes() for path in build.iterdir()}
-    done = torchyard("why", build / "lib.a")
+    done = torchyard("explain", "rebuild", build / "lib.a")
     assert "another version has built there" in done.err
     assert {path.name: path.read_bytes() for path in build.iterdir()} == before
 
 
 def test_a_file_that_is_not_made_there(torchyard: Command, build: Path) -> None:
-    done = torchyard("why", build / "aa.o")
+    done = torchyard("explain", "rebuild", build / "aa.o")
     assert done.code != 0
     assert "did you mean `a.o`?" in done.err
 
@@ -164,10 +169,10 @@ def test_a_job_of_the_store(torchyard: Command, tmp_path: Path) -> None:
     first, second = spec(), spec('"0" } => "1" }')
     store_spec(store, first, "2026-11-01T00:00:00Z", tmp_path)
     job = first.task.id
-    told = torchyard("why", job, "--store", store.url)
+    told = torchyard("explain", "rebuild", job, "--store", store.url)
     assert told.out == f"{job} was made because it was never built before\n"
     store_spec(store, second, "2026-11-02T00:00:00Z", tmp_path)
-    told = torchyard("why", job, "--store", store.url)
+    told = torchyard("explain", "rebuild", job, "--store", store.url)
     core = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
     assert told.out == (
         f"{job} was made because env.USE_MAGMA of {core} changed from `0` to `1`, "

@@ -86,7 +86,7 @@ RULES: dict[str, Rule] = {}
 PACKAGE_RULES: dict[str, PackageRule] = {}
 """Those of `torchyard check`, in the order in which they run."""
 INDEX_RULES: dict[str, Rule] = {}
-"""Those of `torchyard index check`."""
+"""Those of `torchyard channel check`."""
 
 
 def rule(

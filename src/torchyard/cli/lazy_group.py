@@ -1,9 +1,11 @@
 """Groups that import a command's module only when that command is called."""
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache
 from importlib import import_module
-from typing import ClassVar
+from typing import TypeVar
 
 import click
 
@@ -14,6 +16,38 @@ ROOM = "torchyard.cli.commands"
 """The package that has a module for each command that is not a feature's."""
 FEATURES = "torchyard.features"
 """The package that has a folder for each feature."""
+
+_Command = TypeVar("_Command", bound=click.Command)
+
+
+class HelpSection(StrEnum):
+    """A section of `torchyard --help`; they follow a person's day."""
+
+    START = "Start: describe what should exist, and inspect the machine."
+    BUILD = "Build: plan jobs, run them, and work in their directories."
+    VERIFY = "Verify: check, try, compare and repair packages."
+    PUBLISH = "Publish: fill a channel, change it, and find packages in it."
+    UNDERSTAND = "Understand: why jobs exist, why they failed, where time went."
+    OPERATE = "Operate: builds that run, stored results, CI and machines."
+
+
+_SECTIONS: dict[click.Command, HelpSection] = {}
+"""The section of each command that has been imported."""
+
+
+def in_section(section: HelpSection) -> Callable[[_Command], _Command]:
+    """List a command in a section of `torchyard --help`; without this, it is in the last one."""
+
+    def decorate(command: _Command) -> _Command:
+        _SECTIONS[command] = section
+        return command
+
+    return decorate
+
+
+def help_section(command: click.Command) -> HelpSection | None:
+    """Return the section that a command declares."""
+    return _SECTIONS.get(command)
 
 
 class Invocation:
@@ -27,24 +61,24 @@ class Invocation:
 class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
-    room: ClassVar[str] = ""
-    lazy: ClassVar[Mapping[str, str]] = {}
-    """The module of each command, below the package `room` if there is one."""
+    def lazy(self) -> Mapping[str, str]:
+        """Return the module of each command that is not imported yet."""
+        return command_modules(self.name or "")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.lazy, *super().list_commands(ctx)]
+        return sorted({*self.lazy(), *super().list_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.lazy:
+        module = self.lazy().get(cmd_name)
+        if module is None:
             return super().get_command(ctx, cmd_name)
-        module = f"{self.room}.{self.lazy[cmd_name]}" if self.room else self.lazy[cmd_name]
         command: click.Command = import_module(module).command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = not args or args[0].startswith("-") or args[0] in self.lazy
+        known = not args or args[0].startswith("-") or args[0] in self.lazy()
         if not known and args[0] not in self.list_commands(ctx):
             msg = f"`{ctx.command_path}` has no command `{args[0]}`"
             raise UsageError(msg, hint=self.hint(ctx, args[0]))
@@ -58,30 +92,94 @@ class LazyGroup(click.Group):
         """Return a hint for a name that is not a command."""
         return did_you_mean(name, self.list_commands(ctx))
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first sentence of each command; no sentence is cut."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence(one)) for name, one in self.shown_commands(ctx)])
+
+    def shown_commands(self, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+        """Yield the commands that help lists."""
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command and not command.hidden:
+                yield name, command
+
+
+class TopGroup(LazyGroup):
+    """A group with sections, in which a plain command can have others below it: `run cancel`."""
+
+    def lazy(self) -> Mapping[str, str]:
+        return command_modules()
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if rest and not isinstance(command, click.Group):
+            nested = LazyGroup(name).get_command(ctx, rest[0])
+            if nested:
+                return f"{name} {rest[0]}", nested, rest[1:]
+        return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first sentence of each command, by section."""
+        commands = list(self.shown_commands(ctx))
+        width = max(len(name) for name, _ in commands)
+        for section in HelpSection:
+            rows = [
+                (name.ljust(width), sentence(command))
+                for name, command in commands
+                if (help_section(command) or HelpSection.OPERATE) is section
+            ]
+            formatter.write_paragraph()
+            formatter.write_text(section)
+            with formatter.indentation():
+                formatter.write_dl(rows)
+
+
+def subcommands(ctx: click.Context) -> Iterator[click.Context]:
+    """Yield contexts of the commands below that of a context."""
+    command = ctx.command
+    if not isinstance(command, click.Group):
+        if ctx.parent is None or not isinstance(ctx.parent.command, TopGroup):
+            return
+        command = LazyGroup(ctx.info_name)
+    for name in command.list_commands(ctx):
+        child = command.get_command(ctx, name)
+        if child:
+            yield click.Context(child, parent=ctx, info_name=name)
+
+
+def sentence(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    return command.get_short_help_str(limit=1000)
+
 
 def command_modules(group: str = "") -> dict[str, str]:
     """Return the module of each command in a group, or of each top-level command."""
-    names = {module.name for module in pkgutil.iter_modules(import_module(ROOM).__path__)}
-    if group:
-        return {
-            name.removeprefix(f"{group}_"): f"{ROOM}.{name}"
-            for name in sorted(names)
-            if name.startswith(f"{group}_")
-        }
-    outer = sorted(name for name in names if name.partition("_")[0] not in names - {name})
-    return {**{name: f"{ROOM}.{name}" for name in outer}, **feature_modules()}
+    outer = (group,) if group else ()
+    found = {path[-1]: module for path, module in _modules().items() if path[:-1] == outer}
+    return dict(sorted(found.items()))
 
 
-def feature_modules() -> dict[str, str]:
-    """Return the module of each command of a feature.
+@cache
+def _modules() -> dict[tuple[str, ...], str]:
+    """Return the module of each command, by the words that call it."""
+    names = [module.name for module in pkgutil.iter_modules(import_module(ROOM).__path__)]
+    return {**{tuple(name.split("_")): f"{ROOM}.{name}" for name in names}, **feature_modules()}
 
-    `command.py` in a feature's folder has the command of that name, `command_yank.py` has `yank`.
+
+def feature_modules() -> dict[tuple[str, ...], str]:
+    """Return the module of each command of a feature, by the words that call it.
+
+    `command.py` in a feature's folder has the command of that name, `command_channel_yank.py` has
+    `channel yank`.
     """
-    found: dict[str, str] = {}
+    found: dict[tuple[str, ...], str] = {}
     for feature in pkgutil.iter_modules(import_module(FEATURES).__path__):
-        folders = [f"{place}/{feature.name}" for place in import_module(FEATURES).__path__]
+        folders = [f"{folder}/{feature.name}" for folder in import_module(FEATURES).__path__]
         for module in pkgutil.iter_modules(folders):
-            first, _, name = module.name.partition("_")
+            first, *words = module.name.split("_")
             if first == "command":
-                found[name or feature.name] = f"{FEATURES}.{feature.name}.{module.name}"
+                found[tuple(words or [feature.name])] = f"{FEATURES}.{feature.name}.{module.name}"
     return found

@@ -3,14 +3,13 @@
 import gc
 import os
 import sys
-from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from torchyard.cli.lazy_group import Invocation, LazyGroup, command_modules
+from torchyard.cli.lazy_group import Invocation, TopGroup
 from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
 from torchyard.host.files import complete_environment
 from torchyard.version import __version__
@@ -19,35 +18,9 @@ from torchyard.workspace.faults import host_error, redacted_diagnostics
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_HELP_ORDER = (
-    *("init", "doctor", "plan", "explain", "config", "env", "develop"),
-    *(
-        "build",
-        "status",
-        "run",
-        "cancel",
-        "shell",
-        "diagnose",
-        "rebuild",
-        "timings",
-        "graph",
-        "deps",
-        "report",
-    ),
-    *("check", "compat", "diff", "repair", "smoke", "coverage", "which", "index"),
-    *("publish", "mirror", "store", "promote", "yank", "rollback", "pin", "prune"),
-    *("ci", "snapshot", "tool", "toolchain"),
-)
-"""The commands that --help lists first; others follow by name."""
 
-
-def _in_help_order(modules: Mapping[str, str]) -> dict[str, str]:
-    first = {name: modules[name] for name in _HELP_ORDER if name in modules}
-    return {**first, **modules}
-
-
-class _Commands(LazyGroup):
-    lazy: ClassVar[Mapping[str, str]] = _in_help_order(command_modules())
+class _Commands(TopGroup):
+    """The commands of torchyard, and those of plug-ins."""
 
     @cached_property
     def plug_ins(self) -> "dict[str, EntryPoint]":
@@ -55,13 +28,13 @@ class _Commands(LazyGroup):
         from torchyard.host.entry_points import entry_points_in
 
         found = entry_points_in("torchyard.commands")
-        return {name: point for name, point in found.items() if name not in self.lazy}
+        return {name: point for name, point in found.items() if name not in self.lazy()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *self.plug_ins]
+        return sorted({*super().list_commands(ctx), *self.plug_ins})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self.lazy or cmd_name not in self.plug_ins:
+        if cmd_name in self.lazy() or cmd_name not in self.plug_ins:
             return super().get_command(ctx, cmd_name)
         from torchyard.host.entry_points import load
 

@@ -149,7 +149,7 @@ def _published(
     """Return the subset that is built for a channel."""
     if channel.promote_from is not None:
         what = f"`{channel.name}` takes what `{channel.promote_from}` promotes, and no build"
-        problems.add((*path, "channel"), what, "run `torchyard promote` for it")
+        problems.add((*path, "channel"), what, "run `torchyard channel promote` for it")
     if spec.subset is not None and spec.subset != channel.subset:
         what = f"`{channel.name}` publishes {channel.subset or 'everything'}, not `{spec.subset}`"
         problems.add((*path, "subset"), what, "leave it out")

@@ -44,7 +44,7 @@ def read_source(spec: SourceSpec, problems: Problems, *, has_root: bool) -> Sour
         what = "[source] needs one of `git`, `path`, `archive`, `sdist` and `debian`"
         problems.add(("source",), what, hint)
     elif spec.debian is not None and not has_root:
-        hint = "make a root with `torchyard root make`, and name it: root = …"
+        hint = "make a root with `torchyard toolchain root`, and name it: root = …"
         problems.add(("source", "debian"), "a source package needs a root in [toolchain]", hint)
     elif spec.git is not None and not (spec.rev or commit):
         hint = "a plan is made of one commit: name it, or a tag"

@@ -288,7 +288,7 @@ class ToolchainSpec(Value, kw_only=True):
         str | None,
         Meta(
             description="Directory with a system of its own, relative to this file, such as "
-            "`torchyard root make` makes, a tar archive of one, or an OCI layout (`oci:DIR`): "
+            "`torchyard toolchain root` makes, a tar archive of one, or an OCI layout (`oci:DIR`): "
             "jobs run in it, with its compilers and libraries."
         ),
     ] = None

@@ -4,7 +4,7 @@ from torchyard.errors import StoreError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.step import OWN, Step
 
-_SNAPSHOT = "snapshot --spec {spec} --file {file} --root={root} --to {out}"
+_SNAPSHOT = "tool snapshot --spec {spec} --file {file} --root={root} --to {out}"
 _DONE = {
     "path": "copy the source",
     "archive": "unpack the source",

@@ -145,7 +145,7 @@ def refuse_open_root(root: str, place: WorkDir) -> None:
     real = os.path.realpath(root)
     if real == "/" or place.folder.is_relative_to(real) or Path.home().is_relative_to(real):
         msg = f"the root `{root}` contains files of this machine's users"
-        raise HostError(msg, hint="make one with `torchyard root make`, or leave `root` out")
+        raise HostError(msg, hint="make one with `torchyard toolchain root`, or leave `root` out")
 
 
 def tool_paths(variables: Mapping[str, str], place: WorkDir) -> tuple[str, ...]:

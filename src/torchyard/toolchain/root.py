@@ -138,7 +138,7 @@ def check_root(root: str, name: str = "") -> None:
     usr = Path(root, "usr")
     if usr.is_symlink() or not usr.is_dir():
         msg = f"`{name or root}` is no root: it has no /usr"
-        raise HostError(msg, hint="make one with `torchyard root make`, or with debootstrap")
+        raise HostError(msg, hint="make one with `torchyard toolchain root`, or with debootstrap")
 
 
 def is_hidden_by(path: str, root: str) -> bool:
@@ -199,7 +199,7 @@ def identify_root(root: str) -> str:
     packages = sorted(packages_in(root))
     if not packages:
         msg = f"nothing says what the root `{root}` consists of: it has no packages of dpkg or rpm"
-        raise HostError(msg, hint="make one with `torchyard root make`")
+        raise HostError(msg, hint="make one with `torchyard toolchain root`")
     digest = hashlib.sha256("\n".join(packages).encode()).hexdigest()
     return f"{_release(root)}, {len(packages)} packages sha256:{digest[:_DIGITS]}"
 

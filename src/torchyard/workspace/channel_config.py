@@ -35,7 +35,7 @@ def check_origin(channel: ChannelConfig | None, source: str | None, file: str) -
         return
     if source is None or not is_same(channel_url(wanted, file), channel_url(source, file)):
         msg = f"`{channel.name}` takes packages from channel {wanted} only"
-        hint = f"`torchyard promote {wanted} {channel.name} …` brings them there"
+        hint = f"`torchyard channel promote {wanted} {channel.name} …` brings them there"
         raise PublishError(msg, hint=hint)
 
 

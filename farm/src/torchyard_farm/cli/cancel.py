@@ -11,7 +11,9 @@ from torchyard_farm.cli.options import farm_argument
 @farm_argument
 @click.argument("plan")
 def command(*, folder: Path, plan: str) -> None:
-    """Cancel a plan: pending jobs are not started, and running jobs are stopped.
+    """Cancel a plan.
+
+    Pending jobs are not started, and running jobs are stopped.
 
     Results are kept.
     """

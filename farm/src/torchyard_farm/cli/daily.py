@@ -12,7 +12,7 @@ from torchyard_farm.cli.options import due_option, farm_argument
 @click.argument("name")
 @due_option
 def command(*, folder: Path, name: str, due: str | None) -> None:
-    """Plan the trial [daily.NAME] of farm.toml, and print the plan's name.
+    """Plan the trial [daily.NAME] of farm.toml, and print its name.
 
     Each file of the channel is a job: it is installed as users do, and tried. The master runs this
     command when the trial is due.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("plan")
 @json_option
 def command(*, folder: Path, plan: str, as_json: bool) -> None:
-    """Follow a plan from its beginning to its end, and exit as `torchyard build` does.
+    """Follow a plan to its end, and exit as `torchyard build` does.
 
     Ctrl-C ends this command only. With --json, events are printed as they happen.
     """

@@ -20,7 +20,9 @@ from torchyard_farm.cli.options import farm_argument
     help="Database of the queue and history: postgresql://USER@HOST/NAME; SQLite is for trials.",
 )
 def command(*, folder: Path, file: str, database: str) -> None:
-    """Create a master in DIR for a project, with a worker for each of its platforms.
+    """Create a master in DIR for a project.
+
+    It has a worker for each of the project's platforms.
 
     Edit farm.toml in it; passwords of workers are in the directory `secrets`. An existing farm.toml
     is kept, and --file is not read then; everything else is brought up to date.

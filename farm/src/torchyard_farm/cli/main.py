@@ -1,30 +1,19 @@
 """`torchyard farm`: builds plans on many machines."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import click
 
-from torchyard.cli.lazy_group import LazyGroup
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 
 
 class _Commands(LazyGroup):
-    room: ClassVar[str] = "torchyard_farm.cli"
-    lazy: ClassVar[Mapping[str, str]] = {
-        "init": "init",
-        "start": "start",
-        "stop": "stop",
-        "worker": "worker",
-        "submit": "submit",
-        "follow": "follow",
-        "status": "status",
-        "cancel": "cancel",
-        "user": "user",
-        "nightly": "nightly",
-        "daily": "daily",
-    }
+    def lazy(self) -> Mapping[str, str]:
+        names = "cancel daily follow init nightly start status stop submit user worker"
+        return {name: f"torchyard_farm.cli.{name}" for name in names.split()}
 
 
+@in_section(HelpSection.OPERATE)
 @click.group("farm", cls=_Commands)
 def command() -> None:
     """Build plans on many machines, with Buildbot.

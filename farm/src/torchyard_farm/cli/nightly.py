@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("name")
 @due_option
 def command(*, folder: Path, name: str, due: str | None) -> None:
-    """Plan the build [nightly.NAME] of farm.toml, and print the plan's name.
+    """Plan the build [nightly.NAME] of farm.toml, and print its name.
 
     The branch of the source is resolved to a commit once. A commit that was built already is not
     built again; another commit of the same day gets the next build number. The master runs this

@@ -32,7 +32,7 @@ def command(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Submit a plan, or the part that SELECTOR names, to the master in DIR, and print its name.
+    """Submit a plan to the master in DIR, and print its name.
 
     Jobs whose results the store has are left out. If the master is not running, the plan waits for
     it. With --wait and --json, events are printed as they happen.

@@ -21,7 +21,9 @@ from torchyard_farm.settings.roles import ROLES, Role
     help="force: rebuild jobs; stop: stop and pause; publish: rebuild publish jobs.",
 )
 def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
-    """Add a user to farm.toml, generate a password, and print the path of its file.
+    """Add a user to farm.toml, with a new password.
+
+    The path of the password's file is printed.
 
     Restart the master to let the user in. Reading the web page needs no user.
     """

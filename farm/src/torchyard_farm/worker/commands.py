@@ -46,12 +46,16 @@ def install_job_command(
                 self.protocol_command.send_update(update)
                 return defer.succeed(None)
             self.args["env"] = {**(self.args.get("env") or {}), **demands}
-            if more and self.args["command"][:2] == ["torchyard", "run"]:
+            if more and _runs_a_job(self.args["command"]):
                 self.args["command"] = [*self.args["command"], *more]
                 self.args["initial_stdin"] = json.dumps(dict(secrets)) if secrets else None
             return super().start()
 
     commandRegistry["shell"] = JobCommand
+
+
+def _runs_a_job(command: list[str]) -> bool:
+    return command[:2] == ["torchyard", "run"] and command[2:3] != ["cancel"]
 
 
 def _write_spec(folder: Path, blocks: Iterable[str]) -> None:

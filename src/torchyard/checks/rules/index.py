@@ -13,7 +13,7 @@ PAGE = index_rule(
     channel; `index.json`, `index.html` or `latest.json` of a listing of libtorch zips. Installers
     stop at a page that they cannot read, or do not find its files.
 
-    Write the page again: `torchyard index mend` does so in a channel of torchyard.
+    Write the page again: `torchyard channel mend` does so in a channel of torchyard.
     """,
 )
 

@@ -6,11 +6,13 @@ from pathlib import Path
 import click
 
 from torchyard.app.check import check_packages, refuse_errors
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import json_option, policy_option
 from torchyard.terminal.console import show, write
 from torchyard.terminal.progress import ProgressLine
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("check")
 @click.argument("packages", nargs=-1, required=True, type=click.Path(path_type=Path))
 @policy_option
@@ -31,7 +33,7 @@ def command(
     html: str | None,
     as_json: bool,
 ) -> None:
-    """Read wheels, conda packages and libtorch zips, and report what is wrong with them.
+    """Report what is wrong with wheels, conda packages and zips.
 
     Packages that are named together are checked together: one may have what another needs.
     """

@@ -4,6 +4,7 @@ from itertools import groupby
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, json_option, names_argument, set_option
 from torchyard.config.load import load_config
 from torchyard.config.revisions import load_config_at
@@ -24,6 +25,7 @@ from torchyard.workspace.toolchain_id import with_toolchain_id
 _RULE = "rule"
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("explain")
 @names_argument("words", nargs=-1, required=True, metavar="SELECTOR... | rule [RULE]")
 @file_option
@@ -40,11 +42,11 @@ def command(
     against: str | None,
     as_json: bool,
 ) -> None:
-    """Explain why cells or jobs exist or not, what they share, and what fingerprints contain.
+    """Explain why cells and jobs exist, and what they share.
 
-    With --json, there is a document for each of them.
+    It lists what their fingerprints contain. With --json, there is a document for each of them.
 
-    `explain rule` lists the rules of `torchyard check` and `torchyard index check`, and `explain
+    `explain rule` lists the rules of `torchyard check` and `torchyard channel check`, and `explain
     rule RULE` says why one of them matters, and what to do about its findings. RULE may be a glob,
     such as 'index-*', which lists the rules that it matches.
     """

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import (
     file_option,
     json_option,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torchyard.publish.staged import Grouping
 
 
+@in_section(HelpSection.PUBLISH)
 @click.command("publish")
 @click.argument("results", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--to", "place", required=True, metavar="CHANNEL", help="Name, address or directory.")
@@ -63,8 +65,9 @@ def command(
     store_url: str | None,
     as_json: bool,
 ) -> None:
-    """Publish packages: RESULTS are files and directories; without any, all that was built.
+    """Publish packages to a channel: all at once, or not at all.
 
+    RESULTS are files and directories; without any, all that was built.
     Everything is checked first: whether the plan's packages are all there, whether each is that
     of its cell, has no errors and passed its smoke tests, whether wheels of a version agree, and
     whether all that they require is in the channel or declared external. Then all of them become

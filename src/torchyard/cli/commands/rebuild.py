@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from torchyard.app.rebuild import RebuildRequest, rebuild_package, refuse_unconfined
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import confirm, file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
@@ -18,6 +19,7 @@ from torchyard.terminal.untrusted import printable
 from torchyard.workspace.redact import redacting
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("rebuild")
 @click.argument("package")
 @file_option
@@ -36,12 +38,12 @@ def command(
     trust: bool,
     sandbox: str | None,
 ) -> None:
-    """Build a package again from the job spec that it contains, and compare the two.
+    """Build a package again, and compare the two byte for byte.
 
-    The commands are those of the package. They are shown first, and run in the sandbox `bwrap`,
-    without variables of yours. Everything is built again, from the source on; with --store only
-    what it does not have, and always the package. A source directory or archive is looked for
-    beside --file.
+    The commands are those of the job spec that the package contains. They are shown first, and run
+    in the sandbox `bwrap`, without variables of yours. Everything is built again, from the source
+    on; with --store only what it does not have, and always the package. A source directory or
+    archive is looked for beside --file.
     """
     exit_on_sigterm()
     take_credentials()

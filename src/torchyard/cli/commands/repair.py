@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchyard.app.repair import repair_packages
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import json_option, policy_option
 from torchyard.errors import UsageError
 from torchyard.package.repair.operations import (
@@ -33,6 +34,7 @@ _NONE = "none"
 _POLICY = "policy"
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("repair")
 @click.argument(
     "packages",
@@ -112,7 +114,7 @@ def command(
     no_check: bool,
     as_json: bool,
 ) -> None:
-    """Change tags, version or libraries of wheels and libtorch zips.
+    """Change tags, version or libraries of wheels and zips.
 
     Files that do not change are copied as they are. Packages are never changed in place: the new
     ones are checked like by `torchyard check`, and written to another directory unless one has more

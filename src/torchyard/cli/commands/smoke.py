@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, json_option, only_option, variant_option
 from torchyard.cli.output import show_document
 from torchyard.config.credentials import take_credentials
@@ -13,6 +14,7 @@ from torchyard.terminal.console import say
 from torchyard.workspace.arguments import refuse_given
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("smoke")
 @click.argument("packages", nargs=-1, metavar="PACKAGE…")
 @click.option(
@@ -92,7 +94,7 @@ def command(
     timeout: int | None,
     as_json: bool,
 ) -> None:
-    """Install packages into fresh environments, and test whether they work.
+    """Install packages in fresh environments, and test them.
 
     A wheel is installed by pip and by uv, a conda package into a prefix of its own, and a libtorch
     zip is unpacked; each with what it declares to need, and nothing else. Then tests are run: in a

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 import msgspec
 
+from torchyard.cli.lazy_group import LazyGroup
 from torchyard.errors import BuildError
 from torchyard.model.job_spec import JobSpec
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from torchyard.model.job_spec import Task
 
 
-@click.group("tool", hidden=True)
+@click.group("tool", cls=LazyGroup, hidden=True)
 def command() -> None:
     """Internal commands of recipes' steps."""
 

@@ -228,7 +228,7 @@ def cuda_host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
             yield Trouble(
                 f"{title} does not go with glibc {glibc}: the newest that it takes is {limit}",
                 "nvcc ends with `exception specification is incompatible` in mathcalls.h",
-                "torchyard root make bookworm root" if not bench.by_hand else "",
+                "torchyard toolchain root bookworm root" if not bench.by_hand else "",
             )
             continue
         said = _tried(bench, kit, compiler)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchyard.cli.engine_options import LOCAL, EngineCommand
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import json_option, request_options, selector_argument
 from torchyard.errors import UsageError
 from torchyard.model.quantity import show_count
@@ -18,6 +19,7 @@ HERE = "here"
 """The selector of the cell that fits the active environment."""
 
 
+@in_section(HelpSection.BUILD)
 @click.command("build", cls=EngineCommand)
 @selector_argument
 @request_options
@@ -44,7 +46,9 @@ def command(
     as_json: bool,
     **options: str | int | bool | None,
 ) -> None:
-    """Build the plan, or what SELECTOR names: a value (cu130), a cell or a job (core:*).
+    """Build the plan, or the part of it that SELECTOR names.
+
+    SELECTOR is a value (cu130), a cell (cu130-mkl/cp312) or a job (core:*).
 
     `build here` builds the one wheel of an extension that fits the torch, Python and CUDA of the
     active environment, and prints the command that installs it.

@@ -23,7 +23,7 @@ class ChangedFile(Reported, kw_only=True):
 
 
 class ChangeReport(Reported, kw_only=True):
-    """`torchyard yank --json` and `rollback --json`."""
+    """`torchyard channel yank --json` and `rollback --json`."""
 
     version: Literal[1] = 1
     channel: str
@@ -32,7 +32,7 @@ class ChangeReport(Reported, kw_only=True):
 
 
 class PinReport(Reported, kw_only=True):
-    """`torchyard pin --json`: the page of the pin, as it is in the channel; null if removed."""
+    """`torchyard channel pin --json`: the pin's page in the channel, or null if removed."""
 
     version: Literal[1] = 1
     channel: str
@@ -42,7 +42,7 @@ class PinReport(Reported, kw_only=True):
 
 
 class PruneReport(Reported, kw_only=True):
-    """`torchyard prune --json`: what was done, or with `dry_run` would be.
+    """`torchyard channel prune --json`: what was done, or with `dry_run` would be.
 
     `left` counts files that are old enough, but that a rollback may need or that another run
     deletes; `states` counts those that only the log's oldest changes needed.
@@ -60,7 +60,7 @@ class PruneReport(Reported, kw_only=True):
     mended: Sequence[str]
 
 
-def yank_text(report: ChangeReport) -> Lines:
+def channel_yank_text(report: ChangeReport) -> Lines:
     """Show how many files of each version were changed, and how."""
     where = f"{report.channel}: generation {report.generation}"
     if not report.files:
@@ -70,7 +70,7 @@ def yank_text(report: ChangeReport) -> Lines:
     yield styled(f"{where}, {show_count(len(report.files), 'file')}")
 
 
-rollback_text = yank_text
+channel_rollback_text = channel_yank_text
 
 
 def _files(files: Iterable[ChangedFile]) -> Lines:
@@ -90,7 +90,7 @@ def _files(files: Iterable[ChangedFile]) -> Lines:
     yield ""
 
 
-def pin_text(report: PinReport) -> Lines:
+def channel_pin_text(report: PinReport) -> Lines:
     """Show what a pin keeps, and where its pages are."""
     pin = report.pin
     if pin is None:
@@ -108,7 +108,7 @@ def pin_text(report: PinReport) -> Lines:
     yield styled(f"{report.channel}: pins/{pin.name}.json names {count}")
 
 
-def prune_text(report: PruneReport) -> Lines:
+def channel_prune_text(report: PruneReport) -> Lines:
     """Show what was hidden, and how much was deleted."""
     if report.hidden:
         yield from _files(report.hidden)

@@ -78,7 +78,7 @@ def roll_back(
     """
     if last == (generation is not None):
         msg = "--last and --generation contradict each other" if last else "where to?"
-        hint = "--last takes the last change back, --generation goes to one of `index log`"
+        hint = "--last takes the last change back, --generation goes to one of `channel log`"
         raise UsageError(msg, hint=hint)
     opened = open_channel(channel, file)
     why = "rollback of the last change" if last else f"rollback to generation {generation}"

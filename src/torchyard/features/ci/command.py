@@ -2,15 +2,17 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, names_argument, set_option, subset_option
 from torchyard.cli.output import calls, reports
 
 providers_argument = click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
 
 
-@click.group("ci")
+@in_section(HelpSection.OPERATE)
+@click.group("ci", cls=LazyGroup)
 def command() -> None:
-    """Generate files for CI providers from the matrix, and keep them true.
+    """Generate the files of CI providers from the matrix.
 
     Each job of a generated file is a torchyard command; the file has no logic of its own.
     """
@@ -21,7 +23,7 @@ def command() -> None:
 @file_option
 @reports("compare_ci_files")
 def ci_check() -> None:
-    """Fail if a generated file was edited, or is older than the matrix or torchyard.
+    """Fail if a generated file was edited, or is out of date.
 
     It shows the difference, and the command that mends it.
     """
@@ -33,7 +35,7 @@ def ci_check() -> None:
 @file_option
 @reports("explain_ci_job")
 def ci_explain() -> None:
-    """Show where JOB runs: machine, command, what it waits for, and how results get there.
+    """Show the machine and command of JOB, and what it waits for.
 
     JOB is a selector of jobs of the plan (core:cu130), or the name of a job in a generated
     file.
@@ -65,7 +67,7 @@ def ci_generate() -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write that to a file.")
 @reports("find_impact")
 def ci_impact() -> None:
-    """Show which jobs of the plan a change of the repository affects, by their fingerprints.
+    """Show which jobs a change of the repository affects.
 
     Both commits are planned with all their files, also those of a source directory. All other jobs
     have the results that they had at BASE.
@@ -79,10 +81,10 @@ def ci_impact() -> None:
 @click.option("--host", metavar="URL", help="Where the repositories of actions are.")
 @calls("newest_pins")
 def ci_pins() -> None:
-    """Print [ci.actions] with the newest release of each action, by the hash of its commit.
+    """Print [ci.actions] with the newest release of each action.
 
-    Put it into the file to use these in place of the pins that come with torchyard, after a look at
-    what has changed.
+    Releases are named by the hash of their commit. Put it into the file to use these in place of
+    the pins that come with torchyard, after a look at what has changed.
     """
 
 
@@ -91,7 +93,7 @@ def ci_pins() -> None:
 @click.option("--write", is_flag=True, help="Edit the file, and lock what is new.")
 @reports("refresh_matrix")
 def ci_refresh() -> None:
-    """Ask the index which torch releases there are, and show what the matrix should be.
+    """Show what the matrix should be, from the index's torch releases.
 
     [ci.refresh] in the file says how many of the newest to build for. The packages that appear are
     all that has to be built: others keep their fingerprints.

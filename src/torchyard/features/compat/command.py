@@ -2,9 +2,11 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("compat")
 @click.argument("wheels", nargs=-1, required=True, metavar="WHEEL...")
 @click.option(
@@ -27,8 +29,8 @@ from torchyard.cli.output import reports
 )
 @reports("compare_with_torch")
 def command() -> None:
-    """Show with which torch releases wheels load, by their symbols and their CUDA.
+    """Show which torch releases a wheel loads with.
 
-    WHEEL is a file, an address, or NAME==VERSION of the index. Only parts of torch's wheels are
-    read, once; without --run, nothing is installed or imported.
+    Symbols and CUDA decide. WHEEL is a file, an address, or NAME==VERSION of the index. Only parts
+    of torch's wheels are read, once; without --run, nothing is installed or imported.
     """

@@ -2,13 +2,15 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, set_option
 from torchyard.cli.output import calls, reports
 
 
-@click.group("config")
+@in_section(HelpSection.START)
+@click.group("config", cls=LazyGroup)
 def command() -> None:
-    """Look at the configuration."""
+    """Show the configuration, and bring its tables up to date."""
 
 
 @command.command("show")
@@ -16,7 +18,7 @@ def command() -> None:
 @set_option
 @reports("list_settings")
 def config_show() -> None:
-    """Print every value and where it came from: the file, the command line or a default."""
+    """Print every value, and whether the file or a default sets it."""
 
 
 @command.command("update")
@@ -25,11 +27,11 @@ def config_show() -> None:
 @click.option("--write", is_flag=True, help="Append the rows to the file.")
 @calls("update_tables")
 def config_update() -> None:
-    """Read new releases of torch, CUDA and Python from an index, as rows for [tables].
+    """Read new releases from an index, as rows for [tables].
 
-    Without --torch, these are the releases that the file needs, and all that are newer than those
-    that torchyard knows. The wheels say which libraries, Pythons and GPUs a release was built for,
-    and the headers of a new CUDA version which compilers it takes.
+    Without --torch, these are the releases of torch that the file needs, and all that are newer
+    than those that torchyard knows. The wheels say which libraries, Pythons and GPUs a release was
+    built for, and the headers of a new CUDA version which compilers it takes.
     """
 
 

@@ -25,7 +25,7 @@ _Grid = dict[str, dict[str, Presence]]
 
 
 class CoverageReport(Reported, kw_only=True):
-    """`torchyard coverage --json`: cells of a plan, and whether a channel has them."""
+    """`torchyard channel coverage --json`: cells of a plan, and whether a channel has them."""
 
     version: Literal[1] = 1
     channel: str
@@ -41,7 +41,7 @@ class CoverageReport(Reported, kw_only=True):
         return [cell for cell, found in self.cells.items() if found is presence]
 
 
-def coverage_error(report: CoverageReport, *, fail_on_missing: bool) -> PublishError | None:
+def channel_coverage_error(report: CoverageReport, *, fail_on_missing: bool) -> PublishError | None:
     if not fail_on_missing or not report.missing:
         return None
     msg = f"the channel lacks {show_count(len(report.missing), 'package')} of the plan"
@@ -49,7 +49,7 @@ def coverage_error(report: CoverageReport, *, fail_on_missing: bool) -> PublishE
     return PublishError(msg, hint=f"build and publish them; the first is {first}")
 
 
-def coverage_text(report: CoverageReport) -> Lines:
+def channel_coverage_text(report: CoverageReport) -> Lines:
     """Show a line for what is complete or missing altogether, and a grid for the rest."""
     counts = {presence: len(report.those(presence)) for presence in Presence}
     of = f", subset {report.subset}" if report.subset else ""

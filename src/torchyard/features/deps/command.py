@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("deps")
 @click.option(
     "--source",
@@ -23,7 +25,7 @@ from torchyard.cli.output import reports
 @click.option("--check", is_flag=True, help="Exit with 17 if something contradicts the tree.")
 @reports("compare_dependencies", html="Write a page.", markdown="Write a Markdown table.")
 def command() -> None:
-    """Show the versions of third-party dependencies, and which disagree.
+    """Compare third-party versions in source, channel and indexes.
 
     They are read from a source tree (submodules, version headers, requirements, CI scripts), from
     FILE and torchyard's own tables, from a channel, and from package indexes; each with its line.

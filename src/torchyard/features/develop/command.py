@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, selector_argument, set_option, store_url_option
 from torchyard.cli.output import calls, reports
 from torchyard.terminal.console import say, show
@@ -11,7 +12,7 @@ cell_option = click.option(
 )
 
 
-class _Develop(click.Group):
+class _Develop(LazyGroup):
     """A group whose own command has an argument: what is no subcommand is a cell."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -20,9 +21,10 @@ class _Develop(click.Group):
         return super().parse_args(ctx, args if known else ["begin", *args])
 
 
+@in_section(HelpSection.BUILD)
 @click.group("develop", cls=_Develop)
 def command() -> None:
-    """Develop a project in a tree that starts from a finished core, in minutes and not hours.
+    """Edit and rebuild a project in a tree that starts from a core.
 
     `torchyard develop SELECTOR` is `torchyard develop begin SELECTOR`.
     """
@@ -46,7 +48,7 @@ def develop_begin(
     changes: tuple[str, ...],
     store_url: str | None,
 ) -> None:
-    """Lay out source and build directory of a cell, and make Python import from them.
+    """Lay out a tree of a cell, and make Python import from it.
 
     They are restored from the core in the store, with the times of all files, so that ninja
     compiles nothing of it; a core that is missing is built first. Run again, it continues, and

@@ -218,9 +218,8 @@ def _steps_of(spec: JobSpec) -> DevelopSteps:
     develop = getattr(recipe_module(spec.task.recipe), "develop", None)
     if develop is None or not any(task.stage is Stage.CORE for task in spec.tasks):
         msg = f"recipe `{spec.task.recipe}` has no core to start from"
-        hint = (
-            "`torchyard env` gives you a shell: run `pip install --no-build-isolation -e .` in it"
-        )
+        shell = "the shell that `torchyard toolchain activate` gives you"
+        hint = f"run `pip install --no-build-isolation -e .` in {shell}"
         raise ConfigError(msg, hint=hint)
     steps: DevelopSteps = develop(spec)
     return steps

@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, names_argument, store_option, work_option
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("diagnose")
 @names_argument("source", required=False, metavar="[LOG|JOB|-]")
 @click.option(
@@ -28,7 +30,7 @@ from torchyard.cli.output import reports
 @work_option
 @reports("diagnose_build")
 def command() -> None:
-    """Find out why a build failed: the cause, its lines, and what to do.
+    """Find the cause of a failure in a log, and what to do.
 
     LOG is the log of any build: of PyTorch or an extension, by CMake, ninja, nvcc, hipcc, pip,
     conda or CI; of any size, also compressed by gzip. `-` reads standard input. For a JOB, the last

@@ -2,16 +2,18 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.VERIFY)
 @click.command("diff")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @click.option("--all", "everything", is_flag=True, help="List everything, however much it is.")
 @reports("diff_packages")
 def command() -> None:
-    """Show what differs between two packages: files, sizes, symbols, requirements.
+    """Show how two packages differ: files, symbols, requirements.
 
     Packages may be of two kinds, such as a wheel and a libtorch zip.
     """

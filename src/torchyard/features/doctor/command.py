@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import request_options, selector_argument, work_option
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.START)
 @click.command("doctor")
 @selector_argument
 @click.option("--source", metavar="DIR", help="For a build of this tree by hand, in this shell.")
@@ -16,12 +18,12 @@ from torchyard.cli.output import reports
 @work_option
 @reports("inspect_machine")
 def command() -> None:
-    """Inspect this machine for a build, and say what would go wrong, and how to mend it.
+    """Inspect this machine for a build, and say what would fail.
 
-    SELECTOR names cells of the file; without it, all cells of this platform. It looks for what
-    `build` would refuse to start without, for jobs that have no result in the store. A job has an
-    environment of its own. With --source, or in a directory with a source tree and no file, it is
-    the environment of this shell that is inspected.
+    Each finding says how to repair it. SELECTOR names cells of the file; without it, all cells of
+    this platform. It looks for what `build` would refuse to start without, for jobs that have no
+    result in the store. A job has an environment of its own. With --source, or in a directory with
+    a source tree and no file, it is the environment of this shell that is inspected.
 
     What is missing for a build is an error, and the exit code is 7.
     """

@@ -14,7 +14,7 @@ from torchyard.toolchain.variables import LISTS
 
 
 class EnvReport(Reported, kw_only=True):
-    """`torchyard env --json`: variables to set, and folders to put before those of others.
+    """`torchyard toolchain activate --json`: variables, and folders to put first.
 
     `scripts` are the files to source, by shell.
     """
@@ -40,7 +40,9 @@ class EnvReport(Reported, kw_only=True):
         )
 
 
-def env_text(report: EnvReport, *, shell: str | None = None, diff: bool = False) -> Lines | bytes:
+def toolchain_activate_text(
+    report: EnvReport, *, shell: str | None = None, diff: bool = False
+) -> Lines | bytes:
     """Show how an environment is entered and what it consists of, its script, or what it changes.
 
     Args:

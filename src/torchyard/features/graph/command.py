@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import build_argument, file_option, store_option
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("graph")
 @build_argument
 @file_option
@@ -27,7 +29,7 @@ from torchyard.cli.output import reports
 )
 @reports("graph_links", html="Write a page.", svg="Write a picture.", dot="Write it for Graphviz.")
 def command() -> None:
-    """Show targets and libraries, and which are linked with which.
+    """Show which targets and libraries are linked with which.
 
     JOB is a job that runs or failed, by default the last one, or whose result is in the store, such
     as core:*; DIRECTORY any directory that ninja built in, PACKAGE a wheel, conda package or

@@ -52,7 +52,7 @@ class IndexRule(Reported, kw_only=True):
 
 
 class IndexReport(Reported, kw_only=True):
-    """`torchyard index check --json`: `findings` counts them by severity."""
+    """`torchyard channel check --json`: `findings` counts them by severity."""
 
     version: Literal[1] = 1
     torchyard: str
@@ -66,7 +66,7 @@ class IndexReport(Reported, kw_only=True):
 
 
 class IndexLog(Reported, kw_only=True):
-    """`torchyard index log --json`: the changes that can be rolled back, the newest first."""
+    """`torchyard channel log --json`: the changes that can be rolled back, the newest first."""
 
     version: Literal[1] = 1
     channel: str
@@ -75,7 +75,7 @@ class IndexLog(Reported, kw_only=True):
 
 
 class MendReport(Reported, kw_only=True):
-    """`torchyard index mend --json`: the pages that were rewritten."""
+    """`torchyard channel mend --json`: the pages that were rewritten."""
 
     version: Literal[1] = 1
     channel: str
@@ -90,7 +90,7 @@ class RepairedPart(Reported):
 
 
 class RepairReport(Reported, kw_only=True):
-    """`torchyard index repair --json`: what was restored, or with `dry_run` would be.
+    """`torchyard channel restore --json`: what was restored, or with `dry_run` would be.
 
     `head` says where the head is from: it was whole, or a copy or the states of parts were used.
     `unreachable` are generations that can't be rolled back to.
@@ -107,7 +107,7 @@ class RepairReport(Reported, kw_only=True):
 
 
 class StatusReport(Reported):
-    """`torchyard index status --json`: the status that a project has now."""
+    """`torchyard channel status --json`: the status that a project has now."""
 
     channel: str
     generation: int
@@ -116,7 +116,7 @@ class StatusReport(Reported):
     version: Literal[1] = 1
 
 
-def index_check_text(report: IndexReport) -> Lines:
+def channel_check_text(report: IndexReport) -> Lines:
     """Show every rule that found something with some examples, a table of all, and a verdict."""
     for rule in report.rules:
         yield from _rule(rule)
@@ -137,7 +137,7 @@ def index_check_text(report: IndexReport) -> Lines:
     yield from _verdict(report)
 
 
-def index_check_error(report: IndexReport) -> AuditError | None:
+def channel_check_error(report: IndexReport) -> AuditError | None:
     if not report.findings["error"]:
         return None
     msg = f"errors were found in {report.url}"
@@ -170,7 +170,7 @@ def _verdict(report: IndexReport) -> Lines:
         yield assembled(("passed", "bold green"), f": {found or 'nothing found'} in {seen}")
 
 
-def index_log_text(report: IndexLog) -> Lines:
+def channel_log_text(report: IndexLog) -> Lines:
     """List the changes of a channel, the newest first."""
     if not report.changes:
         yield styled(f"{report.channel}: nothing that could be taken back has been done to it")
@@ -184,13 +184,13 @@ def index_log_text(report: IndexLog) -> Lines:
     )
 
 
-def index_mend_text(report: MendReport) -> Lines:
+def channel_mend_text(report: MendReport) -> Lines:
     """List the pages that were rewritten."""
     yield from map(styled, report.pages)
     yield styled(f"{report.channel}: {show_count(len(report.pages), 'page')} mended")
 
 
-def index_repair_text(report: RepairReport) -> Lines:
+def channel_restore_text(report: RepairReport) -> Lines:
     """List what was restored, and what is lost."""
     yield styled(_HEADS[report.head])
     for part in report.parts:
@@ -207,6 +207,6 @@ def index_repair_text(report: RepairReport) -> Lines:
     yield styled(f"{report.channel}: generation {report.generation}, {done}")
 
 
-def index_status_text(report: StatusReport) -> Lines:
+def channel_status_text(report: StatusReport) -> Lines:
     where = f"{report.channel}: generation {report.generation}"
     yield styled(f"{where}, {report.project} is {report.status}")

@@ -45,7 +45,7 @@ def check_index(
     policy_name: str = "default",
     confirm: Callable[[str, str, str], None],
 ) -> IndexReport:
-    """Audit a simple index or a conda channel, as an outsider.
+    """Audit any simple index or conda channel from outside.
 
     Args:
         place: Its address or directory.
@@ -121,7 +121,7 @@ def restore_channel(
 ) -> RepairReport:
     """Restore a channel whose head or states are damaged, or find out what would be restored."""
     opened = open_damaged_channel(channel, file)
-    change = ChangeReason("index repair", current_moment())
+    change = ChangeReason("restore", current_moment())
     done = repair_channel(opened, change, dry_run=dry_run)
     files = {part: len(state.entries) for part, state in done.damage.restored.items()}
     parts = {**files, **dict.fromkeys(done.damage.lost)}

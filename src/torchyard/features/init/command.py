@@ -4,6 +4,7 @@ from functools import partial
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.output import calls
 from torchyard.errors import UsageError
 
@@ -20,6 +21,7 @@ def _words(_: click.Context, option: click.Parameter, given: tuple[str, ...]) ->
 _several = partial(click.option, multiple=True, callback=_words)
 
 
+@in_section(HelpSection.START)
 @click.command("init")
 @click.option("-f", "--file", metavar="FILE", default="torchyard.toml", help="File to write.")
 @click.option("--recipe", metavar="NAME", help="Kind of project: pytorch or extension.")

@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option
 from torchyard.cli.output import calls
 
 
+@in_section(HelpSection.START)
 @click.command("lock")
 @file_option
 @click.option("--upgrade", is_flag=True, help="Find newer wheels for cells that are locked, too.")
@@ -19,11 +21,12 @@ from torchyard.cli.output import calls
 )
 @calls("lock_wheels")
 def command() -> None:
-    """Find the wheels that each cell of an extension is built with, and write torchyard.lock.
+    """Write torchyard.lock: the wheels that an extension is built with.
 
-    These are the torch of the cell, the build requirements in the project's pyproject.toml and in
-    `requires` of [build], and all that they need: the newest versions that uv finds in the indexes
-    of its settings. Builds use exactly these files. The image of [root] is locked by its digest.
+    For each cell, these are the torch of the cell, the build requirements in the project's
+    pyproject.toml and in `requires` of [build], and all that they need: the newest versions that uv
+    finds in the indexes of its settings. Builds use exactly these files. The image of [root] is
+    locked by its digest.
 
     Run it again after a change of the matrix, or let it make the change: it finds the wheels of new
     cells, and keeps the others, so `torchyard build` makes only what is new. Torch releases that

@@ -26,7 +26,7 @@ class MirroredFile(Reported, kw_only=True):
 
 
 class MirrorReport(Reported, kw_only=True):
-    """`torchyard mirror --json`. The generation is that of the channel, 0 if nothing was done."""
+    """`torchyard channel mirror --json`. The generation is the channel's, 0 if nothing was done."""
 
     version: Literal[1] = 1
     source: str
@@ -35,7 +35,7 @@ class MirrorReport(Reported, kw_only=True):
     files: list[MirroredFile]
 
 
-def mirror_text(report: MirrorReport) -> Lines:
+def channel_mirror_text(report: MirrorReport) -> Lines:
     """Show each file and what was done for it, or is to be done, then all in one line."""
     words = _DONE if report.generation else _TO_DO
     rows = (

@@ -4,7 +4,7 @@ from shlex import quote
 
 import click
 
-from torchyard.cli.lazy_group import LazyGroup
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, select_option, set_option, skip_option, subset_option
 from torchyard.cli.output import reports
 from torchyard.model.suggest import nearest
@@ -17,6 +17,7 @@ class _PlanCommands(LazyGroup):
         return f"to select cells or jobs: torchyard plan --select {quote(name)}"
 
 
+@in_section(HelpSection.BUILD)
 @click.group("plan", cls=_PlanCommands, invoke_without_command=True)
 @file_option
 @set_option
@@ -32,7 +33,7 @@ class _PlanCommands(LazyGroup):
 )
 @reports("describe_plan")
 def command() -> None:
-    """Show which packages the file asks for, and the jobs that make them.
+    """Show the packages that the file asks for, and their jobs.
 
     Nothing is built. The same file gives the same plan, byte for byte, on every machine; with a
     [toolchain], on every machine that compiles with the same programs.
@@ -47,7 +48,7 @@ def command() -> None:
 @click.option("--fail-on-vanish", is_flag=True, help="Exit with 8 if a package vanishes.")
 @reports("plan_difference")
 def plan_diff() -> None:
-    """Show which packages appear, vanish or are rebuilt from OLD to NEW, and why.
+    """Show which packages appear, vanish or are rebuilt, and why.
 
     OLD and NEW are files, or git revisions of the file that -f names.
     """

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, names_argument, store_option
 from torchyard.terminal.console import say
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("report")
 @names_argument("what", metavar="[PLAN|JOB]", default="")
 @file_option
@@ -25,7 +27,7 @@ from torchyard.terminal.console import say
     help="Page to write; its data goes to a .json file beside it.",
 )
 def command(*, what: str, file: str, store: str | None, source: str, output: Path) -> None:
-    """Write one page about a plan: its jobs, timeline, graph, sizes, findings and drift.
+    """Write one page about a plan: jobs, timeline, graph and sizes.
 
     PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
     the file's. The page stands alone and needs no network.

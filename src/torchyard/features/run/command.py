@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import (
     copies_option,
     file_option,
@@ -16,6 +17,7 @@ from torchyard.cli.options import (
 from torchyard.cli.output import calls
 
 
+@in_section(HelpSection.BUILD)
 @click.command("run")
 @names_argument("job", required=False)
 @spec_option
@@ -43,11 +45,12 @@ from torchyard.cli.output import calls
 @json_option
 @calls("run_one_job")
 def command() -> None:
-    """Run one job: fetch what it needs, run its steps, put its result into the store.
+    """Run one job, and put its result into the store.
 
-    Nothing is done if the store has the result. A job that failed continues after the last step
-    that succeeded. With --json, events are printed, one on each line.
+    It fetches what the job needs, and runs its steps. Nothing is done if the store has the result.
+    A job that failed continues after the last step that succeeded. With --json, events are printed,
+    one on each line.
 
     With --detach, the job continues if this command is killed; the same command then follows it
-    again, from its beginning, and ends as it does. `torchyard cancel` ends the job.
+    again, from its beginning, and ends as it does. `torchyard run cancel` ends the job.
     """

@@ -95,7 +95,7 @@ def _follow(
             spec, store, conditions, supervisor=SUPERVISOR, on_event=on_event, on_stray=on_stray
         )
     except (KeyboardInterrupt, SystemExit):
-        on_line(f"{job} goes on; the same command follows it again, `torchyard cancel` ends it")
+        on_line(f"{job} goes on; the same command follows it again, `torchyard run cancel` ends it")
         raise
     if over.code:
         error = TorchyardError.of(over.faults)

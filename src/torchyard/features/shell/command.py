@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import (
     file_option,
     names_argument,
@@ -14,6 +15,7 @@ from torchyard.cli.options import (
 from torchyard.cli.output import calls
 
 
+@in_section(HelpSection.BUILD)
 @click.command("shell", context_settings={"ignore_unknown_options": True})
 @names_argument("job", required=False)
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
@@ -25,7 +27,7 @@ from torchyard.cli.output import calls
 @sandbox_option
 @calls("enter_job")
 def command() -> None:
-    """Enter the work directory of a job, with its inputs, its environment and its sandbox.
+    """Enter a job's work directory, environment and sandbox.
 
     After a failure everything is as the failed step left it; of a job that is finished, the result
     is restored, with the build directory of a core; of one that runs, nothing is changed. COMMAND

@@ -2,21 +2,24 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, json_option, names_argument, store_url_option
 from torchyard.errors import UsageError
 from torchyard.terminal.console import show, write
 
 
+@in_section(HelpSection.OPERATE)
 @click.command("status")
 @names_argument("job", required=False)
 @file_option
 @store_url_option
 @json_option
 def command(*, job: str | None, file: str, store_url: str | None, as_json: bool) -> None:
-    """Show the builds that run, or else the last one: running jobs, times, and what is left.
+    """Show the builds that run, or the last one.
 
-    With --json, all their events so far are printed. For a JOB, show its step and the end of its
-    log, whether it runs, was interrupted or failed, or when its result was made.
+    These are its jobs that run, their times, and what is left. With --json, all their events so far
+    are printed. For a JOB, show its step and the end of its log, whether it runs, was interrupted
+    or failed, or when its result was made.
     """
     from torchyard.features.status.report import status_text
     from torchyard.features.status.use_case import job_state, recent_builds

@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, json_option, names_argument, store_option
 from torchyard.cli.output import reports
 from torchyard.errors import UsageError
@@ -10,7 +11,8 @@ from torchyard.terminal.console import relay, say, show, write
 selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
 
 
-@click.group("store")
+@in_section(HelpSection.OPERATE)
+@click.group("store", cls=LazyGroup)
 def command() -> None:
     """Inspect, copy and remove results.
 
@@ -44,7 +46,7 @@ def show_results(
     log: bool,
     archive: str | None,
 ) -> None:
-    """Show where results come from, what each step cost, and their files; or their logs."""
+    """Show the origin, steps and files of results, or their logs."""
     if not selectors:
         msg = "which result?"
         raise UsageError(msg, hint="`torchyard store ls` lists them")
@@ -105,9 +107,9 @@ def store_verify() -> None:
 @click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
 @reports("collect_garbage")
 def store_gc() -> None:
-    """Remove results that no plan, channel or pin leads to, and work that failed and is outdated.
+    """Remove results that no plan, channel or pin needs.
 
-    Others may go on writing meanwhile.
+    Work that failed and is outdated is removed, too.     Others may go on writing meanwhile.
     """
 
 
@@ -117,7 +119,7 @@ def store_gc() -> None:
 @file_option
 @store_option
 def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store: str | None) -> None:
-    """Keep results under a name, whatever happens to the plans that made them."""
+    """Keep results under a name, even if no plan has them."""
     from torchyard.features.store.use_case import keep_results
 
     kept = keep_results(name, selectors, file=file, store=store)

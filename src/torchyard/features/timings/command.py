@@ -2,10 +2,12 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, names_argument, store_option
 from torchyard.cli.output import reports
 
 
+@in_section(HelpSection.UNDERSTAND)
 @click.command("timings")
 @names_argument("what", required=False, metavar="[JOB|DIRECTORY]")
 @file_option
@@ -35,7 +37,7 @@ from torchyard.cli.output import reports
     trace="Write a trace for Chrome's about:tracing, or Perfetto.",
 )
 def command() -> None:
-    """Show where the time of a build went, from what ninja left.
+    """Show where the time of a build went.
 
     JOB is a job that runs or failed, by default the last one, or whose result is in the store,
     such as core:*; DIRECTORY any directory that ninja built in. What the build would take with

@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.output import reports
 from torchyard.terminal.console import write
 
@@ -13,11 +14,12 @@ file_option = click.option(
 )
 
 
-@click.group("toolchain", invoke_without_command=True)
+@in_section(HelpSection.START)
+@click.group("toolchain", cls=LazyGroup, invoke_without_command=True)
 @file_option
 @reports("survey_machine")
 def command() -> None:
-    """Show the Pythons, compilers, CUDA, ROCm, BLAS and cuDNN of this machine.
+    """Show the compilers, Pythons, GPU toolkits and BLAS found here.
 
     With a file, show also what would be used for each compute platform and BLAS of its matrix, or
     why that is missing. Nothing is installed.
@@ -35,10 +37,10 @@ def command() -> None:
     help="Where the job would be; as in sandboxes unless given.",
 )
 def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
-    """Print the variables that the steps of a job would see, for a shell to read.
+    """Print the variables that the steps of a job would see.
 
-    Nothing is installed: what comes from PyPI would be in the job's folder. `torchyard env`
-    installs it, for a shell.
+    Nothing is installed: what comes from PyPI would be in the job's folder. `torchyard toolchain
+    activate` installs it, for a shell.
     """
     from torchyard.features.toolchain.use_case import job_variables
 

@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import channel_argument, file_option
 from torchyard.cli.output import reports
 
@@ -26,6 +27,7 @@ class _WhichCommand(click.Command):
         return [*params[:before], *facts, *params[before:]]
 
 
+@in_section(HelpSection.PUBLISH)
 @click.command("which", cls=_WhichCommand)
 @channel_argument
 @click.argument("project", metavar="PROJECT[SPEC]")
@@ -48,8 +50,9 @@ class _WhichCommand(click.Command):
 @click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
 @reports("find_fitting")
 def command() -> None:
-    """Find the package of CHANNEL to install, the command for it, and why no other one fits.
+    """Find the package of a channel that fits this machine.
 
+    The command that installs it is printed, and why no other package fits.
     Without options it is the package for this machine, and for the Python and the torch of the
     activated environment; without one, for the Python that runs torchyard.
     """

@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 class WhyReport(Reported):
-    """`torchyard why --json`: the first cause, and what was built again on the way from there.
+    """`torchyard explain rebuild --json`: the first cause, and what was built again because of it.
 
     `pending` is true if it is not built again yet.
     """
@@ -36,5 +36,5 @@ class WhyReport(Reported):
         return f", by way of {self.way[0]}, {len(self.way) - 2:,} more, and {self.way[-1]}"
 
 
-def why_text(report: WhyReport) -> Lines:
+def explain_rebuild_text(report: WhyReport) -> Lines:
     yield indented(report.sentence, 0)

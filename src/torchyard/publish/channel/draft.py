@@ -35,7 +35,9 @@ Edit = Callable[[State], State]
 Amend = Callable[[Head], Head]
 """Returns the head with changes beside those of its parts."""
 
-AGAIN = "try again in a minute; if a prune was killed, run `torchyard prune` two hours later"
+AGAIN = (
+    "try again in a minute; if a prune was killed, run `torchyard channel prune` two hours later"
+)
 
 ROOTS = ""
 """Stands for the pages that are made of the head, where names of parts are meant."""

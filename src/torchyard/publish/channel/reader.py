@@ -56,7 +56,7 @@ class ChannelReader:
         """Return what to do about an object that can't be decoded."""
         if isinstance(error, msgspec.ValidationError):  # JSON, but of other fields
             return "was it written by a newer torchyard?"
-        return f"`torchyard index repair {self.url}` restores what is left"
+        return f"`torchyard channel restore {self.url}` restores what is left"
 
     def state(self, head: Head, part: str) -> State:
         """The state of a part; one without files if there is no such part."""
@@ -73,7 +73,7 @@ class ChannelReader:
                 msg = f"the channel `{self.url}` has lost the state {digest}"
                 hint = (
                     f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back "
-                    f"from a copy, or `torchyard index repair {self.url}`"
+                    f"from a copy, or `torchyard channel restore {self.url}`"
                 )
                 raise StoreError(msg, hint=hint)
             self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
@@ -83,7 +83,7 @@ class ChannelReader:
         if sha256(data).hexdigest() != digest:
             msg = f"the state {digest} of `{self.url}` is not what its name says"
             hint = (
-                f"bring `{state_key(digest)}` back from a copy; or `torchyard index repair "
+                f"bring `{state_key(digest)}` back from a copy; or `torchyard channel restore "
                 f"{self.url}` shows an earlier state"
             )
             raise StoreError(msg, hint=hint)

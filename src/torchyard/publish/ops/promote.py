@@ -95,7 +95,7 @@ def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[
     for reason, files in taken.items():
         was = "was" if len(files) == 1 else "were"
         what = f"{listed(files)} {was} taken back: {reason}"
-        yield Diagnostic(what, hint="leave them out, or `torchyard yank --undo` them first")
+        yield Diagnostic(what, hint="leave them out, or `torchyard channel yank --undo` them first")
     for part in dict.fromkeys(one.part for one in chosen):
         if source.state(head, part).status == "quarantined":
             yield Diagnostic(f"`{part}` is quarantined", hint="make it active first, if it is")
@@ -134,7 +134,7 @@ def _read(objects: Objects, key: str, digest: str = "") -> bytes:
 
 def _damaged(objects: Objects, key: str) -> StoreError:
     msg = f"`{key}` of `{objects.url}` is missing, or is not what the channel says"
-    return StoreError(msg, hint="`torchyard index check --deep` finds what else is wrong there")
+    return StoreError(msg, hint="`torchyard channel check --deep` finds what else is wrong there")
 
 
 def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[Promotion]:

@@ -56,7 +56,9 @@ def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> 
     def amend(found: Head) -> Head:
         if found.generation != head.generation:
             msg = f"`{channel.url}` was changed meanwhile: {found.log[-1].why}"
-            raise PublishError(msg, hint="look at `torchyard index log`, and say again where to go")
+            raise PublishError(
+                msg, hint="look at `torchyard channel log`, and say again where to go"
+            )
         return found
 
     parts = [name for name in reversed(head.parts) if name in before]
@@ -67,7 +69,7 @@ def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> 
             changed.setdefault(what, []).append(Chosen(name, entry))
     if generation is None and not changed:
         msg = f"the last change of `{channel.url}` showed and hid no file: {head.log[-1].why}"
-        raise PublishError(msg, hint="`torchyard index log` lists others: --generation NUMBER")
+        raise PublishError(msg, hint="`torchyard channel log` lists others: --generation NUMBER")
     return Restored(done, changed)
 
 
@@ -77,7 +79,7 @@ def changes_since(head: Head, generation: int, url: str) -> list[Change]:
     if not oldest <= generation < head.generation:
         msg = f"`{url}` can't go back to generation {generation} from {head.generation}"
         hint = (
-            f"`torchyard index log` lists all changes; it can go back to {oldest} or later"
+            f"`torchyard channel log` lists all changes; it can go back to {oldest} or later"
             if oldest < head.generation
             else "nothing that could be taken back has been done to it"
         )

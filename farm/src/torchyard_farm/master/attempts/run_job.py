@@ -184,6 +184,6 @@ class EndJob(ShellMixin, BuildStep):
 
     @async_to_deferred
     async def run(self) -> int:
-        command = await self.makeRemoteShellCommand(command=["torchyard", "cancel", *_JOB])
+        command = await self.makeRemoteShellCommand(command=["torchyard", "run", "cancel", *_JOB])
         await self.runCommand(command)
         return command.results()

@@ -1,4 +1,4 @@
-"""`torchyard prune`: keep a channel small."""
+"""`torchyard channel prune`: keep a channel small."""
 
 import click
 
@@ -30,7 +30,7 @@ from torchyard.cli.output import reports
 @file_option
 @reports("prune_files")
 def command() -> None:
-    """Hide old versions in CHANNEL, and delete what has been hidden for a while.
+    """Hide old versions in CHANNEL, and delete them later.
 
     All variants of a version go together. The newest version of each project stays, and so do
     pinned ones. Without --keep and --keep-days, nothing more is hidden. Pages that a killed

@@ -1,4 +1,4 @@
-"""`torchyard why`: why a job or a file was built again."""
+"""`torchyard explain rebuild`: why a job or a file was built again."""
 
 import click
 
@@ -12,7 +12,7 @@ from torchyard.cli.output import reports
 @store_option
 @reports("explain_rebuild")
 def command() -> None:
-    """Say in one sentence why a job or a file was built again, or will be.
+    """Say why a job or a file was built again, or will be.
 
     JOB is a job that runs or failed, by default the last one, or whose result is in the store: it
     is compared with the result before. FILE is a file that ninja makes in a build directory.

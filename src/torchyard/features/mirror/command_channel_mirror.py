@@ -1,4 +1,4 @@
-"""`torchyard mirror`: take a part of another index into a channel."""
+"""`torchyard channel mirror`: take a part of another index into a channel."""
 
 import click
 
@@ -38,7 +38,7 @@ from torchyard.cli.output import reports
 @file_option
 @reports("mirror_index")
 def command() -> None:
-    """Take a part of another simple index, SOURCE, into a channel.
+    """Copy a part of another simple index into a channel.
 
     SOURCE is an address or a directory. Files are verified by their hashes on arrival; all are
     published at once. A run that was interrupted continues where it stopped.

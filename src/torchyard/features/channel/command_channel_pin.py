@@ -1,4 +1,4 @@
-"""`torchyard pin`: versions of a channel that stay, and exactly which files they are."""
+"""`torchyard channel pin`: versions of a channel that stay, and exactly which files they are."""
 
 import click
 
@@ -20,9 +20,10 @@ from torchyard.cli.output import reports
 @file_option
 @reports("pin_files")
 def command() -> None:
-    """Keep versions of CHANNEL whatever is pruned, and write down exactly which files they are.
+    """Keep versions of CHANNEL, and list their files with hashes.
 
-    VERSION means all projects that have it, a SELECTOR is a requirement: torch==2.14.0.dev20261115.
-    The pages pins/NAME.json and, for each variant, pins/NAME/VARIANT.txt name the files with their
-    hashes; the latter are requirements for `pip install --require-hashes`.
+    They stay whatever is pruned. VERSION means all projects that have it, a SELECTOR is a
+    requirement: torch==2.14.0.dev20261115. The pages pins/NAME.json and, for each variant,
+    pins/NAME/VARIANT.txt name the files with their hashes; the latter are requirements for `pip
+    install --require-hashes`.
     """

@@ -1,4 +1,4 @@
-"""`torchyard cancel`: end a job that runs detached."""
+"""`torchyard run cancel`: end a job that runs detached."""
 
 import click
 
@@ -20,8 +20,8 @@ from torchyard.cli.output import calls
 @work_option
 @calls("cancel_job")
 def command() -> None:
-    """End a job that `torchyard run --detach` started on this machine, and all its processes.
+    """End a job that `torchyard run --detach` started here.
 
-    Commands that follow it end with exit code 143. Its directory stays: the next run continues
-    after the last step that succeeded. Nothing is done if it does not run.
+    All its processes end. Commands that follow it end with exit code 143. Its directory stays: the
+    next run continues after the last step that succeeded. Nothing is done if it does not run.
     """

@@ -1,4 +1,4 @@
-"""`torchyard promote`: from one channel into another, by digest and never by rebuild."""
+"""`torchyard channel promote`: from one channel into another, by digest and never by rebuild."""
 
 from typing import TYPE_CHECKING
 
@@ -60,11 +60,12 @@ def command(
     changes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Bring files of one channel into another, as they are, all at once or not at all.
+    """Copy files of one channel to another, unchanged.
 
-    SELECTOR is a requirement: torch==2.14.0. The bytes are those that were tested; only with
-    --local drop, wheels and zips are written anew under the version without its local part, and
-    nothing else in them changes. What was promoted before stays as it is.
+    All files appear at once, or none. SELECTOR is a requirement: torch==2.14.0. The bytes are those
+    that were tested; only with --local drop, wheels and zips are written anew under the version
+    without its local part, and nothing else in them changes. What was promoted before stays as it
+    is.
     """
     from torchyard.app.promote import promote_packages
     from torchyard.reports.publish.text import publish_report

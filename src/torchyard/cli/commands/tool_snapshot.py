@@ -1,4 +1,4 @@
-"""`torchyard snapshot`: what the source stage runs."""
+"""`torchyard tool snapshot`: what the source stage runs."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.run.source import take_snapshot
 
 
-@click.command("snapshot", hidden=True)
+@click.command("snapshot")
 @click.option("--spec", required=True, help="Spec of the job, which names the source.")
 @click.option("--file", required=True, help="Configuration file that its paths are relative to.")
 @click.option("--root", default="", help="Root whose apt gets source packages.")

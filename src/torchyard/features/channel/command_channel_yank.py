@@ -1,4 +1,4 @@
-"""`torchyard yank`: take files back."""
+"""`torchyard channel yank`: take files back."""
 
 import click
 
@@ -24,8 +24,9 @@ from torchyard.cli.output import reports
 @file_option
 @reports("yank_files")
 def command() -> None:
-    """Take files of CHANNEL back: installers pass them over, unless asked for exactly that version.
+    """Mark files of CHANNEL as not to be installed.
 
-    SELECTOR is a requirement: torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no
-    longer see such packages. Nothing is deleted.
+    Installers use them only if asked for exactly that version. SELECTOR is a requirement:
+    torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no longer see such packages.
+    Nothing is deleted.
     """

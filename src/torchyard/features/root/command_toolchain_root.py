@@ -1,20 +1,11 @@
-"""`torchyard root`: systems to build in."""
+"""`torchyard toolchain root`: systems to build in."""
 
 import click
 
 from torchyard.cli.output import calls
 
 
-@click.group("root")
-def command() -> None:
-    """Make roots: directories with a system of their own, to build in.
-
-    `root` in [toolchain] names one. Jobs then run in it, and packages depend on its compilers and C
-    library, not on those of the machine.
-    """
-
-
-@command.command("make")
+@click.command("root")
 @click.argument("suite")
 @click.argument("to", metavar="DIR")
 @click.option("--package", "packages", metavar="NAME", multiple=True, help="Package to install.")
@@ -34,8 +25,10 @@ def command() -> None:
 @click.option("--lock", metavar="FILE", help="Versions to install; written if it does not exist.")
 @click.option("--mirror", metavar="URL", default="", help="Mirror of Debian to take packages from.")
 @calls("make_root")
-def root_make() -> None:
-    """Make a root of a Debian suite, such as `trixie`, with compilers and Python.
+def command() -> None:
+    """Make a root: a directory with a Debian system to build in.
 
-    Needs root and debootstrap. With the same lock, the root has the same identity.
+    It has a suite, such as `trixie`, with compilers and Python. `root` in [toolchain] names it.
+    Jobs then run in it, and packages depend on its compilers and C library, not on those of the
+    machine. Needs root and debootstrap. With the same lock, the root has the same identity.
     """

@@ -1,4 +1,4 @@
-"""`torchyard env`: the toolchain of a cell, for a shell outside of any job."""
+"""`torchyard toolchain activate`: the toolchain of a cell, for a shell outside of any job."""
 
 import click
 
@@ -6,7 +6,7 @@ from torchyard.cli.options import file_option, selector_argument, set_option
 from torchyard.cli.output import reports
 
 
-@click.command("env")
+@click.command("activate")
 @selector_argument
 @file_option
 @set_option
@@ -19,7 +19,7 @@ from torchyard.cli.output import reports
 @click.option("--diff", is_flag=True, help="Show which variables of this shell would change.")
 @reports("lay_out_environment")
 def command() -> None:
-    """Lay out the toolchain of a cell as a place to work in, and print how to enter it.
+    """Lay out a cell's toolchain, and print how to activate it.
 
     That is all that its jobs compile with: the compiler by its plain names, CMake, ninja, CUDA or
     ROCm, BLAS, and a Python environment with the build requirements and pip. SELECTOR leaves

@@ -1,4 +1,4 @@
-"""`torchyard coverage`: what a channel lacks of a plan."""
+"""`torchyard channel coverage`: what a channel lacks of a plan."""
 
 import click
 
@@ -14,7 +14,9 @@ from torchyard.cli.output import reports
 @click.option("--fail-on-missing", is_flag=True, help="Fail if a package is missing.")
 @reports("find_missing")
 def command() -> None:
-    """Show which packages of the plan CHANNEL has, which are missing, and which are not planned.
+    """Compare CHANNEL with the plan: which packages are missing.
+
+    Packages that are not planned are listed, too.
 
     A channel of the file is compared with the subset that is published there, any other with the
     whole matrix.

@@ -1,4 +1,4 @@
-"""`torchyard rollback`: show again what a channel showed before."""
+"""`torchyard channel rollback`: show again what a channel showed before."""
 
 import click
 
@@ -16,5 +16,5 @@ def command() -> None:
     """Show again what CHANNEL showed at an earlier generation.
 
     That is a change like others, and can be rolled back itself. Files that were published since are
-    hidden, and `torchyard prune` deletes them later. Pins and the status of projects stay.
+    hidden, and `torchyard channel prune` deletes them later. Pins and the status of projects stay.
     """
