@@ -126,7 +126,7 @@ def test_names_reach_neither_the_terminal_nor_the_page(torchyard: Command, tmp_p
 # ------------------------------------------------------------------------ wrong arguments
 
 
-@pytest.mark.parametrize("command", ["graph", "timings", "why"])
+@pytest.mark.parametrize("command", ["graph", "timings", "explain rebuild"])
 def test_what_is_neither_a_path_nor_a_job(
     torchyard: Command,
     tmp_path: Path,
@@ -134,7 +134,7 @@ def test_what_is_neither_a_path_nor_a_job(
     command: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = torchyard(command, "nowhere")
+    done = torchyard(*command.split(), "nowhere")
     assert done.code == 5
     assert "there is no file or directory `nowhere`" in done.err
     assert "torchyard.toml" in done.err

@@ -274,9 +274,9 @@ COMMANDS = {
     "a rule": ("explain", "rule", EVIL[:-1]),
     "run": ("run", EVIL[:-1]),
     "publish": ("publish", f"bad/{WHEEL}", "--to", "channel"),
-    "mirror": ("mirror", f"bad{EVIL[:-1]}", "--to", "channel", "--select", "x"),
+    "mirror": ("channel", "mirror", f"bad{EVIL[:-1]}", "--to", "channel", "--select", "x"),
     "which": ("which", EVIL[:-1], "--channel", "channel"),
-    "index check": ("index", "check", EVIL[:-1]),
+    "channel check": ("channel", "check", EVIL[:-1]),
     "no command": (EVIL[:-1],),
     "no option": ("check", f"--{EVIL[:-1]}"),
 }
