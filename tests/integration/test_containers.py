@@ -201,6 +201,33 @@ def test_a_restricted_pod_compiles_to_the_bytes_of_a_sandbox(yard: Yard) -> None
     assert b"/mnt/torchyard/build" in made[0]
 
 
+MEETS = """touch FOLDER/began-$$
+for try in $(seq 600); do
+  if [ $(ls FOLDER/began-* | wc -l) = 2 ]; then pwd > {out}/path; exit; fi; sleep 0.1
+done
+exit 1"""
+"""A step that waits for another one."""
+
+
+def test_two_jobs_at_once_do_not_wait_for_each_other(yard: Yard) -> None:
+    """Both are at the common path, and each goes on only when the other has begun."""
+    row = ROWS[4]
+    project = Project(yard.folder / "two/demo")
+    (project.folder / "source").mkdir(parents=True)
+    head = STEPS.replace('"openblas"', '"openblas", "mkl"').partition("[[steps")[0]
+    script = MEETS.replace("FOLDER", str(project.folder))
+    step = f"[[steps.core]]\nrun = {json.dumps(['sh', '-c', script])}\n"
+    project.file.write_text(head + step, encoding="utf-8")
+    call_in_row(yard, row, project, "build", "core:*", "--sandbox", "view", "--jobs", "2")
+    store = Store.at(str(project.store))
+    made = [one for one in store.results(store.fingerprints()) if one.id.startswith("core:")]
+    assert len(made) == 2
+    for result in made:
+        fetch_tree(store, result.tree, project.folder / result.fingerprint)
+        path = project.folder / result.fingerprint / "path"
+        assert path.read_text("utf-8") == "/mnt/torchyard/build\n"
+
+
 class Cell(NamedTuple):
     """What a row made, and how long each of its lines took."""
 
@@ -313,7 +340,7 @@ EATS = """
 choom -n 1000 -- "$@" &
 log='.torchyard/work/core-*/job/build/build/.ninja_log'
 until [ "$(cat $log 2>/dev/null | grep -c '[.]o')" -ge 3 ]
-do sleep 0.1; done
+do kill -0 $! || exit 1; sleep 0.1; done
 exec python3 -c 'eaten = []
 while True: eaten.append(bytearray(1 << 24))'
 """
