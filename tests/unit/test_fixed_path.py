@@ -1,8 +1,11 @@
 """A directory at another path without namespaces: programs and their descendants are traced."""
 
+import errno
 import os
+import platform
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -267,6 +270,37 @@ def test_a_link_is_never_read_half(program: str, job: Path) -> None:
     (job / "x.c").write_text(READ_LINK, encoding="utf-8")
     target = f"{SEEN}/some/where/else"
     assert run(program, job, f"cc {SEEN}/x.c -o x; ln -s {target} l; ./x l {target}") == ""
+
+
+FILTER = {"x86_64": (310, 311), "aarch64": (270, 271)}
+"""The numbers of process_vm_readv and process_vm_writev."""
+
+
+def refusing(*numbers: int) -> bytes:
+    """Return a filter of seccomp that refuses system calls, as `bwrap --seccomp` takes it."""
+    load, is_same, answer = 0x20, 0x15, 0x06
+    allowed, refused = 0x7FFF0000, 0x00050000 | errno.EPERM
+    lines = [(load, 0, 0, 0)]
+    lines += [(is_same, len(numbers) - n, 0, number) for n, number in enumerate(numbers)]
+    lines += [(answer, 0, 0, allowed), (answer, 0, 0, refused)]
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_memory_is_read_in_another_way_where_a_container_refuses_the_first(
+    program: str, job: Path
+) -> None:
+    """As docker's profile did before 2021, and containerd's before 2022."""
+    (job / "filter").write_bytes(refusing(*FILTER[platform.machine()]))
+    words = command(program, job, "sh", "-c", f"touch {SEEN}/x; /bin/pwd; readlink /proc/self/cwd")
+    with (job / "filter").open("rb") as file:
+        handle = file.fileno()
+        bwrap = ["bwrap", "--dev-bind", "/", "/", "--seccomp", str(handle), "--", *words]
+        done = subprocess.run(
+            bwrap, capture_output=True, text=True, env=ENV, pass_fds=[handle], check=False
+        )
+    assert done.stdout == f"{SEEN}/build\n" * 2, done.stderr
+    assert (job / "x").exists()
 
 
 def test_two_at_once_have_the_same_path_and_do_not_wait_for_each_other(
