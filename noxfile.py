@@ -137,7 +137,7 @@ def update(session: nox.Session) -> None:
     session.install("uv")
     session.run(
         *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
-        *("--generate-hashes", "--no-emit-index-url", "--output-file", LOCK),
+        *("--generate-hashes", "--no-strip-extras", "--no-emit-index-url", "--output-file", LOCK),
         *("--custom-compile-command", "nox -s update"),
         *(session.posargs or ["--upgrade"]),
         *("pyproject.toml", "farm/pyproject.toml", "requirements/dev.in"),
