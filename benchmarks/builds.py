@@ -9,7 +9,6 @@ is the code of the command.
 """
 
 import sys
-from functools import partial
 from pathlib import Path
 
 SIZES = (2, 25, 2, 6, 6)
@@ -51,15 +50,18 @@ def build(folder: Path) -> None:
     from torchyard.engines.engine import BuildContext  # noqa: PLC0415
     from torchyard.plan.build import make_plan  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
-    from torchyard.workspace.watch import watch  # noqa: PLC0415
+    from torchyard.workspace.watch import watching  # noqa: PLC0415
 
     plan = make_plan(config(SIZES, rules=False))
     home = folder.with_name("home")
     context = BuildContext(folder=home / "builds/1-1", home=home, file="torchyard.toml")
     store = Store.at(str(folder))
     engine = LocalEngine(jobs=2, slots=2, any_platform=True)
-    with build_display(store, home / "work", as_json=False) as listeners:
-        result = watch(partial(engine.build, plan, store, context), context.folder, listeners)
+    with (
+        build_display(store, home / "work", as_json=False) as listeners,
+        watching(context.folder, listeners) as on_event,
+    ):
+        result = engine.build(plan, store, context, on_event)
     end_build(result, store, context.folder, as_json=False)
 
 

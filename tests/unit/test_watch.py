@@ -10,7 +10,7 @@ from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Listener, ended_well
 from torchyard.store.keys import blob_key
 from torchyard.store.store import Store
-from torchyard.workspace.watch import watch
+from torchyard.workspace.watch import watching
 
 
 def test_a_log_that_is_gone_does_not_keep_others_from_being_shown(
@@ -27,7 +27,10 @@ def test_a_log_that_is_gone_does_not_keep_others_from_being_shown(
         emit(ended_well(made[1], built=True))
         return BuildResult("demo-1.0", [], [], "")
 
-    with build_display(store, None, as_json=False) as listeners:
-        watch(build, tmp_path / "build", listeners)
+    with (
+        build_display(store, None, as_json=False) as listeners,
+        watching(tmp_path / "build", listeners) as emit,
+    ):
+        build(emit)
     folds = [line for line in capsys.readouterr().err.splitlines() if "::group::" in line]
     assert folds == [f"::group::log of {result.id}" for result in made]

@@ -25,6 +25,8 @@ from torchyard.terminal.untrusted import neutral, printable
 if TYPE_CHECKING:  # slow to import
     from rich.console import RenderableType
 
+    from torchyard.workspace.build import PreparedBuild
+
 _Row = tuple[str, str, float, int, str]
 """A package: job, outcome, seconds, bytes, sha256."""
 
@@ -74,6 +76,13 @@ def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
         stage = ended.job.partition(":")[0]
         text = (work / short_name(stage, ended.fingerprint) / "log").read_bytes()
     return text.decode(errors="replace").splitlines()
+
+
+def show_build(build: "PreparedBuild", *, as_json: bool = False) -> None:
+    """Run a build, show it, and end as it did."""
+    with build_display(build.store, build.work, as_json=as_json) as listeners:
+        result = build.run(listeners)
+    end_build(result, build.store, build.context.folder, as_json=as_json)
 
 
 def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool) -> None:

@@ -14,7 +14,6 @@ from torchyard.engines.engine import BuildContext
 from torchyard.engines.guard import Guard, SlotChange
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
-from torchyard.host.fork_server import ForkServer
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
@@ -82,8 +81,7 @@ class Runner:
         self._attempts: Counter[int] = Counter()
         self._fewer: dict[int, int] = {}
         self._carved: dict[int, Jobserver] = {}
-        self._server = ForkServer(_COMMAND, _PREPARED)
-        self._programs = Pool(self._server)
+        self._programs = Pool(_COMMAND, _PREPARED)
         self._changes: queue.SimpleQueue[SlotChange] = queue.SimpleQueue()
         self._patience = ClaimMonitor(store.objects)
         self._waited: set[int] = set()
@@ -93,21 +91,10 @@ class Runner:
 
     def run(self) -> tuple[dict[int, events.Ended], bool]:
         """Run all jobs that can be run; return how each ended, and whether it was stopped."""
-        stopped = self._run()
-        for number in sorted(self._schedule.left):
-            self._end(number, "skipped", why="it was not begun")
-        return self._ends, stopped
-
-    def _is_late(self) -> bool:
-        deadline = self._options.deadline
-        return deadline is not None and time.monotonic() >= deadline
-
-    def _run(self) -> bool:
-        """Run jobs until no more can be started; return whether the build was stopped."""
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
             Jobserver(Path(folder, "slots"), self._options.slots) as slots,
-            self._server,
+            self._programs,
             StopCounter() as stops,
         ):
             guard = self._guard = Guard(slots, self._programs.pids, self._changes.put)
@@ -129,7 +116,13 @@ class Runner:
             finally:
                 guard.stop()
                 self._programs.end()
-            return self._stopped
+        for number in sorted(self._schedule.left):
+            self._end(number, "skipped", why="it was not begun")
+        return self._ends, self._stopped
+
+    def _is_late(self) -> bool:
+        deadline = self._options.deadline
+        return deadline is not None and time.monotonic() >= deadline
 
     def _start_some(self, slots: Jobserver) -> None:
         """Start jobs while there are slots; each job takes one."""
@@ -198,7 +191,7 @@ class Runner:
         self._attempts[number] += 1
         if self._guard and job.stage in (Stage.CORE, Stage.BINDINGS):
             self._guard.units.add(remembered_units(self._store.objects, job.identifier))
-        self._programs.start(number, argv, context.folder / f"{name}.errors", stdin)
+        self._programs.begin(number, argv, context.folder / f"{name}.errors", stdin)
 
     def _pool(self, number: int, slots: Jobserver) -> Jobserver:
         """Return the common jobserver, or one of its own for a job whose compiler was killed."""

@@ -25,11 +25,11 @@ class _Member(NamedTuple):
     reader: LineReader
 
 
-class Pool:
-    """Commands that run side by side, known by the caller's numbers."""
+class Pool(ForkServer):
+    """Commands of a fork server that run side by side, known by the caller's numbers."""
 
-    def __init__(self, server: ForkServer) -> None:
-        self._server = server
+    def __init__(self, main: str, prepared: Sequence[str] = ()) -> None:
+        super().__init__(main, prepared)
         self._running: dict[int, _Member] = {}
         self._selector = selectors.DefaultSelector()
 
@@ -39,7 +39,7 @@ class Pool:
     def pids(self) -> list[int]:
         return [member.process.pid for member in list(self._running.values())]
 
-    def start(self, key: int, argv: Sequence[str], errors: Path, stdin: bytes = b"") -> None:
+    def begin(self, key: int, argv: Sequence[str], errors: Path, stdin: bytes = b"") -> None:
         """Start a command in a session of its own, so that Ctrl-C does not reach it.
 
         Its stderr goes to the file `errors`; `stdin` is a few kilobytes at most.
@@ -49,7 +49,7 @@ class Pool:
         os.write(giving, stdin)
         os.close(giving)
         with errors.open("wb") as stderr:
-            process = self._server.start(argv, stdin=given, stdout=writing, stderr=stderr.fileno())
+            process = self.start(argv, stdin=given, stdout=writing, stderr=stderr.fileno())
         os.close(given)
         os.close(writing)
         self._selector.register(reading, selectors.EVENT_READ, key)

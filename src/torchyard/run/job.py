@@ -10,8 +10,8 @@ import platform
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,12 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.config.recipes import find_recipe
-from torchyard.errors import MISSING, BuildError, BusyError, StoreError
+from torchyard.errors import MISSING, BuildError, BusyError, StoreError, TorchyardError
 from torchyard.host.locks import report_full_disk
 from torchyard.host.process_tree import written_bytes
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
 from torchyard.model.config import SandboxKind
-from torchyard.model.event import Listener, Noted, Progress, Started
+from torchyard.model.event import Ended, Listener, Noted, Progress, Started, ended_well
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
@@ -41,7 +41,7 @@ from torchyard.run.sandbox import usable_links
 from torchyard.run.steps import StepContext, StepError, run_steps
 from torchyard.run.unfinished import restore_unfinished
 from torchyard.run.workdir import INPUTS, OUT, WorkDir
-from torchyard.store.claims import Claim, ClaimMonitor, Owner
+from torchyard.store.claims import Claim, ClaimMonitor
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
@@ -64,56 +64,96 @@ class JobOutcome(NamedTuple):
 
 
 def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
-    """Run a job, unless the store has its result."""
-    task = spec.task
-    if not spec.is_true:
-        msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
-        raise StoreError(msg, hint="take it from `torchyard plan` anew")
-    place = WorkDir(conditions.work, spec)
-    found = store.find(task.fingerprint)
-    if found is not None:
-        place.tidy()
-        return JobOutcome(found, built=False)
-    with report_full_disk(conditions.work):
-        with place.alone(wait=False) as alone:
-            if alone:
-                return _claim_and_run(place, store, conditions, on_event)
-        if not conditions.wait:
-            msg = f"another process of this machine is working on {task.id}"
-            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
-        on_event(Noted(job=task.id, text="waiting for another process of this machine"))
-        with place.alone(wait=True):
-            return _claim_and_run(place, store, conditions, on_event)
+    """Run a job, unless the store has its result, and emit how it ended as its last event."""
+    task, place = spec.task, WorkDir(conditions.work, spec)
+    with _telling_failure(task, on_event):
+        if not spec.is_true:
+            msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
+            raise StoreError(msg, hint="take it from `torchyard plan` anew")
+        found = store.find(task.fingerprint)
+        if found is not None:
+            place.tidy()
+            outcome = JobOutcome(found, built=False)
+        else:
+            with (
+                report_full_disk(conditions.work),
+                _alone(place, conditions, on_event),
+                _claimed(place, store, conditions, on_event) as found,
+            ):
+                if found is not None:
+                    place.clear()
+                    outcome = JobOutcome(found, built=False)
+                else:
+                    outcome = _build(place, store, conditions, on_event)
+    on_event(ended_well(outcome.result, built=outcome.built))
+    return outcome
 
 
-def _claim_and_run(
+@contextmanager
+def _telling_failure(task: Task, on_event: Listener) -> Iterator[None]:
+    """Emit why a job failed."""
+    try:
+        yield
+    except TorchyardError as error:
+        others = [found.what.partition("\n") for found in error.diagnostics]
+        known = "; ".join(what for what, _, _ in others if what not in str(error))
+        lines = "".join(f"\n{more}" for what, _, more in others if more and what not in str(error))
+        on_event(
+            Ended(
+                job=task.id,
+                fingerprint=task.fingerprint,
+                outcome="failed",
+                code=error.exit_code,
+                reason=error.reason,
+                why=f"{error}{lines}",
+                known=known,
+            )
+        )
+        raise
+
+
+@contextmanager
+def _alone(place: WorkDir, conditions: Conditions, on_event: Listener) -> Iterator[None]:
+    """Keep other processes of this machine out of a job's directory; wait for one that is there."""
+    task = place.spec.task
+    with place.alone(wait=False) as alone:
+        if alone:
+            yield
+            return
+    if not conditions.wait:
+        msg = f"another process of this machine is working on {task.id}"
+        raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+    on_event(Noted(job=task.id, text="waiting for another process of this machine"))
+    with place.alone(wait=True):
+        yield
+
+
+@contextmanager
+def _claimed(
     place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
-) -> JobOutcome:
-    """Run a job under its claim; wait while another process holds that."""
+) -> Iterator[Result | None]:
+    """Hold the claim of a job, or return its result if another process that held it made that."""
     task = place.spec.task
     patience = ClaimMonitor(store.objects)
     has_noted = False
     while True:
         found = store.find(task.fingerprint)  # another process may have stored it meanwhile
         if found is not None:
-            place.clear()
-            return JobOutcome(found, built=False)
+            yield found
+            return
         with Claim(store.objects, task.fingerprint) as claim:
             holder = claim.take()
             if holder is None:
-                return _run(place, store, conditions, on_event)
+                yield None
+                return
         if not conditions.wait:
-            raise _busy(task, holder)
+            msg = f"process {holder.pid} on {holder.host} is working on {task.id}"
+            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
         if not has_noted:
             on_event(Noted(job=task.id, text=f"waiting for {holder.host}, which works on it"))
             has_noted = True
         time.sleep(_POLL)
         patience.holder(task.fingerprint)
-
-
-def _busy(task: Task, holder: Owner) -> BusyError:
-    msg = f"process {holder.pid} on {holder.host} is working on {task.id}"
-    return BusyError(msg, hint="wait for it, or leave --no-wait out")
 
 
 def open_job(
@@ -209,7 +249,7 @@ def _context(
     )
 
 
-def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
+def _build(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     spec, task = place.spec, place.spec.task
     began, started = time.monotonic(), datetime.now(UTC)
     steps = steps_of(spec)

@@ -19,7 +19,7 @@ from torchyard.store.trees import fetch_all
 from torchyard.workspace.build_request import BuildRequest
 from torchyard.workspace.locations import compile_cache_url, home_directory
 from torchyard.workspace.plan import refuse_proof
-from torchyard.workspace.watch import new_folder, watch
+from torchyard.workspace.watch import new_folder, watching
 
 
 def build_packages(request: BuildRequest, listeners: Iterable[Listener] = ()) -> BuildResult:
@@ -69,10 +69,8 @@ class PreparedBuild(NamedTuple):
 
     def run(self, listeners: Iterable[Listener] = ()) -> BuildResult:
         """Run the build, and return how it went, also if jobs failed."""
-        return watch(self._build, self.context.folder, listeners)
-
-    def _build(self, on_event: Listener) -> BuildResult:
-        return self.engine.build(self.plan, self.store, self.context, on_event)
+        with watching(self.context.folder, listeners) as on_event:
+            return self.engine.build(self.plan, self.store, self.context, on_event)
 
     def deliver(self) -> list[Path]:
         """Put the files of all packages into the output directory, and return their paths.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torchyard.config.load import load_config
-from torchyard.errors import SelectionError
 from torchyard.host.files import absolute
 from torchyard.model.config import Config
 from torchyard.model.lock import BuildLock
@@ -37,23 +36,6 @@ def plan_packages(
 
     config = with_toolchain_id(load_config(file, tuple(changes), lock=lock), file)
     return make_plan(config, PlanSelection(subset, tuple(select), tuple(skip)))
-
-
-def plan_revision(
-    name: str, file: str, *, subset: str | None = None, others: Sequence[str] = ()
-) -> Plan:
-    """Return the plan of another file, or of a git revision of `file`.
-
-    `others` are files and revisions that it will be compared with.
-    """
-    from torchyard.config.revisions import load_config_at
-    from torchyard.plan.build import make_plan
-
-    config = with_toolchain_id(load_config_at(name, file, others=others), file)
-    if subset is not None and subset not in config.subsets:
-        msg = f"`{name}` has no subset `{subset}`"
-        raise SelectionError(msg, hint="compare without --subset")
-    return make_plan(config, PlanSelection(subset))
 
 
 def refuse_proof(config: Config, file: str) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from torchyard.package.contents import Contents
+if TYPE_CHECKING:  # slow to import
+    from torchyard.package.contents import Contents
 
 
 class Meter(Protocol):
@@ -22,7 +23,7 @@ def no_meter(_what: str, _total: int, _unit: str = "", /) -> Iterator[Callable[[
     yield lambda _done: None
 
 
-def read_metered(path: Path, meter: Meter) -> Contents:
+def read_metered(path: Path, meter: Meter) -> "Contents":
     """Read a package, and report progress to a meter."""
     from torchyard.package.read import read_package
 

@@ -1,45 +1,23 @@
-"""Run one job of a plan in this process."""
+"""Find the job that a command is about, and the conditions in which it runs."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 
-from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.errors import StoreError, UsageError
 from torchyard.host.files import absolute
 from torchyard.host.locks import report_full_disk
 from torchyard.host.own_files import make_own_directory
 from torchyard.model.config import Config, Sandbox, SandboxKind
-from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.values import UNDECODABLE
 from torchyard.run.conditions import Conditions
-from torchyard.run.job import run_job
 from torchyard.run.permissions import demanded_sandbox
-from torchyard.store.store import Store
 from torchyard.workspace.locations import work_directory
 from torchyard.workspace.toolchain_id import with_toolchain_id
-
-
-def execute_job(
-    spec: JobSpec, store: Store, conditions: Conditions, on_event: Callable[[AnyEvent], None]
-) -> None:
-    """Run a job in this process, and emit how it ended as its last event."""
-    task = spec.task
-    ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
-    try:
-        outcome = run_job(spec, store, conditions, on_event)
-    except TorchyardError as error:
-        others = [found.what.partition("\n") for found in error.diagnostics]
-        known = "; ".join(what for what, _, _ in others if what not in str(error))
-        lines = "".join(f"\n{more}" for what, _, more in others if more and what not in str(error))
-        failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
-        on_event(failed(why=f"{error}{lines}", known=known))
-        raise
-    on_event(ended_well(outcome.result, built=outcome.built))
 
 
 def job_conditions(spec: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:

@@ -1,14 +1,13 @@
-"""Run a build, record its events for `status`, and pass them to listeners."""
+"""Record the events of a build for `status`, and pass them to listeners."""
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from torchyard.errors import TorchyardError
 from torchyard.host.detached import create_record, has_writer
-from torchyard.model.build_result import BuildResult
 from torchyard.model.event import AnyEvent, Listener, encode_event
 from torchyard.workspace.clock import current_moment
 from torchyard.workspace.locations import EVENTS, home_directory
@@ -24,10 +23,9 @@ def new_folder(file: str) -> Path:
     return Path(home_directory(file), "builds", f"{moment}-{os.getpid()}")
 
 
-def watch(
-    build: Callable[[Listener], BuildResult], folder: Path, listeners: Iterable[Listener] = ()
-) -> BuildResult:
-    """Run a build; record its redacted events in `folder`, and pass them to listeners.
+@contextmanager
+def watching(folder: Path, listeners: Iterable[Listener] = ()) -> Iterator[Listener]:
+    """Yield what records the redacted events of a build in `folder`, and passes them to listeners.
 
     A listener that fails is dropped, since hours of work must not end with a display.
     """
@@ -41,7 +39,7 @@ def watch(
                 except (OSError, TorchyardError, SystemExit):
                     active.remove(listener)
 
-        return build(redacting(on_event))
+        yield redacting(on_event)
 
 
 def _recorder(stack: ExitStack, folder: Path) -> Listener:

@@ -1,6 +1,5 @@
 """`torchyard farm follow`: follows a plan as if it were built here."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,10 +39,13 @@ def follow_and_report(
 ) -> None:
     """Follow a plan, and print its events and its summary."""
     from torchyard.cli.build_display import build_display, end_build
-    from torchyard.workspace.watch import new_folder, watch
+    from torchyard.workspace.watch import new_folder, watching
     from torchyard_farm.cli.engine import follow_plan
 
     records = new_folder(file)
-    with build_display(store, None, as_json=as_json) as listeners:
-        result = watch(partial(follow_plan, plan, store, folder, records), records, listeners)
+    with (
+        build_display(store, None, as_json=as_json) as listeners,
+        watching(records, listeners) as on_event,
+    ):
+        result = follow_plan(plan, store, folder, records, on_event)
     end_build(result, store, records, as_json=as_json)

@@ -12,7 +12,6 @@ from torchyard.model.quantity import show_count
 from torchyard.terminal.console import say, write
 
 if TYPE_CHECKING:  # slow to import
-    from torchyard.workspace.build import PreparedBuild
     from torchyard.workspace.build_request import BuildRequest
 
 HERE = "here"
@@ -59,6 +58,7 @@ def command(
     """
     from msgspec.structs import replace
 
+    from torchyard.cli.build_display import show_build
     from torchyard.engines.registry import make_engine
     from torchyard.workspace.build import prepare_build
 
@@ -71,22 +71,13 @@ def command(
         from torchyard.features.build.use_case import install_command, prepare_here
 
         here = prepare_here(request, say=say)
-        _run(here.build, as_json=as_json)
+        show_build(here.build, as_json=as_json)
         wheel = here.deliver()
         if not as_json:
             write(f"{wheel}\ninstall it: {install_command(here.environment, wheel)}\n")
         return
     build = prepare_build(request)
-    _run(build, as_json=as_json)
+    show_build(build, as_json=as_json)
     delivered = build.deliver()
     if output and not as_json:
         say(f"copied {show_count(len(delivered), 'file')} to {output}{build.unproven}")
-
-
-def _run(build: "PreparedBuild", *, as_json: bool) -> None:
-    """Run a build, and show it."""
-    from torchyard.cli.build_display import build_display, end_build
-
-    with build_display(build.store, build.work, as_json=as_json) as listeners:
-        result = build.run(listeners)
-    end_build(result, build.store, build.context.folder, as_json=as_json)

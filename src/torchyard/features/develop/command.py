@@ -92,12 +92,10 @@ def develop_run() -> None:
 
 def _build_core(file: str, changes: tuple[str, ...], store_url: str | None, core: str) -> None:
     """Build the core that a development starts from."""
-    from torchyard.cli.build_display import build_display, end_build
+    from torchyard.cli.build_display import show_build
     from torchyard.workspace.build import prepare_build
     from torchyard.workspace.build_request import BuildRequest
 
     say(f"the store has no finished {core}: builds it first")
     build = prepare_build(BuildRequest(file, changes, select=(core,), store=store_url))
-    with build_display(build.store, build.work, as_json=False) as listeners:
-        result = build.run(listeners)
-    end_build(result, build.store, build.context.folder, as_json=False)
+    show_build(build)

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from torchyard.config.load import load_config
-from torchyard.errors import UsageError
+from torchyard.config.revisions import load_config_at
+from torchyard.errors import SelectionError, UsageError
 from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
+from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import PlanDiff, diff_plans
 from torchyard.plan.estimate import estimate
@@ -14,7 +16,6 @@ from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.summary import exclusions, inclusions, own_rows, summarize
-from torchyard.workspace.plan import plan_revision
 from torchyard.workspace.progress import ignore_line
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
@@ -122,10 +123,20 @@ def plan_difference(
         on_line: Is told a warning.
     """
     before, after = (
-        plan_revision(name, file, subset=subset, others=(old, new)) for name in (old, new)
+        make_plan(_config_at(name, file, subset, (old, new)), PlanSelection(subset))
+        for name in (old, new)
     )
     if before.config.source.path or after.config.source.path:
         on_line(
             "warning: [source] path: both sides are planned with the directory's present content"
         )
     return diff_plans(before, after)
+
+
+def _config_at(name: str, file: str, subset: str | None, both: Sequence[str]) -> Config:
+    """Return the config of a file, or of a git revision of another one."""
+    config = with_toolchain_id(load_config_at(name, file, others=both), file)
+    if subset is not None and subset not in config.subsets:
+        msg = f"`{name}` has no subset `{subset}`"
+        raise SelectionError(msg, hint="compare without --subset")
+    return config

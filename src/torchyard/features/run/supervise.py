@@ -48,15 +48,15 @@ def _execute(assignment: "Assignment") -> "JobExit":
     """Run the job, and return how it ended, whatever happened; SystemExit if it is stopped."""
     from torchyard.errors import TorchyardError
     from torchyard.run.detached import JobExit
+    from torchyard.run.job import run_job
     from torchyard.store.store import Store
     from torchyard.terminal.events import emit_event
     from torchyard.workspace.faults import host_error
     from torchyard.workspace.redact import redacting
-    from torchyard.workspace.run import execute_job
 
     on_event, task = redacting(emit_event), assignment.spec.task
     try:
-        execute_job(assignment.spec, Store.at(assignment.store), assignment.conditions, on_event)
+        run_job(assignment.spec, Store.at(assignment.store), assignment.conditions, on_event)
     except TorchyardError as error:
         return _over(error)
     except OSError as error:

@@ -13,13 +13,14 @@ from torchyard.model.event import Listener
 from torchyard.model.job_spec import JobSpec
 from torchyard.run.conditions import Conditions
 from torchyard.run.detached import end_detached, forget_detached, is_detached, run_detached
+from torchyard.run.job import run_job
 from torchyard.run.permissions import parse_stages, refuse_other_stages
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
 from torchyard.workspace.locations import compile_cache_url, copies_limit, open_store
 from torchyard.workspace.progress import ignore_line
 from torchyard.workspace.redact import redacting
-from torchyard.workspace.run import execute_job, find_job_spec, job_conditions
+from torchyard.workspace.run import find_job_spec, job_conditions
 
 SUPERVISOR = (sys.executable, "-m", "torchyard.features.run.supervise")
 """The command of a supervisor, the process that runs a detached job."""
@@ -69,7 +70,7 @@ def run_one_job(
     if detach:
         _follow(planned, store, conditions, redacting(on_followed), on_line)
     else:
-        execute_job(planned, store, conditions, redacting(on_event))
+        run_job(planned, store, conditions, redacting(on_event))
 
 
 def _follow(
@@ -83,7 +84,7 @@ def _follow(
     place, job = WorkDir(conditions.work, spec), spec.task.id
     if not is_detached(place) and store.has(spec.task.fingerprint):
         forget_detached(place)
-        execute_job(spec, store, conditions, on_event)
+        run_job(spec, store, conditions, on_event)
         return
 
     def on_stray(line: bytes) -> None:
