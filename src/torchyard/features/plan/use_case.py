@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from torchyard.config.load import load_config
-from torchyard.config.revisions import load_config_at
 from torchyard.errors import SelectionError, UsageError
 from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
 from torchyard.model.config import Config
@@ -135,6 +134,8 @@ def plan_difference(
 
 def _config_at(name: str, file: str, subset: str | None, both: Sequence[str]) -> Config:
     """Return the config of a file, or of a git revision of another one."""
+    from torchyard.config.revisions import load_config_at  # noqa: PLC0415 - not on all systems
+
     config = with_toolchain_id(load_config_at(name, file, others=both), file)
     if subset is not None and subset not in config.subsets:
         msg = f"`{name}` has no subset `{subset}`"
