@@ -350,7 +350,7 @@ def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path)
     other = [*TORCHYARD, "shell", "source:demo-1.0", *words[2:]]
     wrong = subprocess.run(other, check=False, capture_output=True, text=True)
     assert wrong.returncode == 2
-    assert f"is the order of {CORE}" in " ".join(wrong.stderr.split())
+    assert f"is the spec of {CORE}" in " ".join(wrong.stderr.split())
 
 
 def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
