@@ -8,7 +8,7 @@ from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
 from torchyard.model.job_spec import SPEC_FILE
-from torchyard_farm.master.attempts.follow_command import FollowCommand
+from torchyard_farm.master.attempts.run_job import FollowCommand
 from torchyard_farm.web.job_log import JobLog
 from torchyard_farm.worker.commands import install_job_command
 

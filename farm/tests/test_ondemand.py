@@ -15,7 +15,7 @@ from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
 from torchyard.host.detached import create_record
-from torchyard_farm.worker.idle import IdleTimer
+from torchyard_farm.worker.process import IdleTimer
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "on-demand"
 

@@ -7,7 +7,7 @@ from buildbot.mq.base import MQBase
 from twisted.internet import defer
 
 from farm.tests.stand_ins import stands_in
-from torchyard_farm.master.dispatch.queues import BuilderQueues
+from torchyard_farm.master.dispatch.dispatcher import BuilderQueues
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 

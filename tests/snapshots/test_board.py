@@ -18,7 +18,7 @@ from torchyard.model.event import (
     Stepping,
 )
 from torchyard.model.result import Usage
-from torchyard.run.ninja_progress import NinjaProgress
+from torchyard.run.work_left import NinjaProgress
 from torchyard.terminal.board import Board, BoardView, clock
 from torchyard.terminal.events import event_line, printer
 from torchyard.terminal.progress import shorten

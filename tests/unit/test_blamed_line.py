@@ -7,8 +7,8 @@ import pytest
 
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Diagnosis, Found, SourceLocation
-from torchyard.run.blamed_line import blamed_line
 from torchyard.run.diagnose import diagnose_log
+from torchyard.run.failure import blamed_line
 
 META = "/env/lib/python3.11/site-packages/setuptools/build_meta.py"
 SETUP_PY = f"""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.host.fixed_path import fixed_path_fault, fixed_path_program, move_links
-from torchyard.host.inner_environment import with_variables
+from torchyard.host.process import with_variables
 from torchyard.host.untrusted_tree import remove_tree
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")

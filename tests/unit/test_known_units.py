@@ -6,9 +6,8 @@ from itertools import count
 import pytest
 from tests.unit.test_pace import GB, TICK, Config, Unit, memory, pids, workers
 
-from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.remembered_units import ExpectedUnits
-from torchyard.engines.throttle import Pace
+from torchyard.engines.throttle import Candidate, Pace, next_compilers
 from torchyard.host.process_tree import LeafProcess
 
 

@@ -14,9 +14,9 @@ from torchyard.engines.engine import BuildContext
 from torchyard.engines.guard import Guard, SlotChange
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
+from torchyard.host.fork_server import Pool, PoolEvent
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import read_memory
-from torchyard.host.pool import Pool, PoolEvent
 from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
 from torchyard.model.event import Listener

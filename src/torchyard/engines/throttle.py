@@ -12,12 +12,39 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from torchyard.engines.compiler_turns import Candidate, next_compilers
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
 from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
+
+
+class Candidate(NamedTuple):
+    """A compiler, and the bytes that it will still need."""
+
+    worker: LeafProcess
+    growth: int
+
+    @property
+    def peak(self) -> int:
+        return self.worker.memory + self.growth
+
+
+def next_compilers(
+    room: int, running: Collection[Candidate], waiting: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return those of the waiting that may run now: all that fit into `room`, the largest first.
+
+    One always runs, however little there is.
+    """
+    left = room - sum(one.growth for one in running)
+    started: list[Candidate] = []
+    for one in sorted(waiting, key=lambda one: -one.peak):
+        if one.growth <= left:
+            left -= one.growth
+            started.append(one)
+    return started if started or running else list(waiting[:1])
+
 
 # Memory kept free for other programs and for errors of the forecast.
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import HostError
-from torchyard.host.inner_environment import with_variables
-from torchyard.host.process import LineReader, hand_over, unread_bytes
+from torchyard.host.process import LineReader, hand_over, unread_bytes, with_variables
 from torchyard.host.process_tree import end_group, family_usage, resume_family, signal_group
 
 _GATE = """

@@ -1,14 +1,34 @@
 """Recipes: turn a job spec into the steps that carry the job out."""
 
 from torchyard.config.recipes import find_recipe
-from torchyard.errors import PlanError
+from torchyard.errors import PlanError, StoreError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import Step
+from torchyard.model.step import OWN, Step
 from torchyard.recipes.proof import proof
 from torchyard.recipes.publishing import publishing
 from torchyard.recipes.registry import recipe_module
-from torchyard.recipes.source import snapshot
+
+_SNAPSHOT = "tool snapshot --spec {spec} --file {file} --root={root} --to {out}"
+_DONE = {
+    "path": "copy the source",
+    "archive": "unpack the source",
+    "sdist": "unpack the sdist",
+    "debian": "get the source package",
+    "git": "check the source out",
+}
+"""What is done with a source, by the key that says where it is."""
+
+
+def snapshot(spec: JobSpec) -> tuple[Step, ...]:
+    """Return the step that gets the source, with what its build downloads, and patches it."""
+    task, source = spec.task, spec.task.source
+    if source is None:
+        msg = f"nothing says where the source of {task.id} comes from"
+        raise StoreError(msg, hint="run it from its torchyard.toml")
+    name = next(name for key, name in _DONE.items() if getattr(source, key) is not None)
+    network = source.file is None or bool(source.also)
+    return (Step(run=(*OWN, *_SNAPSHOT.split()), name=name, network=network),)
 
 
 def steps_of(spec: JobSpec) -> tuple[Step, ...]:

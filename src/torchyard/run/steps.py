@@ -13,7 +13,7 @@ import msgspec
 
 from torchyard.config.credentials import credentials
 from torchyard.errors import BuildError, HostError
-from torchyard.host.child import Child, Exit
+from torchyard.host.child import Child, Exit, Sample
 from torchyard.host.jobserver import is_old_make, makeflags
 from torchyard.host.process_id import process_birth
 from torchyard.host.process_tree import family_written
@@ -25,7 +25,6 @@ from torchyard.model.step import INPUTS, Step
 from torchyard.model.unit_usage import UnitUsage
 from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
-from torchyard.run.ninja_progress import NinjaProgress
 from torchyard.run.sandbox import (
     Enclosure,
     enclose,
@@ -35,12 +34,50 @@ from torchyard.run.sandbox import (
     watched_path,
     work_path,
 )
-from torchyard.run.tries import StepTries
 from torchyard.run.unit_meter import UnitMeter, leave_units
-from torchyard.run.work_left import WorkLeft
-from torchyard.run.workdir import EQUIPMENT, OUT, WorkDir
+from torchyard.run.work_left import NinjaProgress, WorkLeft
+from torchyard.run.workdir import EQUIPMENT, OUT, JobState, WorkDir
 from torchyard.toolchain.root import own_python
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
+
+_PAUSE = 5.0
+"""Seconds between two notes of what a running step has used."""
+
+
+class StepTries:
+    """The tries of a step, noted in the state of its job, which survives a killed run."""
+
+    def __init__(self, place: WorkDir, state: JobState, step: str) -> None:
+        self._place = place
+        self._state = self._running = state
+        self._step = step
+        self._noted = 0.0
+
+    def usage(self, used: Sample, disk: int = 0) -> Usage:
+        """Return what this try and all earlier ones used."""
+        now = Usage(
+            step=self._step,
+            seconds=round(used.seconds, 3),
+            cpu=round(used.cpu, 3),
+            memory=used.memory,
+            disk=disk,
+        )
+        return now.after(self._state.unfinished)
+
+    def begin(self, group: int, born: str) -> None:
+        """Note a new try, and its process group."""
+        self._running = msgspec.structs.replace(self._state, group=group, born=born)
+        self._save(Sample(0, 0, 0))
+
+    def note(self, used: Sample, *, last: bool = False) -> None:
+        """Note what this try has used so far, unless that was done a moment ago."""
+        if last or time.monotonic() - self._noted > _PAUSE:
+            self._noted = time.monotonic()
+            self._save(used)
+
+    def _save(self, used: Sample) -> None:
+        self._place.save(msgspec.structs.replace(self._running, unfinished=self.usage(used)))
+
 
 _OFTEN, _SELDOM = 0.5, 2.0
 """Seconds between two progress events of a step that counts, and of another one."""

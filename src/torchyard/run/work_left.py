@@ -1,6 +1,7 @@
 """Estimates how long a step will take: from what its commands took before, or others like them."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,8 +12,46 @@ from torchyard.errors import TorchyardError
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.insight.ninja_file import read_ninja_file
 from torchyard.insight.ninja_log import read_ninja_log
+from torchyard.model.event import Progress
 from torchyard.model.unit_usage import UnitUsage
 from torchyard.run.unit_meter import UnitMeter
+from torchyard.toolchain.ninja import is_compiled
+
+_COUNT = re.compile(r"\[(\d+)/(\d+)( tests)?[\] ][\] ]*(.*)")
+"""How ninja begins a line, and so do smoke tests: [commands done/all commands]."""
+
+
+class NinjaProgress:
+    """Counts the commands of a job's step, which may run ninja several times.
+
+    setuptools runs it once for each module of an extension. With CMake, the first run may only
+    generate code, upon which CMake is run again. So the number of all commands may grow.
+    """
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._done = self._total = self._earlier = 0
+        self._compiles = False
+
+    def read(self, line: str) -> Progress | None:
+        """Return how far the step is, or None if the line has no count."""
+        counted = _COUNT.match(line)
+        if not counted:
+            return None
+        done, total = int(counted[1]), int(counted[2])
+        if done < self._done or 0 < self._done == self._total:
+            self._earlier += self._done
+        self._done, self._total = done, total
+        self._compiles = self._compiles or any(map(is_compiled, counted[4].split()))
+        what = counted[4] if counted[3] else "" if self._compiles else "generating code"
+        return Progress(
+            job=self._job,
+            done=self._earlier + done,
+            total=self._earlier + total,
+            unit="tests" if counted[3] else "commands",
+            what=what,
+        )
+
 
 _T = TypeVar("_T")
 _FEW = 10

@@ -9,14 +9,30 @@ from buildbot_worker.bot import Worker
 from twisted.python import log
 from twisted.python.logfile import LogFile
 
+from torchyard.run.detached import detached_in
 from torchyard_farm.scheduling.worker_status import JOBS_FOLDER
 from torchyard_farm.settings.farm import Address, escaped
 from torchyard_farm.twisted_tools import Reactor, global_reactor, start_loop
 from torchyard_farm.worker.failover import MasterFailover
-from torchyard_farm.worker.idle import IdleTimer
 from torchyard_farm.worker.keepalive import keep_alive
 from torchyard_farm.worker.login import LoginMonitor
 from torchyard_farm.worker.status_reporter import StatusReporter
+
+
+class IdleTimer:
+    """Measures the time since a job last ran on a machine."""
+
+    def __init__(self, work: Path, limit: float, now: float) -> None:
+        self._work = work
+        self._limit = limit
+        self._since = now
+
+    def is_over(self, now: float) -> bool:
+        """Return whether no job has run for longer than the limit."""
+        if detached_in(self._work):
+            self._since = now
+        return now - self._since > self._limit
+
 
 _INTERVAL = 1.0
 """Seconds between two checks whether a job runs."""

@@ -9,8 +9,8 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BusyError, ConfigError, SelectionError, StoreError, UsageError
 from torchyard.features.develop.report import DevelopReport, DevelopStart
 from torchyard.host.files import absolute
-from torchyard.host.inner_environment import replace_by_sandboxed
 from torchyard.host.locks import report_full_disk
+from torchyard.host.process import replace_by_sandboxed
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener
 from torchyard.model.job_spec import JobSpec, Task

@@ -134,7 +134,7 @@ def plan_difference(
 
 def _config_at(name: str, file: str, subset: str | None, both: Sequence[str]) -> Config:
     """Return the config of a file, or of a git revision of another one."""
-    from torchyard.config.revisions import load_config_at  # noqa: PLC0415 - not on all systems
+    from torchyard.config.revisions import load_config_at
 
     config = with_toolchain_id(load_config_at(name, file, others=both), file)
     if subset is not None and subset not in config.subsets:

@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from torchyard.errors import UsageError
-from torchyard.host.inner_environment import replace_by_sandboxed
-from torchyard.host.process import replace_process
+from torchyard.host.process import replace_by_sandboxed, replace_process
 from torchyard.model.event import Listener
 from torchyard.model.quantity import show_count
 from torchyard.model.step import Step, places_of

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from torchyard.config.tables import load_tables
 from torchyard.errors import PublishError
 from torchyard.index.entry import WHOLE, Entry, State, package_key
 from torchyard.index.filename import SDISTS
@@ -28,17 +29,42 @@ from torchyard.index.section import (
     indexes_for,
     shell_quoted,
 )
-from torchyard.index.simple.fits import wheel_fits
 from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
+from torchyard.index.sort_keys import python_key
 from torchyard.index.views import home_of, in_view, kind_of, view_for
 from torchyard.model.requirement import MALFORMED
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
+from torchyard.package.wheel.compatible_tags import tag_platforms
 from torchyard.package.wheel.extras import is_excluded
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.package.wheel.metadata import about_text, fields_of, values
-from torchyard.package.wheel.name import is_wheel_name
+from torchyard.package.wheel.name import is_wheel_name, split_tags
+
+
+def wheel_fits(file: str) -> Iterator[Fit]:
+    """Yield what a wheel's tags are for. A platform that is in no table is named by its tag."""
+    tags = split_tags(file)
+    if len(tags) != len(("python", "abi", "platform")):
+        return
+    pythons, abis, platforms = (tag.split(".") for tag in tags)
+    for tag in platforms:
+        for platform in tag_platforms(tag):
+            for python in pythons:
+                yield from (Fit(platform, name) for name in _tag_pythons(python, abis))
+
+
+def _tag_pythons(python: str, abis: list[str]) -> list[str]:
+    if not python.startswith("cp"):
+        return ["" if python.startswith("py") else python]
+    if "abi3" not in abis:
+        return [abi if abi.startswith(python) else python for abi in abis]
+    oldest = python_key(python)
+    rows = load_tables().pythons
+    fitting = [name for name, row in rows.items() if not row.free_threaded]
+    return [name for name in fitting if python_key(name) >= oldest]
+
 
 _TORCH = "torch"
 

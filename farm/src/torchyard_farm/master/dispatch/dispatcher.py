@@ -6,11 +6,11 @@ Everything that is kept here can be read from Buildbot's tables again.
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from buildbot.db.buildrequests import BuildRequestModel
 from buildbot.master import BuildMaster
-from buildbot.mq.base import QueueRef
+from buildbot.mq.base import MQBase, QueueRef
 from buildbot.process.builder import Builder
 from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
@@ -22,7 +22,6 @@ from torchyard_farm.master.buildbot_fixes.stale_claims import StaleClaims
 from torchyard_farm.master.buildbot_fixes.virtual_builders import read_single_builders
 from torchyard_farm.master.builds import followed_jobs
 from torchyard_farm.master.db.plan_tables import read_recent_inputs
-from torchyard_farm.master.dispatch.queues import BuilderQueues
 from torchyard_farm.master.dispatch.wakeups import Wakeups
 from torchyard_farm.master.polling import PollingService
 from torchyard_farm.master.status.worker_statuses import WorkerStatuses
@@ -38,6 +37,50 @@ from torchyard_farm.scheduling.resources import resources_for, sum_resources
 from torchyard_farm.scheduling.worker_status import capacity
 from torchyard_farm.settings.farm import FarmMachine
 from torchyard_farm.twisted_tools import async_to_deferred
+
+T = TypeVar("T")
+
+_ARRIVALS = (("buildrequests", None, "new"), ("buildrequests", None, "unclaimed"))
+
+
+class BuilderQueues:
+    """Remembers queues that were empty when they were read last, and had no arrivals since."""
+
+    def __init__(self) -> None:
+        self._consumers: list[QueueRef] = []
+        self._empty: set[int] = set()
+        self._arrivals = 0
+
+    @async_to_deferred
+    async def listen(self, mq: MQBase) -> None:
+        """Subscribe to arrivals in this master's queues."""
+        for arrival in _ARRIVALS:
+            self._consumers.append(await mq.startConsuming(self._on_arrival, arrival))
+
+    @async_to_deferred
+    async def stop(self) -> None:
+        while self._consumers:
+            await defer.maybeDeferred(self._consumers.pop().stopConsuming)
+
+    def _on_arrival(self, _key: object, request: Mapping[str, int]) -> None:
+        self._arrivals += 1
+        self._empty.discard(request["builderid"])
+
+    @async_to_deferred
+    async def read(self, builder: int, fetch: Callable[[], defer.Deferred[list[T]]]) -> list[T]:
+        """Return the requests in a builder's queue; one known to be empty is not read."""
+        if builder in self._empty:
+            return []
+        before = self._arrivals
+        found = await fetch()
+        if not found and before == self._arrivals:  # else a request arrived while it was read
+            self._empty.add(builder)
+        return found
+
+    def forget(self) -> None:
+        """Read all queues again: requests added by other masters are not announced."""
+        self._empty.clear()
+
 
 _FINISHED = ("builds", None, "finished")
 

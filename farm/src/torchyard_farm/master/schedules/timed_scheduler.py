@@ -4,6 +4,7 @@ A run that was started is a row of Buildbot's table of buildsets, with its name 
 each is started once, also if the master is killed, and by one of several masters.
 """
 
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 from buildbot.plugins import util, worker
+from buildbot.process.buildstep import BuildStep, ShellMixin
+from buildbot.process.results import FAILURE, RETRY, SUCCESS
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
 from twisted.python import log
 
 from torchyard_farm.master.peers.peers import may_submit_jobs
 from torchyard_farm.master.polling import Polling
-from torchyard_farm.master.schedules.scheduled_run import ScheduledRun
 from torchyard_farm.settings.dates import ScheduleTimes, format_moment, next_run, parse_moment
 from torchyard_farm.settings.farm import Farm
 from torchyard_farm.settings.schedules import (
@@ -26,6 +28,39 @@ from torchyard_farm.settings.schedules import (
     schedule_page,
 )
 from torchyard_farm.twisted_tools import async_to_deferred
+
+_TIME_LIMIT = 2 * 3600
+"""Seconds: a command that hangs must not block tomorrow's run."""
+
+_OPTIONS = {"workdir": ".", "timeout": None, "maxTime": _TIME_LIMIT, "logEnviron": False}
+
+
+class ScheduledRun(ShellMixin, BuildStep):
+    """Makes a plan in a process of its own, so that the master is not blocked."""
+
+    name = "plan"
+    flunkOnFailure = True
+    updateBuildSummaryPolicy = [SUCCESS, FAILURE]  # noqa: RUF012 - Buildbot's interface
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        super().__init__(**self.setupShellMixin(_OPTIONS))
+
+    @async_to_deferred
+    async def run(self) -> int:
+        verb, name, due = map(self.getProperty, ("verb", "occasion", "due"))
+        argv = [sys.executable, "-m", "torchyard", "farm", verb, self._folder, name, "--due", due]
+        command = await self.makeRemoteShellCommand(
+            command=argv, collectStdout=True, collectStderr=True
+        )
+        await self.runCommand(command)
+        if self.stopped and self.master.botmaster.shuttingDown:
+            return RETRY
+        output = (*command.stdout.splitlines(), *command.stderr.splitlines())  # a plan, or an error
+        self.descriptionDone = next(filter(None, output), "no output")
+        self.setProperty("told", self.descriptionDone, self.name)
+        return FAILURE if command.didFail() else SUCCESS
+
 
 _INTERVAL = 5.0
 """Seconds between two checks of the clock."""
