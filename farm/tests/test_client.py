@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from farm.tests.test_schemas import validate
 from tests.helpers import WORKS, make_project
+from tests.schemas import validate
 from tests.services import LOOPBACK, reserved_port
 from torchyard.errors import ElsewhereError, HostError
 from torchyard_farm.client.web_api import MasterClient

@@ -1,19 +1,17 @@
-"""The committed schemas describe what the farm reads and prints."""
+"""Schemas describe what the farm reads and prints."""
 
 import json
 import tomllib
 from io import StringIO
 
-import jsonschema
 import msgspec
 import pytest
 from msgspec import structs
 from rich.console import Console
 
-from tests.helpers import ROOT
+from tests.schemas import validate
 from torchyard_farm.client.failing import FailingState
 from torchyard_farm.client.runs import RunState
-from torchyard_farm.client.schemas import SCHEMAS
 from torchyard_farm.client.status import (
     HeldJob,
     PlanState,
@@ -80,13 +78,6 @@ STATUS = Status(
 )
 
 
-def validate(document: object, name: str) -> None:
-    path = ROOT / f"farm/src/torchyard_farm/data/schemas/{name}.json"
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
-
-
 def test_a_status_fits_its_schema() -> None:
     validate(json.loads(msgspec.json.encode(STATUS)), "farm-status")
 
@@ -94,11 +85,6 @@ def test_a_status_fits_its_schema() -> None:
 def test_a_new_farm_fits_its_schema() -> None:
     text = farm_text("torchyard.toml", "sqlite:///state.sqlite", ["linux-x86_64"])
     validate(tomllib.loads(text), "farm")
-
-
-def test_every_schema_is_committed() -> None:
-    folder = ROOT / "farm/src/torchyard_farm/data/schemas"
-    assert {path.stem for path in folder.iterdir()} == set(SCHEMAS)
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -21,11 +21,11 @@ from farm.tests.farms import LONG, Build, Buildset, TrialFarm, wait_until
 from farm.tests.tables import FAILURE, RETRY
 from farm.tests.test_credentials import ONE_PYTHON, UPLOADS
 from farm.tests.test_examples import EXAMPLES
-from farm.tests.test_schemas import validate
 from farm.tests.web_clients import Visitor
 from tests.helpers import CORE, WORKS, make_project
 from tests.publishing import make_publishing_project, torchyard
 from tests.roots import make_small_root
+from tests.schemas import validate
 from tests.services import LOOPBACK, Nginx, reserved_port
 from torchyard.host.system_view import sandbox_fault
 from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from tests.forked import TORCHYARD, run_torchyard
 from tests.helpers import WORKS, Command, make_project
+from tests.schemas import validate
 from tests.services import Place
-from tests.unit.test_schemas import validate
 
 from torchyard.cli.build_display import _package
 from torchyard.model.event import Made

@@ -9,9 +9,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-import jsonschema
 import pytest
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
+from tests.schemas import validate
 
 from torchyard.checks.registry import INDEX_RULES, RULES
 from torchyard.package.wheel.dist_info import record
@@ -93,13 +93,6 @@ def renamed(folder: Path) -> Path:
 def astray(folder: Path) -> Path:
     """A wheel whose module looks for its library in the wrong folder."""
     return make_wheel(folder, "3.0", runpath="$ORIGIN/elsewhere")
-
-
-def validate(document: object, schema: str) -> None:
-    path = ROOT / f"src/torchyard/data/schemas/{schema}.json"
-    described = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(described)
-    jsonschema.Draft202012Validator(described).validate(document)
 
 
 def test_a_good_package_passes(torchyard: Command, good: Path) -> None:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
 
-import jsonschema
 import msgspec
 import pytest
 from tests.forked import TORCHYARD
-from tests.helpers import ROOT
 from tests.recipe import call, run
+from tests.schemas import validate
 from tests.smoke import compile_stub, extract
 from tests.wheels import NEWEST, shared_wheel
 
@@ -97,20 +96,15 @@ def check(wheel: Path, folder: Path) -> Checked:
     bare = min(used(sys.executable, "-c", "pass").memory for _ in range(3))
     done = used(*TORCHYARD, "check", wheel, "--json", "--html", page)
     assert done.code == CheckError.exit_code
-    validate(done.out, "check")
+    validate(json.loads(done.out), "check")
     document = msgspec.json.decode(done.out, type=CheckDocument)
     return Checked(document, page.read_text(encoding="utf-8"), done.memory - bare)
 
 
 def diff(before: Path, after: Path) -> PackageDiff:
     text = call(*TORCHYARD, "diff", before, after, "--json")
-    validate(text, "diff")
+    validate(json.loads(text), "diff")
     return msgspec.json.decode(text, type=PackageDiff)
-
-
-def validate(text: str | bytes, name: str) -> None:
-    schema = json.loads((ROOT / f"src/torchyard/data/schemas/{name}.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
 
 
 # ------------------------------------------------------------------------------ for CPUs

@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import jsonschema
 import msgspec
 import pytest
 from tests.forked import TORCHYARD
-from tests.helpers import ROOT
 from tests.recipe import PREFIX, SAMPLE, Project, channel_for, run, shared_sample
+from tests.schemas import validate
 
 from torchyard.errors import CheckError, SmokeError
 from torchyard.reports.check.document import CheckDocument
@@ -52,8 +51,7 @@ class Result(NamedTuple):
     def read(self, name: str) -> bytes:
         """A report of which a schema tells what is in it."""
         text = (self.folder / f"{name}.json").read_bytes()
-        schema = json.loads((ROOT / f"src/torchyard/data/schemas/{name}.json").read_text("utf-8"))
-        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+        validate(json.loads(text), name)
         return text
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.faults import FaultyProxy
 from tests.made_wheel import make_wheel
 from tests.publishing import PUBLISHES, make_publishing_project, torchyard
+from tests.schemas import validate
 from tests.services import Place
-from tests.unit.test_schemas import validate
 
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store

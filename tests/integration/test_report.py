@@ -6,11 +6,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 from tests.browser import Browser
-from tests.helpers import ROOT
 from tests.reported_project import make_reported_project, torchyard
+from tests.schemas import validate
 
 pytestmark = [
     pytest.mark.integration,
@@ -39,8 +38,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def test_the_data_beside_the_page(project: Path) -> None:
     document = json.loads((project / "all.json").read_text())
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/report.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "report")
     assert {job["state"] for job in document["jobs"]} == {"made"}
     assert [one["what"] for one in document["timings"]] == [
         "core:small-1.0/linux-x86_64/cpu-generic"

@@ -9,12 +9,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import jsonschema
 import pytest
 from tests.conda import SUBDIR, find_python, index, make_package, make_python_package
 from tests.forked import TORCHYARD
 from tests.helpers import ROOT
 from tests.recipe import PREFIX, SAMPLE, run, shared_sample
+from tests.schemas import validate
 from tests.smoke import change_wheel, compile_stub, extract, make_wheel
 
 from torchyard.errors import HostError, SmokeError, UsageError
@@ -105,8 +105,7 @@ def test_a_wheel_that_works_passes_by_both_installers(tmp_path: Path) -> None:
     installed, *_, imported = package["runs"][-1]["tests"]
     assert "uv installed the same files, so only their import is tried" in installed["why"]
     assert imported["test"] == "any/import.py"
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/smoke.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(tried.report)
+    validate(tried.report, "smoke")
 
 
 def test_what_installers_write_otherwise_is_tried_with_each(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import jsonschema
 import msgspec
 import pytest
-from tests.helpers import ROOT, SMALL, Command
+from tests.helpers import SMALL, Command
 from tests.hostile_steps import spec_of
+from tests.schemas import validate
 from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.compute.cuda import toolkit as cuda
@@ -715,8 +715,7 @@ def test_the_command_prints_json_by_its_schema(
     file = tmp_path / "torchyard.toml"
     file.write_text(SMALL, encoding="utf-8")
     document = json.loads(torchyard("toolchain", "-f", file, "--json").out)
-    schema = ROOT / "src/torchyard/data/schemas/toolchain.json"
-    jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
+    validate(document, "toolchain")
     assert document["parts"]["compiler"] == gcc.identity
     assert document["parts"]["blas/mkl"].startswith("mkl ")
 

@@ -20,7 +20,7 @@ from tests.channels import Death, Mortal, conda, libtorch, put
 from tests.channels import wheel as made
 from tests.examples import examples
 from tests.helpers import Command
-from tests.unit.test_schemas import validate
+from tests.schemas import validate
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.availability import offers

@@ -6,12 +6,11 @@ import re
 from datetime import date
 from itertools import combinations
 
-import jsonschema
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers import ROOT
+from tests.schemas import validate
 from tests.shapes import library, package, text
 
 from torchyard.checks.check import Checked
@@ -74,12 +73,7 @@ def test_the_document_says_what_is_in_a_package() -> None:
 
 
 def test_the_document_fits_its_schema() -> None:
-    path = ROOT / "src/torchyard/data/schemas/check.json"
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(
-        json.loads(msgspec.json.encode(document_of(finding())))
-    )
+    validate(json.loads(msgspec.json.encode(document_of(finding()))), "check")
 
 
 def test_architectures_are_sorted_as_people_count() -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import jsonschema
 import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
 from tests.made_elf import Made, make_elf
+from tests.schemas import validate
 
 from torchyard.checks.compat.extension import ExtensionWheel, read_extension
 from torchyard.checks.compat.matrix import LoadVerdict, Obstacle, ObstacleKind, load_matrix
@@ -407,8 +407,7 @@ def test_what_fails_when_tried_is_refuted(
     assert "its metadata are wrong: they admit 2.14.1" in lines
     assert "beside torch 2.14.1 crashed: killed by SIGSEGV" in done.err
     document = json.loads(torchyard("compat", path, "--run", "--json").out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/compat.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "compat")
 
 
 def test_a_wheel_that_tells_the_truth(torchyard: Command, offered: Path) -> None:
@@ -416,8 +415,7 @@ def test_a_wheel_that_tells_the_truth(torchyard: Command, offered: Path) -> None
     done = torchyard("compat", path, "--json")
     assert done.code == 0
     document = json.loads(done.out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/compat.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "compat")
     (wheel,) = document["wheels"]
     assert wheel["loads"] == ["2.14.1"]
     assert wheel["refuted"] == wheel["unclaimed"] == []

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import jsonschema
 import pytest
 from tests.channels import conda, put, wheel
 from tests.dependency_tree import SEED_FILES, git, make_tree, write_files
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
+from tests.schemas import validate
 
 from torchyard.errors import DataError
 from torchyard.features.deps.report import DepsReport
@@ -452,8 +452,7 @@ def test_the_command_writes_all_its_forms_and_is_a_gate(
     assert "sympy: the recipe has 1.13.1, and the tree has >=1.13.3" in plain.out
     gate = torchyard("deps", "--check", "--json")
     assert gate.code == 17
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/deps.json").read_text())
-    jsonschema.validate(json.loads(gate.out), schema)
+    validate(json.loads(gate.out), "deps")
     assert "torchyard.toml:3" in page.read_text()
     assert "| sympy | >=1.13.3, 1.13.3 | 1.13.1 |" in table.read_text().replace("&gt;", ">")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-import jsonschema
 import msgspec
 import pytest
 from tests.helpers import Command
+from tests.schemas import validate
 
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data
@@ -72,7 +72,7 @@ def test_text(torchyard: Command, log: Path) -> None:
 def test_json_follows_its_schema(torchyard: Command, log: Path) -> None:
     shown = torchyard("diagnose", log, "--json")
     document = msgspec.json.decode(shown.out)
-    jsonschema.validate(document, msgspec.json.decode(read_data("schemas/diagnose.json")))
+    validate(document, "diagnose")
     (cause,) = document["causes"]
     assert (cause["name"], cause["line"]) == ("compiler-error", {"number": 7, "text": ERROR})
     assert (cause["certainty"], cause["found"], cause["unit"]) == ("likely", "ninja", "/src/a.cpp")

@@ -110,10 +110,7 @@ def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:
     assert "  diff  " not in shown
     assert "  timings  " in shown
     assert "timings" in run("-m", "torchyard", "timings", "--help")
-    described = "from scripts.generate import printed_values; print(dict(printed_values()).keys())"
-    schemas = run("-c", f"import sys; sys.path.append({str(ROOT)!r}); {described}")
-    assert "'timings'" in schemas
-    assert "'diff'" not in schemas
+    assert "commands" in run("-m", "torchyard", "config", "schema", "timings")
 
 
 def test_listing_commands_imports_no_use_case_and_no_slow_library() -> None:

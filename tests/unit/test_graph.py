@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
 from tests.linked_project import build_linked, pack_linked
+from tests.schemas import validate
 
 from torchyard.insight.build_links import BuildLinks, module_of
 from torchyard.insight.link_graph import (
@@ -35,8 +35,7 @@ def nodes_of(torchyard: Command, *words: object) -> dict[str, dict[str, object]]
     done = torchyard("graph", *words, "--json")
     assert done.code == 0, done.err
     document = json.loads(done.out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/graph.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "graph")
     links = document["graph"]["links"]
     nodes = document["graph"]["nodes"]
     return {name: {**node, "links": links.get(name, [])} for name, node in nodes.items()}

@@ -14,7 +14,7 @@ import pytest
 from tests.channels import conda, put
 from tests.helpers import SMALL, Command, config_of, plan_of
 from tests.made_wheel import make_wheel, spec_for
-from tests.unit.test_schemas import validate
+from tests.schemas import validate
 
 from torchyard.checks.policies import load_policy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError

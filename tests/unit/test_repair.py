@@ -11,14 +11,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
 from tests.made_zip import MAX_32, Made, make_zip
+from tests.schemas import validate
 
 from torchyard.errors import BuildError, CheckError, UsageError
 from torchyard.package.limits import LIMITS
@@ -642,8 +642,7 @@ def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:
     done = torchyard("repair", first, second, *args)
     assert done.code == 0, done.err
     document = json.loads(done.out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/repair.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(document)
+    validate(document, "repair")
     assert [package["source"] for package in document["packages"]] == [str(first), str(second)]
     assert document["packages"][0]["changes"][0]["member"] == f"{HOME}WHEEL"
 

@@ -10,7 +10,7 @@ from tests.channel_deeds import FIRST, LATER, spec
 from tests.channel_reader import assert_right, told
 from tests.channels import put, wheel
 from tests.helpers import Command
-from tests.unit.test_schemas import validate
+from tests.schemas import validate
 
 from torchyard.errors import StoreError
 from torchyard.publish.channel.channel import Channel

@@ -1,4 +1,4 @@
-"""The committed schemas describe what is written and what is printed."""
+"""Schemas describe what is written and what is printed."""
 
 import json
 import tomllib
@@ -6,16 +6,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.helpers import EXAMPLE, ROOT, SMALL, Command
-
-SCHEMAS = ROOT / "src/torchyard/data/schemas"
-
-
-def validate(document: object, schema: str) -> None:
-    described = json.loads((SCHEMAS / f"{schema}.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(described)
-    jsonschema.Draft202012Validator(described).validate(document)
-
+from tests.helpers import EXAMPLE, SMALL, Command
+from tests.schemas import validate
 
 OWN_ROW = '[tables.pythons.cp316]\nversion = "3.16"\n'
 

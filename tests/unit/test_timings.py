@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import jsonschema
 import pytest
-from tests.helpers import ROOT, Command
+from tests.helpers import Command
+from tests.schemas import validate
 
 from torchyard.errors import BuildError
 from torchyard.insight.build_record import BuildRecord, TargetTime, read_build
@@ -161,8 +161,7 @@ def test_the_report(torchyard: Command, tmp_path: Path) -> None:
     ]
     assert page.read_text().count("<rect ") == len(TIMES)
     document = json.loads(torchyard("timings", folder, "--json").out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/timings.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "timings")
 
 
 def test_names_cannot_break_the_page(torchyard: Command, tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ import os
 import subprocess
 from pathlib import Path
 
-import jsonschema
 import pytest
-from tests.helpers import ROOT, SMALL, Command, plan_of
+from tests.helpers import SMALL, Command, plan_of
 from tests.made_wheel import spec_for
+from tests.schemas import validate
 
 from torchyard.insight.file_cause import FileCauses
 from torchyard.insight.job_cause import RebuildCause, job_cause
@@ -98,8 +98,7 @@ def test_what_is_missing_and_what_is_new(torchyard: Command, build: Path) -> Non
     assert told == "a.o was made because it had not been made before\n"
     (build / "a.o").unlink()
     document = json.loads(torchyard("explain", "rebuild", build / "lib.a", "--json").out)
-    schema = json.loads((ROOT / "src/torchyard/data/schemas/explain-rebuild.json").read_text())
-    jsonschema.validate(document, schema)
+    validate(document, "explain-rebuild")
     assert document["pending"]
     assert document["cause"] == "a.o did not exist"
 

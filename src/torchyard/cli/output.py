@@ -24,6 +24,8 @@ REPORTS: dict[str, "Report"] = {}
 """The reports of all commands that have been imported, by name, as `store_gc`."""
 CALLS: dict[str, "Report"] = {}
 """The use cases of those that show no value, likewise."""
+VALUES: dict[str, str] = {}
+"""The classes of what commands read or write by themselves, as `module:class`, by schema."""
 
 
 _SHOWN = {"meter": ProgressLine, "on_line": say, "confirm": confirm}

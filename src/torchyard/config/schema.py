@@ -12,6 +12,7 @@ from torchyard.model.tables import Tables
 _OPEN = (Dimension.COMPUTE, Dimension.TORCH, Dimension.PYTHON)
 """Dimensions with values that [tables] can add."""
 
+DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
 
 
@@ -38,4 +39,4 @@ def file_schema(tables: Tables) -> Schema:
     for option in definitions["OverrideSpec"]["properties"]["stage"]["anyOf"]:
         word = option if option.get("type") == "string" else option["items"]
         word["enum"] = list(Stage)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {**DIALECT, **schema}

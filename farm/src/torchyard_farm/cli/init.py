@@ -5,8 +5,11 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option
+from torchyard.cli.output import VALUES
 from torchyard.terminal.console import say
 from torchyard_farm.cli.options import farm_argument
+
+VALUES["farm"] = "torchyard_farm.settings.farm:FarmSpec"
 
 
 @click.command("init")

@@ -5,7 +5,10 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import json_option
+from torchyard.cli.output import VALUES
 from torchyard_farm.cli.options import farm_argument
+
+VALUES["farm-status"] = "torchyard_farm.client.status:Status"
 
 
 @click.command("status")

@@ -5,6 +5,7 @@ import click
 from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, set_option
 from torchyard.cli.output import calls, reports
+from torchyard.terminal.console import write
 
 
 @in_section(HelpSection.START)
@@ -36,6 +37,14 @@ def config_update() -> None:
 
 
 @command.command("schema")
-@calls("file_schema_text")
-def config_schema() -> None:
-    """Print the JSON schema of torchyard.toml."""
+@click.argument("name", default="torchyard")
+@click.pass_context
+def config_schema(ctx: click.Context, name: str) -> None:
+    """Print the JSON schema of torchyard.toml, or of a command's output.
+
+    NAME is the command, such as timings or channel-prune. `error` is what any command prints when
+    it fails, `events` the lines that build, run and status print.
+    """
+    from torchyard.cli.schemas import schema_text
+
+    write(schema_text(name, ctx.find_root()))

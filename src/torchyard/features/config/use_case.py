@@ -10,7 +10,6 @@ from torchyard.compute.registry import platform_for
 from torchyard.config.decode import decode
 from torchyard.config.load import config_of, read_document
 from torchyard.config.matrix import named_values
-from torchyard.config.schema import file_schema
 from torchyard.config.show import settings
 from torchyard.config.spec import FileSpec
 from torchyard.config.tables import dump, load_tables
@@ -41,11 +40,6 @@ def list_settings(file: str = "torchyard.toml", *, changes: Sequence[str] = ()) 
     document = read_document(file, tuple(changes))
     config_of(file, document)
     return ConfigReport(values=list(settings(document)))
-
-
-def file_schema_text() -> str:
-    """Return the JSON schema of configurations."""
-    return msgspec.json.format(msgspec.json.encode(file_schema(load_tables())), indent=2).decode()
 
 
 def update_tables(

@@ -6,7 +6,10 @@ import click
 
 from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import file_option, names_argument, store_option
+from torchyard.cli.output import VALUES
 from torchyard.terminal.console import say
+
+VALUES["report"] = "torchyard.features.report.report:PlanReport"
 
 
 @in_section(HelpSection.UNDERSTAND)

@@ -4,9 +4,11 @@ import click
 
 from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
 from torchyard.cli.options import file_option, json_option, names_argument, store_option
-from torchyard.cli.output import reports
+from torchyard.cli.output import VALUES, reports
 from torchyard.errors import UsageError
 from torchyard.terminal.console import relay, say, show, write
+
+VALUES["store-show"] = "torchyard.features.store.report:ResultsReport"
 
 selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | FINGERPRINT]...")
 
