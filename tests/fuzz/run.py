@@ -33,6 +33,15 @@ def measured(try_one: Callable[[bytes], None], data: bytes, most: int) -> None:
     assert peak <= most, f"{len(data)} bytes of input took {peak} bytes of memory"
 
 
+def unpack_corpus(target: str) -> str:
+    """Write the inputs of a target to a new folder, and return it."""
+    folder = Path(tempfile.mkdtemp(prefix="corpus-"))
+    inputs: dict[str, bytes] = import_module("tests.fuzz.corpus").read_inputs(target)
+    for name, data in inputs.items():
+        (folder / name).write_bytes(data)
+    return str(folder)
+
+
 def main(target: str, *arguments: str) -> None:
     sys.path.insert(0, str(HERE.parents[1]))
     with atheris.instrument_imports(include=["torchyard.package", "torchyard.checks"]):
@@ -52,7 +61,7 @@ def main(target: str, *arguments: str) -> None:
     files = [argument for argument in arguments if not argument.startswith("-")]
     has_file = any(Path(name).is_file() for name in files)
     folders = [] if has_file else [tempfile.mkdtemp(prefix="fuzz-")] * (not files)
-    corpus = [] if has_file else [str(HERE / "corpus" / target)]
+    corpus = [] if has_file else [unpack_corpus(target)]
     itself = f"{sys.executable} {__file__} {target}"  # libFuzzer starts it again, with a shell
     atheris.Setup([itself, *OPTIONS, *arguments, *folders, *corpus], try_input)
     atheris.Fuzz()

@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.fuzz import corpus
+from tests.fuzz.corpus import ARCHIVE, read_inputs
 from tests.fuzz.laws import MOST_MEMORY
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
@@ -21,13 +23,13 @@ def try_of(target: str) -> Callable[[bytes], None]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_corpus_holds(target: str) -> None:
     try_one = try_of(target)
-    inputs = sorted((FUZZ / "corpus" / target).iterdir())
+    inputs = read_inputs(target)
     assert inputs
-    for path in inputs:
+    for name, data in inputs.items():
         try:
-            try_one(path.read_bytes())
+            try_one(data)
         except Exception as error:
-            error.add_note(f"this comes of {path}")
+            error.add_note(f"raised by {name} of {ARCHIVE}")
             raise
 
 
@@ -47,6 +49,17 @@ def test_what_once_broke_something_holds(path: Path) -> None:
 
 
 def test_the_corpus_is_small() -> None:
-    sizes = [path.stat().st_size for path in (FUZZ / "corpus").glob("*/*")]
+    sizes = [len(data) for target in TARGETS for data in read_inputs(target).values()]
     assert max(sizes) <= 4 << 10
     assert sum(sizes) <= 1 << 20
+
+
+def test_a_targets_inputs_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "ARCHIVE", tmp_path / "corpus.zip")
+    for target, data in (("elf", b"old"), ("zip", b"other"), ("elf", b"new")):
+        folder = tmp_path / data.decode()
+        folder.mkdir()
+        (folder / data.decode()).write_bytes(data)
+        corpus.replace_inputs(target, folder)
+    assert read_inputs("elf") == {"new": b"new"}
+    assert read_inputs("zip") == {"other": b"other"}
