@@ -272,6 +272,18 @@ def test_a_link_is_never_read_half(program: str, job: Path) -> None:
     assert run(program, job, f"cc {SEEN}/x.c -o x; ln -s {target} l; ./x l {target}") == ""
 
 
+URING = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(425, 1, ctypes.create_string_buffer(256)), errno.errorcode[ctypes.get_errno()])
+"""
+
+
+def test_no_path_is_hidden_in_a_ring(program: str, job: Path) -> None:
+    """Older profiles of docker allow io_uring."""
+    assert run(program, job, f"{sys.executable} -c '{URING}'") == "-1 ENOSYS"
+
+
 FILTER = {"x86_64": (310, 311), "aarch64": (270, 271)}
 """The numbers of process_vm_readv and process_vm_writev."""
 
