@@ -315,6 +315,30 @@ def test_memory_is_read_in_another_way_where_a_container_refuses_the_first(
     assert (job / "x").exists()
 
 
+FAULT = """
+import sys
+from pathlib import Path
+from torchyard.host.fixed_path import fixed_path_fault
+print(fixed_path_fault(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_container_that_refuses_to_trace_has_a_short_fault(tmp_path: Path) -> None:
+    """As containerd's profile did before 2022."""
+    ptrace = {"x86_64": 101, "aarch64": 117}[platform.machine()]
+    (tmp_path / "filter").write_bytes(refusing(ptrace))
+    with (tmp_path / "filter").open("rb") as file:
+        handle = file.fileno()
+        bwrap = ["bwrap", "--dev-bind", "/", "/", "--seccomp", str(handle), "--"]
+        words = [*bwrap, sys.executable, "-c", FAULT, str(tmp_path)]
+        said = subprocess.check_output(words, text=True, pass_fds=[handle])
+    assert said.startswith("`fixed-path-")
+    assert said.endswith(
+        "` failed with exit code 126: fixed-path: ptrace: Operation not permitted\n"
+    )
+
+
 def test_two_at_once_have_the_same_path_and_do_not_wait_for_each_other(
     program: str, tmp_path: Path
 ) -> None:

@@ -48,11 +48,11 @@ def fixed_path_program(folder: Path) -> str:
 
 def _fault(program: Path, folder: Path) -> str:
     """Return why the program shows no directory at another path, or ""."""
-    bind = ("--bind", str(folder), _SEEN, "--chdir", _SEEN)
+    words = [str(program), "--bind", str(folder), _SEEN, "--chdir", _SEEN, "--", "pwd"]
     try:
-        said = capture([str(program), *bind, "--", "pwd"], cwd=folder, env={"PATH": os.defpath})
+        said = capture(words, cwd=folder, env={"PATH": os.defpath})
     except (HostError, OSError) as error:
-        return str(error)
+        return str(error).replace(" ".join(words), program.name)
     works = said.strip() == _SEEN and Path(_SEEN).parent.is_dir()
     return "" if works else f"`{program}` shows {folder} as `{said.strip()}`"
 
