@@ -14,8 +14,6 @@ from typing import NamedTuple
 from rattler_build import ArchiveType, assemble_package
 from tests.channels import LATER, NOW, adding
 
-from torchyard.checks.smoke.conda import UNSOLVABLE, index_channel
-from torchyard.checks.smoke.conda import solve as solve_for
 from torchyard.errors import HostError
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry
@@ -23,6 +21,8 @@ from torchyard.package.conda.index import INDEX, RUN_EXPORTS
 from torchyard.package.read import read_package
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.layout import PartName, key_of
+from torchyard.smoke.conda import UNSOLVABLE, index_channel
+from torchyard.smoke.conda import solve as solve_for
 
 SUBDIR = "linux-64"
 SYSTEM = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 from torchyard.version import __version__
 
 if TYPE_CHECKING:
-    from torchyard.app.check import check_packages
-    from torchyard.app.promote import promote_packages
-    from torchyard.app.publish import publish_packages
-    from torchyard.app.smoke import smoke_packages
     from torchyard.engines.builtin.local import LocalEngine
     from torchyard.engines.engine import Engine
     from torchyard.errors import TorchyardError
+    from torchyard.features.channel.use_case import pin_files, prune_files, roll_back, yank_files
+    from torchyard.features.check.report import CheckReport
+    from torchyard.features.check.use_case import check_packages
+    from torchyard.features.index.use_case import mend_pages
+    from torchyard.features.publish.report import PublishReport
+    from torchyard.features.publish.use_case import promote_packages, publish_packages
+    from torchyard.features.smoke.report import SmokeReport
+    from torchyard.features.smoke.use_case import smoke_packages
     from torchyard.model.build_result import BuildResult
     from torchyard.plan.graph import Plan
-    from torchyard.reports.check.document import CheckDocument
-    from torchyard.reports.publish.document import PublishDocument
-    from torchyard.reports.smoke.document import SmokeDocument
     from torchyard.workspace.build import build_packages
     from torchyard.workspace.build_request import BuildRequest
     from torchyard.workspace.plan import plan_packages
@@ -29,38 +30,48 @@ if TYPE_CHECKING:
 __all__ = [
     "BuildRequest",
     "BuildResult",
-    "CheckDocument",
+    "CheckReport",
     "Engine",
     "LocalEngine",
     "Plan",
-    "PublishDocument",
-    "SmokeDocument",
+    "PublishReport",
+    "SmokeReport",
     "TorchyardError",
     "__version__",
     "build_packages",
     "check_packages",
+    "mend_pages",
+    "pin_files",
     "plan_packages",
     "promote_packages",
+    "prune_files",
     "publish_packages",
+    "roll_back",
     "smoke_packages",
+    "yank_files",
 ]
 
 _MODULES = {
     "BuildRequest": "workspace.build_request",
     "BuildResult": "model.build_result",
-    "CheckDocument": "reports.check.document",
+    "CheckReport": "features.check.report",
     "Engine": "engines.engine",
     "LocalEngine": "engines.builtin.local",
     "Plan": "plan.graph",
-    "PublishDocument": "reports.publish.document",
-    "SmokeDocument": "reports.smoke.document",
+    "PublishReport": "features.publish.report",
+    "SmokeReport": "features.smoke.report",
     "TorchyardError": "errors",
     "build_packages": "workspace.build",
-    "check_packages": "app.check",
+    "check_packages": "features.check.use_case",
+    "mend_pages": "features.index.use_case",
+    "pin_files": "features.channel.use_case",
     "plan_packages": "workspace.plan",
-    "promote_packages": "app.promote",
-    "publish_packages": "app.publish",
-    "smoke_packages": "app.smoke",
+    "promote_packages": "features.publish.use_case",
+    "prune_files": "features.channel.use_case",
+    "publish_packages": "features.publish.use_case",
+    "roll_back": "features.channel.use_case",
+    "smoke_packages": "features.smoke.use_case",
+    "yank_files": "features.channel.use_case",
 }
 
 

@@ -9,9 +9,9 @@ from tests.conda import SYSTEM, make_package
 from tests.installers import Installer, Pip, RefusedError, Uv
 from tests.served import SHARED, Served, names, tiny
 
-from torchyard.checks.smoke.conda import solve
 from torchyard.errors import HostError
 from torchyard.publish.channel.channel import Channel
+from torchyard.smoke.conda import solve
 
 pytestmark = pytest.mark.integration
 

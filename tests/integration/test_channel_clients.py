@@ -15,10 +15,10 @@ from tests.served import JSON, SHARED, Served, directory_config, names, tiny
 from tests.services import Nginx
 from tests.smoke import make_wheel
 
-from torchyard.checks.smoke.conda import solve
 from torchyard.index.entry import package_key
 from torchyard.index.page import Media
 from torchyard.publish.channel.layout import headers
+from torchyard.smoke.conda import solve
 
 pytestmark = pytest.mark.integration
 

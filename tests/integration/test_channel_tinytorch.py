@@ -22,8 +22,8 @@ from tests.recipe import shared_sample
 from tests.served import Served, names
 from tests.smoke import make_wheel
 
-from torchyard.checks.smoke.conda import solve
 from torchyard.host.machine import python_name
+from torchyard.smoke.conda import solve
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -282,7 +282,7 @@ def test_every_rule_is_explained(torchyard: Command) -> None:
         assert page.startswith(f"{rule.id} ({rule.severities})\n{rule.reason}\n")
         assert f'rule = "{rule.id}"' in page
     document = json.loads(torchyard("explain", "rule", "--json").out)
-    validate(document, "explain-rule")
+    validate(document, "explain")
     assert [rule["id"] for rule in document["rules"]] == list(RULES)
 
 

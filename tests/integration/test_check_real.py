@@ -21,9 +21,10 @@ from tests.schemas import validate
 from tests.smoke import compile_stub, extract
 from tests.wheels import NEWEST, shared_wheel
 
+from torchyard.checks.checked import CheckedPackage
 from torchyard.checks.compare import PackageDiff, Rewritten
 from torchyard.errors import CheckError
-from torchyard.reports.check.document import CheckDocument, PackageDocument
+from torchyard.features.check.report import CheckReport
 
 pytestmark = pytest.mark.integration
 
@@ -75,12 +76,12 @@ def used(*argv: object) -> Used:
 class Checked(NamedTuple):
     """What was found in one package, its page, and the memory that it took."""
 
-    document: CheckDocument
+    document: CheckReport
     page: str
     memory: int
 
     @property
-    def package(self) -> PackageDocument:
+    def package(self) -> CheckedPackage:
         (package,) = self.document.packages
         return package
 
@@ -97,7 +98,7 @@ def check(wheel: Path, folder: Path) -> Checked:
     done = used(*TORCHYARD, "check", wheel, "--json", "--html", page)
     assert done.code == CheckError.exit_code
     validate(json.loads(done.out), "check")
-    document = msgspec.json.decode(done.out, type=CheckDocument)
+    document = msgspec.json.decode(done.out, type=CheckReport)
     return Checked(document, page.read_text(encoding="utf-8"), done.memory - bare)
 
 

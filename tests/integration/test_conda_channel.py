@@ -13,10 +13,10 @@ from tests.channels import LATER
 from tests.conda import SUBDIR, SYSTEM, make_package, publish
 from tests.services import Nginx
 
-from torchyard.checks.smoke.conda import index_channel, solve
 from torchyard.errors import HostError
 from torchyard.index.entry import State
 from torchyard.publish.channel.channel import Channel
+from torchyard.smoke.conda import index_channel, solve
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ from tests.recipe import PREFIX, SAMPLE, Project, channel_for, run, shared_sampl
 from tests.schemas import validate
 
 from torchyard.errors import CheckError, SmokeError
-from torchyard.reports.check.document import CheckDocument
-from torchyard.reports.smoke.document import SmokeDocument
+from torchyard.features.check.report import CheckReport
+from torchyard.features.smoke.report import SmokeReport
 
 pytestmark = [
     pytest.mark.integration,
@@ -73,10 +73,10 @@ def proven(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.mark.parametrize("kind", KINDS)
 def test_packages_are_looked_into(proven: Project, tmp_path: Path, kind: str) -> None:
     result = result_of(proven, f"check:{PREFIX}/cpu-openblas/{kind}", tmp_path)
-    document = msgspec.json.decode(result.read("check"), type=CheckDocument)
+    document = msgspec.json.decode(result.read("check"), type=CheckReport)
     (package,) = document.packages
     assert package.file.endswith(KINDS[kind])
-    assert package.findings == []
+    assert not package.findings
     assert bool(package.libraries) == (kind != "any/conda-meta")
     page = (tmp_path / "check.html").read_text(encoding="utf-8")
     assert package.file in page
@@ -85,7 +85,7 @@ def test_packages_are_looked_into(proven: Project, tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "any/conda-meta"])
 def test_packages_are_tried(proven: Project, tmp_path: Path, kind: str) -> None:
     result = result_of(proven, f"smoke:{PREFIX}/cpu-openblas/{kind}", tmp_path)
-    document = msgspec.json.decode(result.read("smoke"), type=SmokeDocument)
+    document = msgspec.json.decode(result.read("smoke"), type=SmokeReport)
     (package,) = document.packages
     assert package.file.endswith(KINDS[kind])
     installers = {".whl": ["uv", "pip"], ".conda": ["conda"], ".zip": ["unzip"]}[KINDS[kind]]
@@ -93,7 +93,7 @@ def test_packages_are_tried(proven: Project, tmp_path: Path, kind: str) -> None:
         (installer, environment) for installer in installers for environment in ("clean", "hostile")
     ]
     for one in package.runs:
-        outcomes = {test.test: test.outcome for test in one.tests}
+        outcomes = {test.test: test.outcome for test in one.attempts}
         assert outcomes.pop("smoke/gpu.py") == "not run"
         if PYTHON in kind:
             assert set(outcomes.values()) == {"passed"}

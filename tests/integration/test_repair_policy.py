@@ -3,6 +3,7 @@
 import shutil
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from tests.helpers import Command
 from tests.libraries import compile_library
 from tests.wheels import shared_wheel
 
-from torchyard.app.check import check_packages
-from torchyard.app.repair import repair_packages
-from torchyard.package.repair.operations import SetRpath
-from torchyard.reports.check.document import CheckDocument
+from torchyard.checks.checked import CheckedPackage
+from torchyard.features.check.use_case import check_packages
+from torchyard.features.repair.report import RepairReport
+from torchyard.features.repair.use_case import repair_packages
 
 pytestmark = pytest.mark.integration
 
@@ -69,20 +70,23 @@ def _digest(data: bytes) -> str:
     return urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
 
 
-def errors(document: CheckDocument) -> list[str]:
-    found = document.packages[0].findings
-    return [f"{f.rule}: {f.member} {f.what}" for f in found if f.severity == "error"]
+def errors(packages: Sequence[CheckedPackage]) -> list[str]:
+    return [f"{f.rule}: {f.member} {f.what}" for f in packages[0].errors]
+
+
+def repaired(path: Path, folder: Path) -> RepairReport:
+    return repair_packages([path], rpath="policy", output=folder)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_made_wheels_get_no_worse(tmp_path: Path, shape: str) -> None:
     path = make(tmp_path, shape)
-    before = errors(check_packages([path]))
-    (made,), after = repair_packages([path], [SetRpath()], tmp_path / "out")
-    assert after is not None
-    assert not errors(after)
+    before = errors(check_packages([path]).packages)
+    report = repaired(path, tmp_path / "out")
+    assert report.check is not None
+    assert not errors(report.check)
     assert bool(before) is (shape in {"absolute", "none"})
-    assert made.changed
+    assert report.packages[0].changes
     assert [file.name for file in (tmp_path / "out").glob("[!.]*")] == [path.name]
 
 
@@ -111,10 +115,10 @@ def test_wheels_of_pypi_get_no_worse(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, project: str
 ) -> None:
     path = shared_wheel(tmp_path_factory, project, "3.12")
-    before = errors(check_packages([path], digests=False))
-    _, after = repair_packages([path], [SetRpath()], tmp_path / "out")
+    before = errors(check_packages([path]).packages)
+    after = repaired(path, tmp_path / "out").check
     assert after is not None
     print(f"{path.name}: {len(before)} errors before, {len(errors(after))} after")
     assert len(before) >= len(errors(after))
-    assert not errors(check_packages([path], policy="pypi", rules=["upload-*"]))
+    assert not errors(check_packages([path], policy="pypi", rules=["upload-*"]).packages)
     shutil.rmtree(tmp_path / "out")

@@ -1,21 +1,20 @@
 """What a check and a comparison look like, word for word, in narrow terminals."""
 
-from datetime import date
-
 import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.shapes import METADATA, library, package, text
 
-from torchyard.checks.check import Checked
+from torchyard.checks.checked import CheckedPackage, describe_package
 from torchyard.checks.compare import compare_packages
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
+from torchyard.checks.subject import Subject
+from torchyard.checks.text import packages_text
 from torchyard.features.diff import report
 from torchyard.features.diff.report import diff_text
+from torchyard.features.explain.report import ExplainReport, explain_text
 from torchyard.package.contents import Contents, DeviceCode
-from torchyard.reports.check.document import check_document
-from torchyard.reports.check.text import check_report, rule_report, rules_report
 from torchyard.terminal.console import show
 
 DEVICE = (
@@ -46,6 +45,12 @@ def torch() -> Contents:
         library("torch/lib/libtorch_cuda.so", "libc10.so", size=520_000_000, device=DEVICE),
         library("torch/lib/libc10.so", "libc.so.6"),
         *(text(f"torch/{number}.py", 1000 + number) for number in range(20)),
+    )
+
+
+def checked(contents: Contents, *found: Finding) -> CheckedPackage:
+    return msgspec.structs.replace(
+        describe_package(Subject(contents, CheckPolicy()), {}), findings=found
     )
 
 
@@ -85,8 +90,7 @@ def findings() -> tuple[Finding, ...]:
 def test_check(
     width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    checked = [Checked(torch(), findings()), Checked(package(), ())]
-    show(check_report(check_document(checked, CheckPolicy(), "default", date(2026, 11, 15))))
+    show(*packages_text([checked(torch(), *findings()), checked(package())]))
     out = capfdbinary.readouterr().out.decode()
     assert max(map(len, out.splitlines())) <= width
     assert "\x1b" not in out
@@ -121,6 +125,7 @@ def test_compare(
 def test_rules(
     width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    show(rule_report(RULE))
-    show(rules_report([RULE, msgspec.structs.replace(RULE, id="pth-file", severity=Severity.NOTE)]))
+    note = msgspec.structs.replace(RULE, id="pth-file", severity=Severity.NOTE)
+    show(*explain_text(ExplainReport(rules=[RULE]), ("rule", RULE.id)))
+    show(*explain_text(ExplainReport(rules=[RULE, note]), ("rule",)))
     assert capfdbinary.readouterr().out.decode() == snapshot

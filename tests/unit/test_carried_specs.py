@@ -8,9 +8,9 @@ import pytest
 from tests.helpers import Command
 from tests.hostile_store import Document, Json, put
 
-from torchyard.app import rebuild as use_case
-from torchyard.cli.commands.tool import lay_out_files
 from torchyard.errors import HostError, StoreError, UsageError
+from torchyard.features.rebuild import use_case
+from torchyard.host.untrusted_tree import lay_out_files
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Sandbox, Source
 from torchyard.model.job_spec import JobSpec, Task

@@ -13,22 +13,18 @@ from hypothesis import strategies as st
 from tests.schemas import validate
 from tests.shapes import library, package, text
 
-from torchyard.checks.check import Checked
+from torchyard.checks.checked import CheckedPackage, describe_package, natural
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.rule import RULES, Finding, Severity
+from torchyard.checks.rule import Finding, Severity
+from torchyard.checks.subject import Subject
+from torchyard.checks.text import by_members, count_findings, grouped, packages_text
+from torchyard.features.check.page import check_html
+from torchyard.features.check.report import CheckReport
 from torchyard.package.contents import Contents, DeviceCode
-from torchyard.reports.check.document import CheckDocument, check_document, natural
-from torchyard.reports.check.html import check_page
-from torchyard.reports.check.library_graph import library_graph
-from torchyard.reports.check.text import (
-    check_report,
-    grouped,
-    shown_symbols,
-    things,
-)
-from torchyard.reports.check.treemap import squarify, treemap
+from torchyard.reports.library_graph import library_graph
 from torchyard.reports.picture import PICTURE_FILTERS, Rect, SvgPicture
 from torchyard.reports.templates import render_template
+from torchyard.reports.treemap import squarify, treemap
 from torchyard.terminal.console import show
 
 TODAY = date(2026, 11, 15)
@@ -56,15 +52,26 @@ def torch() -> Contents:
     )
 
 
-def document_of(*findings: Finding, contents: Contents | None = None) -> CheckDocument:
-    checked = Checked(contents or torch(), findings)
-    return check_document([checked], CheckPolicy(), "default", TODAY)
+def checked(contents: Contents, *findings: Finding) -> CheckedPackage:
+    return msgspec.structs.replace(
+        describe_package(Subject(contents, CheckPolicy()), {}), findings=findings
+    )
+
+
+def report_of(*packages: CheckedPackage) -> CheckReport:
+    return CheckReport(
+        torchyard="0.1.0",
+        policy="default",
+        policy_digest="0" * 64,
+        date=TODAY.isoformat(),
+        findings=count_findings(packages),
+        packages=list(packages),
+    )
 
 
 def test_the_document_says_what_is_in_a_package() -> None:
-    document = document_of(finding(), finding(severity=Severity.NOTE))
-    (described,) = document.packages
-    assert document.findings == {"error": 1, "warning": 0, "note": 1}
+    described = checked(torch(), finding(), finding(severity=Severity.NOTE))
+    assert report_of(described).findings == {"error": 1, "warning": 0, "note": 1}
     assert (described.name, described.release, described.python) == ("torch", "2.13.0", "cp312")
     assert [code.arch for code in described.device] == ["sm_90", "sm_100", "compute_90"]
     assert described.outside == {"libc.so.6": "system", "libfoo.so.1": ""}
@@ -73,7 +80,7 @@ def test_the_document_says_what_is_in_a_package() -> None:
 
 
 def test_the_document_fits_its_schema() -> None:
-    validate(json.loads(msgspec.json.encode(document_of(finding()))), "check")
+    validate(json.loads(msgspec.json.encode(report_of(checked(torch(), finding())))), "check")
 
 
 def test_architectures_are_sorted_as_people_count() -> None:
@@ -89,12 +96,14 @@ def test_the_worst_is_first_and_what_is_alike_is_one() -> None:
         finding("a-rule", Severity.ERROR, "other", "z"),
         finding("a-rule", Severity.ERROR, "another", "z"),
     ]
-    groups = grouped(document_of(*found).packages[0].findings)
+    groups = grouped(found)
     assert [(group[0].severity, group[0].rule, len(group)) for group in groups] == [
         ("error", "a-rule", 4),
         ("note", "b-rule", 1),
     ]
-    assert {thing.members: [one.what for one in thing.said] for thing in things(groups[0])} == {
+    assert {
+        members: [one.what for one in findings] for members, findings in by_members(groups[0])
+    } == {
         ("x", "y"): ["same"],
         ("z",): ["other", "another"],
     }
@@ -103,16 +112,16 @@ def test_the_worst_is_first_and_what_is_alike_is_one() -> None:
 def test_of_several_packages_those_without_findings_have_a_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def shown(*checked: Checked) -> str:
-        show(check_report(check_document(checked, CheckPolicy(), "default", TODAY)))
+    def shown(*packages: CheckedPackage) -> str:
+        show(*packages_text(packages))
         return capfd.readouterr().out
 
-    clean = shown(Checked(torch(), ()))
+    clean = shown(checked(torch()))
     assert "size " in clean
     assert "nothing found in" in clean
     assert "device code  sm_90" in clean
     pure = package(text("torch/one.py", 1))
-    several = shown(Checked(torch(), ()), Checked(pure, (finding(),)), Checked(torch(), ()))
+    several = shown(checked(torch()), checked(pure, finding()), checked(torch()))
     assert several.count(".whl: nothing found\n") == 2
     assert several.count("size ") == 1
     assert "device code" not in several
@@ -120,10 +129,8 @@ def test_of_several_packages_those_without_findings_have_a_line(
 
 def test_names_of_cxx_are_shown_as_they_were_written(capfd: pytest.CaptureFixture[str]) -> None:
     """Whoever shows the report: the check of a build did not."""
-    document = document_of(finding(what="shows 2 functions (_ZN3c101fEv …): and _Zonk"))
-    symbols = shown_symbols(document)
-    assert symbols == ["_ZN3c101fEv", "_Zonk"]
-    show(check_report(document))
+    named = finding(what="shows 2 functions (_ZN3c101fEv …): and _Zonk")
+    show(*packages_text([checked(torch(), named)]))
     assert "shows 2 functions (c10::f() …): and _Zonk" in capfd.readouterr().out
 
 
@@ -157,10 +164,7 @@ class Structure(html.parser.HTMLParser):
 
 
 def page_of(*contents: Contents, found: tuple[Finding, ...] = ()) -> str:
-    checked = [Checked(one, found) for one in contents]
-    return check_page(
-        check_document(checked, CheckPolicy(), "default", TODAY), list(contents), RULES
-    )
+    return check_html(report_of(*(checked(one, *found) for one in contents)), contents)
 
 
 def test_the_page_stands_alone() -> None:
@@ -203,7 +207,7 @@ def drawn(picture: SvgPicture) -> str:
 
 
 def test_missing_libraries_have_a_sign_besides_their_colour() -> None:
-    (described,) = document_of().packages
+    described = checked(torch())
     graph = drawn(library_graph(described, 1200))
     assert "✗ libfoo.so.1" in graph
     assert 'class="missing"' in graph
@@ -213,12 +217,11 @@ def test_missing_libraries_have_a_sign_besides_their_colour() -> None:
 
 def test_libraries_that_need_each_other_can_be_drawn() -> None:
     ring = package(library("a/libx.so", "liby.so"), library("a/liby.so", "libx.so"))
-    (described,) = document_of(contents=ring).packages
-    assert drawn(library_graph(described, 366)).count("<path") == 2
+    assert drawn(library_graph(checked(ring), 366)).count("<path") == 2
 
 
 def test_every_library_is_below_those_that_need_it() -> None:
-    (described,) = document_of().packages
+    described = checked(torch())
     heights = {
         name: float(y)
         for name, y in re.findall(

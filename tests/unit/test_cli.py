@@ -144,7 +144,9 @@ def test_diff_json(torchyard: Command, file: Path) -> None:
 
 def test_explain_a_planned_cell(torchyard: Command, file: Path) -> None:
     identifier = "torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
-    document = json.loads(torchyard("explain", identifier, "-f", file, "--json").out)
+    (document,) = json.loads(torchyard("explain", identifier, "-f", file, "--json").out)[
+        "explained"
+    ]
     assert document["planned"]
     assert document["subsets"] == ["pr"]
     assert {item["name"]: item["origin"] for item in document["admitted_by"]} == {

@@ -17,12 +17,12 @@ from torchyard.checks.compat.extension import ExtensionWheel, read_extension
 from torchyard.checks.compat.matrix import LoadVerdict, Obstacle, ObstacleKind, load_matrix
 from torchyard.checks.compat.symbol_cache import load_symbols_file, save_symbols_file
 from torchyard.checks.compat.table import load_compat_table
-from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.checks.torch_symbols import TorchSymbols, packed_digests, symbol_digest
 from torchyard.errors import SelectionError, UsageError
 from torchyard.features.compat import use_case
 from torchyard.host.remote_file import RemoteFile
 from torchyard.package.wheel.parts import WheelParts
+from torchyard.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.terminal.progress import ProgressLine
 from torchyard.toolchain import index_wheels
 from torchyard.toolchain.index_wheels import IndexWheel

@@ -22,9 +22,9 @@ from torchyard.model.config import DeclaredDownload
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import EVERYTHING
-from torchyard.run.downloads import FOLDER, keep_downloads, offer_downloads
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_tree
+from torchyard.toolchain.downloads import FOLDER, keep_downloads, offer_downloads
 
 AWAY = "https://example.invalid"
 BASIC = """\

@@ -12,9 +12,6 @@ from packaging.requirements import Requirement
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Severity
-from torchyard.checks.smoke.installation import Installer
-from torchyard.checks.smoke.installers import INSTALLERS, Ways
-from torchyard.checks.smoke.request import Request
 from torchyard.config.tables import load_tables
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.landing import LANDING
@@ -37,6 +34,9 @@ from torchyard.publish.resolve.resolve import find_package, install_commands
 from torchyard.publish.select import choose, parse_selection
 from torchyard.publish.smoke_targets import packages_under_test
 from torchyard.publish.staged import read_staged
+from torchyard.smoke.installation import Installer
+from torchyard.smoke.installers import INSTALLERS, Ways
+from torchyard.smoke.request import Request
 
 SOURCES = Path(__file__).parents[2]
 NAMES = {*FORMATS, *SECTIONS}
@@ -54,9 +54,12 @@ OWN_PLACES = (
 """The folder, or the module, of each format and each section."""
 
 OTHER_MEANINGS = {
-    ("src/torchyard/checks/smoke/installation.py", "conda"): "the program that installs",
+    ("src/torchyard/smoke/installation.py", "conda"): "the program that installs",
     ("src/torchyard/engines/builtin/local.py", "wheel"): "what is counted in a message",
-    ("src/torchyard/app/init.py", "wheel"): "the kind of package that `init` suggests",
+    (
+        "src/torchyard/features/init/use_case.py",
+        "wheel",
+    ): "what `init` suggests",
     ("src/torchyard/data/smoke/any/version.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",
@@ -107,7 +110,7 @@ WALK = (
     "src/torchyard/index/toy.py",
     "pyproject.toml",
     "src/torchyard/index/sections.py",
-    "src/torchyard/checks/smoke/installers.py",
+    "src/torchyard/smoke/installers.py",
     "src/torchyard/data/formats.toml",
     "src/torchyard/data/layouts.toml",
     "src/torchyard/data/packages.toml",

@@ -21,7 +21,6 @@ from tests.helpers import SMALL, Command, plan_of
 from tests.hostile_steps import Machine
 from tests.made_wheel import make_wheel, spec_for
 
-from torchyard.app.publish import PublishRequest, publish_request
 from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.policies import load_policy, policy_digest
 from torchyard.checks.policy import Allowance, CheckPolicy
@@ -37,11 +36,13 @@ from torchyard.publish.evidence import Evidence, read_evidence
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
+from torchyard.publish.submit import PublishRequest, TryOut, submit
 from torchyard.recipes.publishing import CONFINED, input_place, is_confined
 from torchyard.store.store import Store
 from torchyard.version import __version__
 
 TODAY = date(2026, 11, 15)
+NOW = "2026-11-15T10:00:00Z"
 LABEL = "torch-2.14.0"
 SCOPE = "linux-x86_64/cpu-mkl/cp312/wheel"
 TAG = "cp312-cp312-manylinux_2_28_x86_64"
@@ -71,16 +72,19 @@ class Inputs(NamedTuple):
 
     def publish(self) -> list[str]:
         """Publish what the jobs delivered, and return the names of what is in the channel."""
-        publish_request(
-            PublishRequest(
-                url=str(self.channel),
-                paths=(),
-                policy=POLICY,
-                demands=Demands(),
-                results=self.results,
-            )
-        )
+        self.submit(Demands())
         return self.published()
+
+    def submit(self, demands: Demands, try_out: TryOut | None = None) -> None:
+        request = PublishRequest(
+            paths=(),
+            policy=POLICY,
+            demands=demands,
+            now=NOW,
+            results=self.results,
+            try_out=try_out,
+        )
+        submit(Channel.at(str(self.channel), make=True), request)
 
     def published(self) -> list[str]:
         channel = Channel.at(str(self.channel), make=True)
@@ -475,39 +479,27 @@ def test_requirements_of_extras(marker: str) -> None:
 
 def test_a_channel_that_demands_smoke_tests_has_them_run(inputs: Inputs) -> None:
     """A publish job does not, as it must not run code of packages."""
-    request = PublishRequest(
-        url=str(inputs.channel),
-        paths=(),
-        policy=POLICY,
-        demands=Demands(smoke="required"),
-        results=inputs.results,
-    )
+    demands = Demands(smoke="required")
     with pytest.raises(PublishError, match="has not passed its smoke tests"):
-        publish_request(request)
+        inputs.submit(demands)
     (wheel,) = inputs.place("package").iterdir()
     digest = sha256(wheel.read_bytes()).hexdigest()
     with pytest.raises(PublishError, match="has not passed its smoke tests"):
-        publish_request(request._replace(try_out=lambda _packages, _around: set()))
+        inputs.submit(demands, lambda _packages, _around: set())
     assert inputs.published() == []
-    publish_request(request._replace(try_out=lambda _packages, _around: {digest}))
+    inputs.submit(demands, lambda _packages, _around: {digest})
     assert inputs.published() == [wheel.name]
 
 
 def test_a_channel_can_refuse_what_was_made_without_a_sandbox(inputs: Inputs) -> None:
-    request = PublishRequest(
-        url=str(inputs.channel),
-        paths=(),
-        policy=POLICY,
-        demands=Demands(sandbox="required"),
-        results=inputs.results,
-    )
+    demands = Demands(sandbox="required")
     with pytest.raises(PublishError, match="was not made in a sandbox, from nothing"):
-        publish_request(request)
+        inputs.submit(demands)
     (inputs.folder / CONFINED).write_text(f"{LABEL}/{SCOPE}-not", encoding="utf-8")
     with pytest.raises(PublishError, match="was not made in a sandbox"):
-        publish_request(request)
+        inputs.submit(demands)
     (inputs.folder / CONFINED).write_text(f"x\n{LABEL}/{SCOPE}", encoding="utf-8")
-    publish_request(request)
+    inputs.submit(demands)
     assert len(inputs.published()) == 1
 
 
@@ -562,15 +554,7 @@ def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:
     package = {"sha256": sha256(wheel.read_bytes()).hexdigest(), "tried": True, "works": True}
     report = inputs.place("smoke") / "smoke.json"
     report.write_text(json.dumps({"packages": [package]}), encoding="utf-8")
-    publish_request(
-        PublishRequest(
-            url=str(inputs.channel),
-            paths=(),
-            policy=POLICY,
-            demands=Demands(smoke="required"),
-            results=inputs.results,
-        )
-    )
+    inputs.submit(Demands(smoke="required"))
     assert inputs.published() == [wheel.name]
 
 

@@ -7,9 +7,9 @@ import pytest
 from tests.libraries import compile_library
 from tests.smoke import change_wheel, make_wheel
 
-from torchyard.checks.smoke.loading import load_beside_torch
-from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
-from torchyard.checks.smoke.package_under_test import read_package_under_test
+from torchyard.smoke.loading import load_beside_torch
+from torchyard.smoke.outcome import Outcome, SmokeAttempt
+from torchyard.smoke.package_under_test import read_package_under_test
 
 HERE = "{}.{}".format(*sys.version_info)
 LOADS_ITS_LIBRARY = """\

@@ -6,9 +6,9 @@ import pytest
 from tests.helpers import SMALL, plan_of
 from tests.made_wheel import make_wheel, spec_for
 
-from torchyard.checks.smoke.package_under_test import read_package_under_test
 from torchyard.model.recipe import Stage
 from torchyard.plan.select import EVERYTHING
+from torchyard.smoke.package_under_test import read_package_under_test
 
 COMMIT = "704754640b09a082545e24a58c2425d9a1c18427"
 

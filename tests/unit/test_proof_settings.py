@@ -6,13 +6,13 @@ import pytest
 from tests.helpers import Command
 
 from torchyard import __version__
-from torchyard.checks.smoke.suite import read_suite
 from torchyard.config.load import load_config
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.files import read_folder
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Job, Plan
+from torchyard.smoke.suite import read_suite
 
 FILE = """
 [project]

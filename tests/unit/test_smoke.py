@@ -12,29 +12,28 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from rich.console import Group
 from tests.helpers import ROOT, Command
 from tests.smoke import make_wheel
 
-from torchyard.app.smoke import smoke_all, smoke_here, smoke_request
-from torchyard.checks.smoke.attempt import _verdict, attempt
-from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
-from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
-from torchyard.checks.smoke.installation import (
+from torchyard.errors import ConfigError, UsageError
+from torchyard.features.smoke.report import SmokeReport, smoke_text
+from torchyard.host.timed_run import TimedRun, run_with_timeout
+from torchyard.smoke.attempt import _verdict, attempt
+from torchyard.smoke.hostile import Condition, conditions_of, hostile, load_hostility
+from torchyard.smoke.install import UnfitError, refuse_other_subdirs
+from torchyard.smoke.installation import (
     Installation,
     Installer,
     libraries_in,
     modules_in,
 )
-from torchyard.checks.smoke.known_failures import Known, judge, load_known, tell_unused
-from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
-from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
-from torchyard.checks.smoke.surroundings import NO_SANDBOX, Environment, plain
-from torchyard.errors import ConfigError, UsageError
-from torchyard.host.timed_run import TimedRun, run_with_timeout
-from torchyard.reports.smoke.document import smoke_document
-from torchyard.reports.smoke.text import smoke_report
+from torchyard.smoke.known_failures import Known, judge, load_known, tell_unused
+from torchyard.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
+from torchyard.smoke.package_under_test import PackageUnderTest
+from torchyard.smoke.request import smoke_request
+from torchyard.smoke.smoke import smoke_all, smoke_here
+from torchyard.smoke.suite import IMPORT, Level, Need, built_in, read_suite
+from torchyard.smoke.surroundings import NO_SANDBOX, Environment, plain
 
 GOOD = "# level: ops\n# about: it is good\n"
 TODAY = date(2027, 1, 1)
@@ -45,9 +44,9 @@ def test_who_tries_packages_outside_of_jobs_is_told_that_there_is_no_sandbox(
 ) -> None:
     """A job's sandbox is around all of its steps; `torchyard smoke` itself has none for tests."""
     said: list[str] = []
-    smoke_all([], smoke_request(), folder=tmp_path, on_line=said.append)
+    smoke_all([], smoke_request(TODAY), folder=tmp_path, tell=said.append)
     assert not said
-    smoke_here([], smoke_request(), on_line=said.append)
+    smoke_here([], smoke_request(TODAY), tell=said.append)
     assert said == [NO_SANDBOX]
     done = torchyard("smoke", make_wheel(tmp_path, tag="py3-none-win_amd64"))
     assert done.err.startswith(NO_SANDBOX)
@@ -239,9 +238,8 @@ def verdict(*packages: dict[str, Outcome], kind: str = "wheel") -> str:
         )
         for number, tests in enumerate(packages)
     ]
-    report = smoke_report(smoke_document(smoked, "ops"))
-    assert isinstance(report, Group)
-    return str(report.renderables[-1])
+    *_, last = smoke_text(SmokeReport.of(smoked, "ops"))
+    return str(last)
 
 
 def test_the_verdict_says_no_more_than_was_tried() -> None:
@@ -367,7 +365,7 @@ def test_tests_compute_on_the_gpus_that_the_caller_chose(
 ) -> None:
     """The GPU is a fake: only its device file is looked for."""
     (tmp_path / "nvidia1").touch()
-    monkeypatch.setattr("torchyard.checks.smoke.attempt._DEVICES", tmp_path)
+    monkeypatch.setattr("torchyard.smoke.attempt._DEVICES", tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3")
     code = (

@@ -13,10 +13,14 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command
 
-from torchyard.checks.smoke import confined as smoke_confined
-from torchyard.checks.smoke.confined import refuse_direct_references, run_pip, run_uv
-from torchyard.checks.smoke.install import install_wheel, make_uv_venv
-from torchyard.checks.smoke.installation import (
+from torchyard.errors import CheckError, HostError, SmokeError
+from torchyard.host import bubblewrap
+from torchyard.host.bubblewrap import can_confine, confined
+from torchyard.host.process import capture
+from torchyard.smoke import confined as smoke_confined
+from torchyard.smoke.confined import refuse_direct_references, run_pip, run_uv
+from torchyard.smoke.install import install_wheel, make_uv_venv
+from torchyard.smoke.installation import (
     Installation,
     Installer,
     installed_dist_infos,
@@ -24,13 +28,9 @@ from torchyard.checks.smoke.installation import (
     same_files,
     share_requirements,
 )
-from torchyard.checks.smoke.overlay import make_overlay
-from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.checks.smoke.wheelhouse import WheelSources, gather
-from torchyard.errors import CheckError, HostError, SmokeError
-from torchyard.host import bubblewrap
-from torchyard.host.bubblewrap import can_confine, confined
-from torchyard.host.process import capture
+from torchyard.smoke.overlay import make_overlay
+from torchyard.smoke.package_under_test import PackageUnderTest
+from torchyard.smoke.wheelhouse import WheelSources, gather
 from torchyard.toolchain.interpreters import running_interpreter
 
 BACKEND = """\

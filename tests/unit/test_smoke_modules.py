@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.helpers import ROOT
 
-from torchyard.checks.smoke.attempt import NOTE
-from torchyard.checks.smoke.installation import Installation, Installer
+from torchyard.smoke.attempt import NOTE
+from torchyard.smoke.installation import Installation, Installer
 
 TESTS = ROOT / "src/torchyard/data/smoke/any"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.checks.smoke.attempt import NOTE
-from torchyard.checks.smoke.suite import built_in
+from torchyard.smoke.attempt import NOTE
+from torchyard.smoke.suite import built_in
 
 TORCH = """
 import types

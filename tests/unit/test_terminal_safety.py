@@ -147,8 +147,7 @@ def test_json_has_no_control_characters() -> None:
 
 WRITERS = {
     "cli/main.py": "the interruption, and tracebacks, which it neutralises",
-    "cli/commands/tool.py": "steps of jobs call it, and programs read it",
-    "checks/smoke/rattler_child.py": "a child that speaks JSON",
+    "smoke/rattler_child.py": "a child that speaks JSON",
     "host/fork_server.py": "how a forked job ended, into the file that `write_error` shows",
 }
 

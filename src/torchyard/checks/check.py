@@ -1,10 +1,12 @@
 """Checking packages: all rules over each of them, under a policy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import islice
-from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from torchyard.checks.checked import CheckedPackage, describe_package
 from torchyard.checks.compat.matrix import undecided_symbols
 from torchyard.checks.enforce import Enforcer
 from torchyard.checks.expected import spec_in_package
@@ -21,45 +23,34 @@ _MOST_HITS = 1000
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-class Checked(NamedTuple):
-    """A package and its findings, the worst first."""
-
-    contents: Contents
-    findings: tuple[Finding, ...]
-    spec: JobSpec | None = None
-    """The specification of the job that delivered it, if that is known."""
-    undecided: Mapping[str, int] = {}
-    """How many symbols need libraries that are not at hand, by their names."""
-
-
 def apply_rules(
     packages: Sequence[Contents],
     policy: CheckPolicy,
     today: date,
     spec: JobSpec | None = None,
     torches: Torches = tuple,
-) -> list[Checked]:
+) -> list[CheckedPackage]:
     """Run all rules over each package; those given together are compared with each other.
 
     `spec` is the specification of the job that delivered them, if they come from one, and
     `torches` returns the torch releases that extensions are compared with.
     """
     enforcer = Enforcer(policy, today)
+    described: list[CheckedPackage] = []
     found: list[list[Finding]] = []
-    undecided: list[Mapping[str, int]] = []
     for index, contents in enumerate(packages):
         others = (*packages[:index], *packages[index + 1 :])
         subject = Subject(contents, policy, others, spec, torches)
         found.append(list(_find(subject, enforcer)))
-        undecided.append(undecided_symbols(subject))
+        described.append(describe_package(subject, undecided_symbols(subject)))
     for allowance, note in enforcer.unused(PACKAGE_RULES):
         for contents, findings in zip(packages, found, strict=True):
             if matches(contents.file_name, allowance.package):
                 findings.append(note)  # once, with the first package that it is for
                 break
     return [
-        Checked(contents, tuple(sorted(findings, key=_rank)), spec, needs)
-        for contents, findings, needs in zip(packages, found, undecided, strict=True)
+        replace(package, findings=tuple(sorted(findings, key=_rank)))
+        for package, findings in zip(described, found, strict=True)
     ]
 
 

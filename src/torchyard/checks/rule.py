@@ -7,13 +7,14 @@ page of either.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from torchyard.checks.subject import Subject
 from torchyard.errors import HostError
 from torchyard.model.severity import Severity
-from torchyard.model.values import Reported, Value
+from torchyard.model.values import Reported
 
 __all__ = [
     "INDEX_RULES",
@@ -25,6 +26,7 @@ __all__ = [
     "Rule",
     "Severity",
     "index_rule",
+    "paragraphs",
     "rule",
 ]
 
@@ -42,7 +44,7 @@ Find = Callable[[Subject], Iterator[Hit]]
 _R = TypeVar("_R", bound="Rule")
 
 
-class Rule(Value, kw_only=True):
+class Rule(Reported, kw_only=True):
     """A rule, by its identifier. `reason` says in one line why a finding matters.
 
     In a package that torchyard made, which should be better than others, `own` is its severity.
@@ -120,3 +122,9 @@ def _registered(made: _R) -> _R:
         )
     RULES[made.id] = made
     return made
+
+
+def paragraphs(page: str) -> list[str]:
+    """Return a page without its line breaks, but for what is indented."""
+    parts = re.split(r"\n\s*\n", page)
+    return [part if "\n " in part else part.replace("\n", " ") for part in parts]

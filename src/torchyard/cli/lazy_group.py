@@ -12,8 +12,6 @@ import click
 from torchyard.errors import UsageError
 from torchyard.model.suggest import did_you_mean
 
-ROOM = "torchyard.cli.commands"
-"""The package that has a module for each command that is not a feature's."""
 FEATURES = "torchyard.features"
 """The package that has a folder for each feature."""
 
@@ -158,19 +156,13 @@ def sentence(command: click.Command) -> str:
 def command_modules(group: str = "") -> dict[str, str]:
     """Return the module of each command in a group, or of each top-level command."""
     outer = (group,) if group else ()
-    found = {path[-1]: module for path, module in _modules().items() if path[:-1] == outer}
+    found = {path[-1]: module for path, module in feature_modules().items() if path[:-1] == outer}
     return dict(sorted(found.items()))
 
 
 @cache
-def _modules() -> dict[tuple[str, ...], str]:
-    """Return the module of each command, by the words that call it."""
-    names = [module.name for module in pkgutil.iter_modules(import_module(ROOM).__path__)]
-    return {**{tuple(name.split("_")): f"{ROOM}.{name}" for name in names}, **feature_modules()}
-
-
-def feature_modules() -> dict[tuple[str, ...], str]:
-    """Return the module of each command of a feature, by the words that call it.
+def feature_modules(kind: str = "command") -> dict[tuple[str, ...], str]:
+    """Return the module of each command of a feature, or of each tool, by the words that call it.
 
     `command.py` in a feature's folder has the command of that name, `command_channel_yank.py` has
     `channel yank`.
@@ -180,6 +172,6 @@ def feature_modules() -> dict[tuple[str, ...], str]:
         folders = [f"{folder}/{feature.name}" for folder in import_module(FEATURES).__path__]
         for module in pkgutil.iter_modules(folders):
             first, *words = module.name.split("_")
-            if first == "command":
+            if first == kind:
                 found[tuple(words or [feature.name])] = f"{FEATURES}.{feature.name}.{module.name}"
     return found

@@ -145,7 +145,7 @@ def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[s
 
 policy_option = click.option(
     "--policy",
-    "policy_name",
+    "policy",
     metavar="NAME|FILE",
     multiple=True,
     callback=_one_policy,

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import click
 from click.decorators import FC
@@ -15,10 +15,7 @@ from torchyard.terminal.console import say, show, write
 from torchyard.terminal.progress import ProgressLine
 
 if TYPE_CHECKING:  # slow to import
-    import msgspec
     from rich.console import RenderableType
-
-_D = TypeVar("_D", bound="msgspec.Struct")
 
 REPORTS: dict[str, "Report"] = {}
 """The reports of all commands that have been imported, by name, as `store_gc`."""
@@ -180,13 +177,3 @@ def _write_file(path: str, written: object) -> None:
     with open(path, "wb") as file:  # noqa: PTH123 - every command would pay for pathlib
         file.write(data)
     say(f"wrote {path}")
-
-
-def show_document(document: _D, report: "Callable[[_D], RenderableType]", *, as_json: bool) -> None:
-    """Print a document as JSON, or the report of it."""
-    from torchyard.terminal.json_output import encode
-
-    if as_json:
-        write(encode(document))
-    else:
-        show(report(document))

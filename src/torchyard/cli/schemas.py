@@ -11,8 +11,12 @@ from torchyard.cli.output import REPORTS, VALUES
 from torchyard.config.schema import DIALECT, file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
+from torchyard.model.event import AnyEvent
 from torchyard.model.suggest import did_you_mean
-from torchyard.reports.schemas import SCHEMAS
+from torchyard.terminal.json_output import ErrorDocument
+
+_ANYWHERE = {"error": ErrorDocument, "events": AnyEvent}
+"""`events` describes one line of `build --json`, `run --json` and `status --json`."""
 
 
 def schema_text(name: str, root: click.Context) -> bytes:
@@ -33,7 +37,7 @@ def printed_values(root: click.Context) -> dict[str, object]:
         pass  # imports all commands
     reported = {name.replace("_", "-"): report.value_type for name, report in REPORTS.items()}
     written = {name: resolve_name(value) for name, value in VALUES.items()}
-    return SCHEMAS | written | reported
+    return _ANYWHERE | written | reported
 
 
 def walk(context: click.Context) -> Iterator[click.Context]:

@@ -8,7 +8,7 @@ directory that contains it, one name at a time, and links are refused.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -337,3 +337,15 @@ def _refusal(path: Path, why: str) -> HostError:
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}…"
     return HostError(f"`{shown}` {why}", hint="no link is followed there")
+
+
+def lay_out_files(files: Mapping[str, str], folder: Path) -> Path:
+    """Write files that a job spec contains, and return their directory; none is outside of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with UntrustedTree(folder) as tree:
+        for name, text in files.items():
+            if above := name.rpartition("/")[0]:
+                tree.make_directory(above)
+            with tree.create_file(name) as file:
+                file.write(text.encode())
+    return folder

@@ -4,7 +4,9 @@ import re
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from torchyard.model.values import Value
+import msgspec
+
+from torchyard.model.values import Reported, Value
 
 _LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll|pyd)\Z")
 
@@ -44,14 +46,14 @@ class Oddity(NamedTuple):
     what: str
 
 
-class DeviceCode(NamedTuple):
+class DeviceCode(Reported):
     """Device code for one GPU architecture: the number of programs, and their size."""
 
     kind: Literal["cubin", "ptx", "hsaco"]
     arch: str
     """`sm_90a` for machine code, `compute_90` for PTX, `gfx90a` for AMD's."""
     programs: int
-    size: int
+    size: int = msgspec.field(name="bytes")
 
 
 class VersionNeed(NamedTuple):

@@ -10,21 +10,19 @@ from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, scope_of
 from torchyard.model.matrix import Override
 from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
-from torchyard.model.values import Origin
+from torchyard.model.values import Origin, Reported
 from torchyard.plan.admission import Absence, admit
 from torchyard.plan.constraints import Scope, release_name
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import subset_test
 
-_PLAN = Origin("plan")
 
-
-class Ingredient(NamedTuple):
+class Ingredient(Reported):
     """One thing that a cell or a fingerprint depends on, and where it comes from."""
 
     name: str
     value: str
-    origin: Origin
+    origin: str
 
 
 class Explanation(NamedTuple):
@@ -131,13 +129,13 @@ def _admission(config: Config, cell: Cell) -> Iterator[Ingredient]:
     """Yield the lines of the file that admit a cell."""
     for rule in config.matrix.include:
         if rule.matches(cell):
-            yield Ingredient("included", rule.reason, rule.origin)
+            yield Ingredient("included", rule.reason, str(rule.origin))
             return
     dimensions = config.project.recipe.dimensions
     for field, dimension in enumerate(dimensions):
         origin = value_origin(config, field, cell[field])
         if origin:
-            yield Ingredient(dimension.value, cell[field], origin)
+            yield Ingredient(dimension.value, cell[field], str(origin))
     yield from _own_rows(config, cell)
 
 
@@ -149,7 +147,7 @@ def _own_rows(config: Config, cell: Cell) -> Iterator[Ingredient]:
     for table, name in rows.items():
         origin = config.row_origin(table, name)
         if origin:
-            yield Ingredient(f"row of {table}", name, origin)
+            yield Ingredient(f"row of {table}", name, str(origin))
 
 
 def value_origin(config: Config, field: int, value: str) -> Origin | None:
@@ -175,11 +173,11 @@ def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
     """Yield everything that a job's fingerprint covers, as text."""
     recipe = plan.config.project.recipe
     revision = f"{job.stage}, revision {recipe.revision(job.stage)}"
-    yield Ingredient("stage", revision, Origin("torchyard"))
-    yield Ingredient("scope", job.path or "everything", _PLAN)
-    yield Ingredient("recipe", recipe.name, plan.config.origin("project.recipe"))
+    yield Ingredient("stage", revision, "torchyard")
+    yield Ingredient("scope", job.path or "everything", "plan")
+    yield Ingredient("recipe", recipe.name, str(plan.config.origin("project.recipe")))
     for name, sources in job.settings.history.items():
-        yield Ingredient(name, sources[-1].text, sources[-1].origin)
+        yield Ingredient(name, sources[-1].text, str(sources[-1].origin))
     for number in job.inputs:
         source = plan.jobs[number]
-        yield Ingredient("input", source.fingerprint, Origin(source.identifier))
+        yield Ingredient("input", source.fingerprint, source.identifier)

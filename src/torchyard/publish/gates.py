@@ -25,10 +25,11 @@ from torchyard.publish.package_gates import (
     GateOverride,
     is_planned,
     override,
+    overriding,
     refused_packages,
     unconfined,
 )
-from torchyard.publish.publish import add, in_order, news
+from torchyard.publish.publish import add, declaring, in_order, news
 from torchyard.publish.squattable import squattable
 from torchyard.publish.staged import METADATA, Package
 
@@ -37,7 +38,7 @@ _SAME = ("Requires-Dist", "Requires-Python", "Provides-Extra")
 
 
 class Demands(NamedTuple):
-    """What is asked of packages beside what they are."""
+    """Requirements for publication beyond the contents of packages."""
 
     cells: frozenset[str] = frozenset()
     """All that the plan has of a version; nothing if no plan is known."""
@@ -94,6 +95,29 @@ def judge_all(
             refusals += error.diagnostics
         new += fresh
     return Verdict(refusals, notes, new, ruling.used)
+
+
+class Accepted(NamedTuple):
+    """The head with what is declared external, packages with their overrides, and the verdict."""
+
+    head: Head
+    packages: list[Package]
+    verdict: Verdict
+
+
+def accept(
+    channel: Channel,
+    head: Head,
+    packages: Sequence[Package],
+    demands: Demands,
+    upstream: Sequence[str] = (),
+) -> Accepted:
+    """Apply all gates; raise PublishError with everything that they refuse."""
+    verdict = judge_all(channel, head, packages, demands)
+    if verdict.refusals:
+        raise PublishError.of(verdict.refusals)
+    head = declaring(head, demands.external, (*demands.upstream, *upstream))
+    return Accepted(head, overriding(packages, verdict.overridden), verdict)
 
 
 def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.index.sort_keys import version_key
 from torchyard.publish.channel.layout import parse_part
 from torchyard.publish.resolve.compatibility import flavour_of
 from torchyard.publish.select import Chosen, project_of
+from torchyard.smoke.package_under_test import PackageUnderTest
 
 
 def newest(chosen: Iterable[Chosen]) -> list[Chosen]:

@@ -154,7 +154,7 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     wheels = sorted((place.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
-    from torchyard.checks.smoke.wheelhouse import (  # noqa: PLC0415 - as above
+    from torchyard.smoke.wheelhouse import (  # noqa: PLC0415 - as above
         WheelSources,
         gather,
         offline,

@@ -8,7 +8,7 @@ from torchyard.host.patches import apply_patches
 from torchyard.host.snapshot import check_out, copy_folder, unpack_archive
 from torchyard.model.config import Source
 from torchyard.model.job_spec import Task
-from torchyard.run.downloads import keep_downloads
+from torchyard.toolchain.downloads import keep_downloads
 
 
 def take_snapshot(task: Task, file: str, to: Path, root: str = "") -> None:

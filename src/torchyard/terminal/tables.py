@@ -116,12 +116,14 @@ def table(
     return made
 
 
-def indented(text: "str | Text", indent: int, style: str = "") -> "RenderableType":
-    """A line that is moved to the right, and stays there where it is wrapped."""
+def indented(item: "RenderableType", indent: int, style: str = "") -> "RenderableType":
+    """A line or table that is moved to the right, and stays there where it is wrapped."""
     from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    line = styled(printable(text), style) if isinstance(text, str) else text
-    line.overflow = "fold"
+    line = styled(printable(item), style) if isinstance(item, str) else item
+    if isinstance(line, Text):
+        line.overflow = "fold"
     return Padding(line, (0, 0, 0, indent))
 
 

@@ -25,6 +25,12 @@ def home_directory(file: str) -> str:
     return join(dirname(absolute(file)), HOME)
 
 
+def made_home(file: str) -> str:
+    """Return the home directory, which exists then."""
+    os.makedirs(home_directory(file), exist_ok=True)  # noqa: PTH103 - strings, see host.files
+    return home_directory(file)
+
+
 def work_directory(file: str) -> str:
     """Return the directory that jobs have theirs in, unless another one is asked for."""
     return join(home_directory(file), "work")

@@ -48,8 +48,8 @@ def refuse_proof(config: Config, file: str) -> None:
 
         parse_policy(check.policy, check.text) if check.text else load_policy(check.policy)
     if Stage.SMOKE not in config.steps and config.smoke.folder:
-        from torchyard.checks.smoke.known_failures import load_known
-        from torchyard.checks.smoke.suite import read_suite
+        from torchyard.smoke.known_failures import load_known
+        from torchyard.smoke.suite import read_suite
 
         tests = Path(absolute(file)).parent / config.smoke.folder
         read_suite(tests)

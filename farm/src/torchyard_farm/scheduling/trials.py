@@ -7,7 +7,6 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard import __version__
-from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.config.tables import load_tables
 from torchyard.index.entry import cell_of
 from torchyard.index.section import ANY_PLATFORM
@@ -22,6 +21,7 @@ from torchyard.model.step import Setting
 from torchyard.publish.select import Chosen
 from torchyard.publish.smoke_targets import packages_under_test
 from torchyard.recipes.proof import PUBLISHED
+from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard_farm.scheduling.job_classes import job_class
 from torchyard_farm.scheduling.plans import FarmPlan, PlannedJob, spell_plan_name
 from torchyard_farm.settings.schedules import Daily

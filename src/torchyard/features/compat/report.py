@@ -7,11 +7,11 @@ from torchyard.checks.compat.abi import MeasuredAbi, abi_words, python_words, to
 from torchyard.checks.compat.extension import ExtensionWheel
 from torchyard.checks.compat.matrix import Obstacle, ObstacleKind
 from torchyard.checks.compat.toolkits import library_toolkits
-from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.errors import CheckError
 from torchyard.host.demangle import demangled
 from torchyard.model.quantity import listed
 from torchyard.model.values import Reported
+from torchyard.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.terminal.tables import Lines, folded, indented, styled, table, word
 from torchyard.terminal.untrusted import printable
 

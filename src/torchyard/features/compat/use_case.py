@@ -13,10 +13,6 @@ from torchyard.checks.compat.fold import fold_wheels
 from torchyard.checks.compat.matrix import LoadVerdict, load_matrix
 from torchyard.checks.compat.table import load_compat_table
 from torchyard.checks.expected import local_compute
-from torchyard.checks.smoke.loading import load_beside_torch
-from torchyard.checks.smoke.outcome import SmokeAttempt
-from torchyard.checks.smoke.package_under_test import read_package_under_test
-from torchyard.checks.smoke.surroundings import NO_SANDBOX
 from torchyard.checks.torch_symbols import TorchSymbols
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
@@ -27,6 +23,10 @@ from torchyard.host.remote_file import RemoteFile
 from torchyard.model.requirement import MALFORMED
 from torchyard.package.wheel.name import WheelName, is_wheel_name
 from torchyard.package.wheel.parts import WheelParts
+from torchyard.smoke.loading import load_beside_torch
+from torchyard.smoke.outcome import SmokeAttempt
+from torchyard.smoke.package_under_test import read_package_under_test
+from torchyard.smoke.surroundings import NO_SANDBOX
 from torchyard.toolchain.index_wheels import find_wheel, release_wheels
 from torchyard.workspace.progress import Meter, ignore_line, no_meter
 from torchyard.workspace.torch_releases import (

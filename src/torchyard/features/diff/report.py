@@ -5,14 +5,13 @@ from itertools import chain
 from typing import Literal
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from torchyard.checks.checked import natural
 from torchyard.checks.compare import LibraryChange, Moved, PackageDiff, Rewritten, Sizes
 from torchyard.host.demangle import demangled
 from torchyard.model.quantity import show_count, show_size
-from torchyard.reports.check.document import natural
 from torchyard.terminal.progress import shorten
 from torchyard.terminal.tables import Lines, and_more, folded, indented, number, table, word
 from torchyard.terminal.untrusted import printable
@@ -194,9 +193,9 @@ def _library(change: LibraryChange, readable: Mapping[str, str]) -> Iterator[Ren
         yield from _moved(what, moved, {})
     yield from _moved("exports", change.exports, readable)
     if change.sections:
-        yield Padding(_section_table(change.sections), (0, 0, 0, 2))
+        yield indented(_section_table(change.sections), 2)
     if change.device:
-        yield Padding(_device_table(change.device), (0, 0, 0, 2))
+        yield indented(_device_table(change.device), 2)
 
 
 def _moved(what: str, moved: Moved, readable: Mapping[str, str]) -> Iterator[RenderableType]:

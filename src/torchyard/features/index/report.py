@@ -89,7 +89,7 @@ class RepairedPart(Reported):
     files: int | None
 
 
-class RepairReport(Reported, kw_only=True):
+class RestoreReport(Reported, kw_only=True):
     """`torchyard channel restore --json`: what was restored, or with `dry_run` would be.
 
     `head` says where the head is from: it was whole, or a copy or the states of parts were used.
@@ -190,7 +190,7 @@ def channel_mend_text(report: MendReport) -> Lines:
     yield styled(f"{report.channel}: {show_count(len(report.pages), 'page')} mended")
 
 
-def channel_restore_text(report: RepairReport) -> Lines:
+def channel_restore_text(report: RestoreReport) -> Lines:
     """List what was restored, and what is lost."""
     yield styled(_HEADS[report.head])
     for part in report.parts:

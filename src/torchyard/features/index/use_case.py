@@ -15,7 +15,7 @@ from torchyard.features.index.report import (
     IndexRule,
     MendReport,
     RepairedPart,
-    RepairReport,
+    RestoreReport,
     StatusReport,
 )
 from torchyard.host.fetcher import directory_url
@@ -42,7 +42,7 @@ def check_index(
     external: Sequence[str] = (),
     deep: bool = False,
     yes: bool = False,
-    policy_name: str = "default",
+    policy: str = "default",
     confirm: Callable[[str, str, str], None],
 ) -> IndexReport:
     """Audit any simple index or conda channel from outside.
@@ -53,11 +53,11 @@ def check_index(
         external: Globs of names that are meant to come from elsewhere.
         deep: Read every package, and compare it with what the index says.
         yes: Look at all of a large index without a question.
-        policy_name: How strict to be.
+        policy: How strict to be.
         confirm: Asks a question; raises UsageError with a reason and a hint if the answer is no.
     """
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
-    findings = IndexFindings(load_policy(policy_name), current_date())
+    findings = IndexFindings(load_policy(policy), current_date())
     agreed = yes or bool(projects)
 
     def agree(count: int, what: str) -> None:
@@ -106,7 +106,13 @@ def list_changes(channel: str, *, file: str = "torchyard.toml") -> IndexLog:
 def mend_pages(
     channel: str, parts: Sequence[str] = (), *, file: str = "torchyard.toml"
 ) -> MendReport:
-    """Rewrite pages of parts of a channel, or of all, that are not what they should be."""
+    """Rewrite pages of parts of a channel, or of all, that are not what they should be.
+
+    Args:
+        channel: The channel: its name in the file, its address or its directory.
+        parts: Only pages of these parts, such as `simple/torch`.
+        file: The configuration that names channels.
+    """
     opened = open_channel(channel, file)
     known = opened.head().parts
     for part in parts:
@@ -118,14 +124,14 @@ def mend_pages(
 
 def restore_channel(
     channel: str, *, dry_run: bool = False, file: str = "torchyard.toml"
-) -> RepairReport:
+) -> RestoreReport:
     """Restore a channel whose head or states are damaged, or find out what would be restored."""
     opened = open_damaged_channel(channel, file)
     change = ChangeReason("restore", current_moment())
     done = repair_channel(opened, change, dry_run=dry_run)
     files = {part: len(state.entries) for part, state in done.damage.restored.items()}
     parts = {**files, **dict.fromkeys(done.damage.lost)}
-    return RepairReport(
+    return RestoreReport(
         channel=opened.url,
         dry_run=dry_run,
         generation=done.generation,

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from torchyard.features.check.report import CheckReport
 from torchyard.features.deps.page import DEPS_FILTERS, deps_values
 from torchyard.features.graph.page import graph_values
 from torchyard.features.report.report import PlanReport
 from torchyard.features.timings.page import TIMINGS_FILTERS, timings_values
 from torchyard.model.quantity import show_duration, show_size
 from torchyard.model.severity import Severity
-from torchyard.reports.check.document import CheckDocument
 from torchyard.reports.picture import PICTURE_FILTERS
 from torchyard.reports.templates import Filters, render_template
 
@@ -37,7 +37,7 @@ def report_html(report: PlanReport) -> str:
     )
 
 
-def _findings(checks: Mapping[str, CheckDocument]) -> list[tuple[str, str, str, str, list[str]]]:
+def _findings(checks: Mapping[str, CheckReport]) -> list[tuple[str, str, str, str, list[str]]]:
     """Return what checks found, the worst first: severity, rule, words, hint, and checks."""
     found: dict[tuple[Severity, str, str, str], list[str]] = {}
     for job, check in checks.items():

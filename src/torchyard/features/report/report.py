@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Literal, NamedTuple
 
+from torchyard.features.check.report import CheckReport
 from torchyard.features.deps.report import DepsReport
 from torchyard.features.graph.report import GraphReport
 from torchyard.features.timings.report import TimingsReport
 from torchyard.model.identifier import scope_of
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Reported
-from torchyard.reports.check.document import CheckDocument
 
 
 class ReportedJob(Reported, kw_only=True):
@@ -45,7 +45,7 @@ class PlanReport(Reported, kw_only=True):
     jobs: list[ReportedJob]
     timings: list[TimingsReport]
     graphs: list[GraphReport]
-    checks: dict[str, CheckDocument]
+    checks: dict[str, CheckReport]
     """By job."""
     drift: DepsReport | None
 

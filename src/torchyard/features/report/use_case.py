@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.errors import HostError, SelectionError, TorchyardError
+from torchyard.features.check.report import CheckReport
 from torchyard.features.deps.report import DepsReport
 from torchyard.features.deps.use_case import compare_dependencies
 from torchyard.features.graph.report import GraphReport
@@ -20,7 +21,6 @@ from torchyard.model.result import Result
 from torchyard.model.selector import named_jobs
 from torchyard.model.values import UNDECODABLE
 from torchyard.plan.graph import Job
-from torchyard.reports.check.document import CheckDocument
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_blob
 from torchyard.version import __version__
@@ -94,7 +94,7 @@ def _results(store: Store, jobs: Sequence[Job]) -> dict[str, Result]:
     return {name: result for name, result in found.items() if result}
 
 
-def _state(job: Job, result: Result | None, checks: dict[str, CheckDocument]) -> ReportedJob:
+def _state(job: Job, result: Result | None, checks: dict[str, CheckReport]) -> ReportedJob:
 
     check = checks.get(job.identifier)
     is_made = result is not None and result.fingerprint == job.fingerprint
@@ -111,7 +111,7 @@ def _state(job: Job, result: Result | None, checks: dict[str, CheckDocument]) ->
     )
 
 
-def _check(store: Store, result: Result) -> CheckDocument | None:
+def _check(store: Store, result: Result) -> CheckReport | None:
     """Return the report of a check; None if the result has none that can be read."""
     for file in result.tree.files:
         if file.path == _REPORT:
@@ -119,7 +119,7 @@ def _check(store: Store, result: Result) -> CheckDocument | None:
             for blob in file.blobs:
                 fetch_blob(store, blob, text, file.path)
             try:
-                return msgspec.json.decode(text.getvalue(), type=CheckDocument)
+                return msgspec.json.decode(text.getvalue(), type=CheckReport)
             except UNDECODABLE:
                 return None
     return None

@@ -7,6 +7,8 @@ import struct
 import zlib
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from torchyard.package.contents import DeviceCode
 
 BUNDLE_ALIGNED = 4096
@@ -89,7 +91,7 @@ def _unpacked(data: bytes, at: int) -> CodeBundle:
     except Short:
         return CodeBundle()
     share = stored / size if stored and size else 1
-    programs = (code._replace(size=round(code.size * share)) for code in bundle.programs)
+    programs = (replace(code, size=round(code.size * share)) for code in bundle.programs)
     return CodeBundle(tuple(programs), stored)
 
 

@@ -77,9 +77,10 @@ class DeviceScan:
         key = (code.kind, code.arch)
         if len(self._found) > _MOST:
             return
-        known = self._found.get(key, code._replace(programs=0, size=0))
-        programs, size = known.programs + code.programs, known.size + code.size
-        self._found[key] = known._replace(programs=programs, size=size)
+        if known := self._found.get(key):
+            programs, size = known.programs + code.programs, known.size + code.size
+            code = DeviceCode(code.kind, code.arch, programs, size)
+        self._found[key] = code
 
     def feed(self, piece: bytes) -> None:
         """Scan the next piece. An incomplete header is kept until the rest arrives."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from torchyard.errors import CheckError
+from torchyard.model.values import Reported
 from torchyard.package.formats import format_named
 from torchyard.package.wheel.dist_info import updated_record
 from torchyard.package.zip.directory import ZipEntry
@@ -15,7 +16,7 @@ from torchyard.package.zip.writer import Member, writing
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 
-class MemberChange(NamedTuple):
+class MemberChange(Reported):
     """A change to a member."""
 
     member: str

@@ -1,0 +1,27 @@
+"""`torchyard check`: check packages against rules."""
+
+import click
+
+from torchyard.cli.lazy_group import HelpSection, in_section
+from torchyard.cli.options import policy_option
+from torchyard.cli.output import reports
+
+
+@in_section(HelpSection.VERIFY)
+@click.command("check")
+@click.argument("packages", nargs=-1, required=True)
+@policy_option
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="GLOB",
+    help="Check only these rules, also if they are off; `torchyard explain rule` lists them.",
+)
+@click.option("--html", metavar="FILE", help="Write a page with diagrams, too.")
+@reports("check_packages")
+def command() -> None:
+    """Report what is wrong with wheels, conda packages and zips.
+
+    Packages that are named together are checked together: one may have what another needs.
+    """

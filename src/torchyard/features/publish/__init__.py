@@ -1,0 +1,1 @@
+"""Packages into a channel."""

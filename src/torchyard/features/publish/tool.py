@@ -1,0 +1,50 @@
+"""`torchyard tool publish`: what a publish job runs."""
+
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.policies import load_policy, parse_policy
+from torchyard.config.credentials import take_credentials
+from torchyard.features.publish.report import publish_text
+from torchyard.features.publish.use_case import publish_request
+from torchyard.model.config import SandboxDemand, SmokeDemand
+from torchyard.model.job_spec import JobSpec
+from torchyard.publish.gates import Demands
+from torchyard.publish.plan_results import PlanResults
+from torchyard.publish.submit import PublishRequest
+from torchyard.recipes.publishing import PUBLISHED
+from torchyard.terminal.console import show
+from torchyard.terminal.json_output import encode
+from torchyard.terminal.progress import ProgressLine
+from torchyard.workspace.clock import current_moment
+from torchyard.workspace.progress import read_metered
+from torchyard.workspace.torch_releases import kept_torches
+
+
+def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
+    """Publish the packages of a plan, all of which are inputs, and write a report."""
+    take_credentials()
+    task = spec.task
+    policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
+    request = PublishRequest(
+        paths=(),
+        results=PlanResults(inputs, task.label),
+        policy=policies[0] if policies else load_policy(task.text("policy")),
+        demands=Demands(
+            external=tuple(task.words("external")),
+            upstream=tuple(task.words("upstream")),
+            smoke=msgspec.convert(task.text("smoke") or "planned", SmokeDemand),
+            sandbox=msgspec.convert(task.text("sandbox") or "any", SandboxDemand),
+        ),
+        now=current_moment(),
+        torches=kept_torches,
+        name=task.text("channel"),
+        grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
+        read=partial(read_metered, meter=ProgressLine),
+        sending=partial(ProgressLine, "sending"),
+    )
+    report = publish_request(url, request)
+    (to / PUBLISHED).write_bytes(encode(report))
+    show(*publish_text(report))

@@ -1,0 +1,239 @@
+"""Put packages into a channel: from files and results, or from another channel."""
+
+from collections.abc import Callable, Sequence
+from functools import partial as bound
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torchyard.checks.policies import load_policy, parse_policy
+from torchyard.checks.policy import CheckPolicy
+from torchyard.config.credentials import take_credentials
+from torchyard.errors import UsageError
+from torchyard.features.publish.report import PublishReport
+from torchyard.index.address import parse_index_url
+from torchyard.model.config import Config
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.gates import Demands, accept
+from torchyard.publish.ops.promote import (
+    Local,
+    Route,
+    gather_packages,
+    head_for,
+    promote,
+    refuse_unsound_wheels,
+    without_local,
+)
+from torchyard.publish.package_gates import parse_override
+from torchyard.publish.select import parse_selection
+from torchyard.publish.staged import Grouping, Package
+from torchyard.publish.submit import PublishRequest, Submitted, submit
+from torchyard.smoke.package_under_test import read_package_under_test
+from torchyard.smoke.request import smoke_request
+from torchyard.smoke.smoke import smoke_here
+from torchyard.workspace.channel_config import (
+    channel_named,
+    check_origin,
+    load_if_present,
+    plan_channel,
+    planned_cells,
+)
+from torchyard.workspace.clock import current_date, current_moment
+from torchyard.workspace.locations import channel_url, filling, made_home, open_channel
+from torchyard.workspace.progress import Meter, ignore_line, no_meter, read_metered
+from torchyard.workspace.stored_results import stored_results
+from torchyard.workspace.torch_releases import kept_torches
+
+
+def publish_packages(
+    channel: str,
+    packages: Sequence[str | Path] = (),
+    *,
+    file: str = "torchyard.toml",
+    changes: Sequence[str] = (),
+    store: str | None = None,
+    partial: bool = False,
+    external: Sequence[str] = (),
+    upstream: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    variants: Grouping | None = None,
+    policy: str | None = None,
+    dry_run: bool = False,
+    meter: Meter = no_meter,
+    on_line: Callable[[str], None] = ignore_line,
+) -> PublishReport:
+    """Publish packages into a channel, all at once or not at all, and return what is new there.
+
+    Args:
+        channel: Name of a channel of the file, or the address or directory of any.
+        packages: Files and directories; all that was built for the channel if there are none.
+        file: The configuration; it need not exist if `channel` is an address.
+        changes: Changes of it, each as `KEY=VALUE`.
+        store: Store with what was built, in place of the file's.
+        partial: Publish though packages of the plan are missing.
+        external: Globs of names that packages may require though the channel does not have them.
+        upstream: Addresses of simple indexes that have these; the channel remembers both.
+        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
+        variants: What has an index of its own, in a channel that is new.
+        policy: How strictly to check, in place of the file's policy.
+        dry_run: Only return what would be published.
+        meter: Shows progress.
+        on_line: Is called with each line of smoke tests, if the channel demands these.
+
+    Raises:
+        PublishError: The channel refuses the packages; each diagnostic is a reason.
+    """
+    config = load_if_present(file, changes)
+    known = channel_named(config, channel, file)
+    check_origin(known, None, file)
+    if not packages and (config is None or known is None):
+        msg = f"what is to be published to `{channel}`? It is no channel of `{file}`"
+        raise UsageError(msg, hint="name packages, or directories that have some")
+    level = config.smoke.level if config else "ops"
+    request = PublishRequest(
+        paths=tuple(map(Path, packages)),
+        policy=_policy(policy, config),
+        demands=Demands(
+            external=(*(known.external if known else ()), *external),
+            upstream=(*(known.upstream if known else ()), *map(_index_url, upstream)),
+            partial=partial,
+            smoke=known.smoke if known else "planned",
+            sandbox=known.sandbox if known else "any",
+            overrides=tuple(map(parse_override, overrides)),
+        ),
+        now=current_moment(),
+        try_out=bound(_try_out, level=level, on_line=on_line),
+        torches=kept_torches,
+        name=known.name if known else "",
+        grouping=variants or (known.variants if known else None),
+        dry_run=dry_run,
+        read=bound(read_metered, meter=meter),
+        sending=bound(meter, "sending"),
+    )
+    url = channel_url(channel, file)
+    if config is None or known is None:
+        return publish_request(url, request)
+    demands = request.demands._replace(cells=planned_cells(plan_channel(config, known)))
+    with stored_results(config, known, file, store, packages=not packages) as results:
+        return publish_request(url, request._replace(demands=demands, results=results))
+
+
+def publish_request(url: str, request: PublishRequest) -> PublishReport:
+    """Run all checks and publish, or raise with every reason against it."""
+    with filling(url, dry_run=request.dry_run) as channel:
+        done = submit(channel, request)
+    return PublishReport.of(url, done, partial=request.demands.partial, dry_run=request.dry_run)
+
+
+def _try_out(
+    packages: Sequence[Package],
+    around: Sequence[Package],
+    *,
+    level: str,
+    on_line: Callable[[str], None],
+) -> set[str]:
+    """Install packages in fresh environments, and return the sha256 of those that work."""
+    take_credentials()  # no test sees them
+    own = {id(package) for package in packages}
+    tested = [read_package_under_test(package.path) for package in packages]
+    beside = [read_package_under_test(p.path) for p in around if id(p) not in own]
+    request = smoke_request(current_date(), level=level)
+    return {one.sha256 for one in smoke_here(tested, request, beside, tell=on_line) if one.works}
+
+
+def _index_url(url: str) -> str:
+    try:
+        parsed = parse_index_url(url)
+    except ValueError as error:
+        raise UsageError(str(error), hint="--upstream https://… names a simple index") from error
+    if "@" in parsed:
+        msg = "an upstream has a user name or a password, which every reader would see"
+        raise UsageError(msg, hint="leave them out: installers have their own")
+    return f"{parsed}/"
+
+
+def _policy(name: str | None, config: Config | None) -> CheckPolicy:
+    """Return the policy that is named, or the file's, or the default one."""
+    if name is None and config is not None and config.check.text:
+        return parse_policy(config.check.policy, config.check.text)
+    return load_policy(name or (config.check.policy if config else "default"))
+
+
+def promote_packages(
+    source: str,
+    target: str,
+    selectors: Sequence[str],
+    *,
+    variants: Sequence[str] = (),
+    files: Sequence[str] = (),
+    local: Local = "keep",
+    partial: bool = False,
+    external: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    dry_run: bool = False,
+    file: str = "torchyard.toml",
+    changes: Sequence[str] = (),
+) -> PublishReport:
+    """Bring files of one channel into another as they are, and return what is new there.
+
+    Args:
+        source: The channel to take files from: a name in the file, an address or a directory.
+        target: The channel that gets them.
+        selectors: Requirements that name the files: `torch==2.14.0`.
+        variants: Globs; only files of these variants.
+        files: Globs; only files of these names.
+        local: Whether wheels and zips keep the local part of their version (`+cu130`) or drop it.
+        partial: Promote though packages of the plan are missing.
+        external: Globs of names that packages may require though the channel does not have them.
+        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
+        dry_run: Only return what would be promoted.
+        file: The configuration.
+        changes: Changes of it, each as `KEY=VALUE`.
+
+    Raises:
+        PublishError: The channel refuses the packages; each diagnostic is a reason.
+    """
+    demands = _demands(source, target, file, changes)
+    demands = demands._replace(
+        external=(*demands.external, *external),
+        partial=partial,
+        smoke="off",  # already smoke-tested by the source channel
+        overrides=tuple(map(parse_override, overrides)),
+    )
+    selection = parse_selection(selectors, variants, files)
+    origin = open_channel(source, file)
+    now = current_moment()
+    found = gather_packages(origin, selection, now)
+    url = channel_url(target, file)
+    with (
+        filling(url, dry_run=dry_run) as channel,
+        TemporaryDirectory(prefix="promote-", dir=made_home(file)) as scratch,
+    ):
+        head = head_for(origin, channel, target)
+        route = Route(origin, channel, Path(scratch))
+        refuse_unsound_wheels(route, head, found)
+        if local == "drop":
+            found = without_local(route, head, found)
+        packages = [one.package for one in found]
+        upstream = origin.head().upstream
+        head, packages, verdict = accept(channel, head, packages, demands, upstream)
+        done = Submitted(head.generation, packages, verdict.new, verdict.notes)
+        if not dry_run:
+            found = [one._replace(package=p) for one, p in zip(found, packages, strict=True)]
+            reason = ChangeReason(f"promote {selection} from {source}", now)
+            promoted = promote(route, head, found, reason)
+            done = done._replace(generation=promoted.head.generation, new=promoted.new)
+    return PublishReport.of(url, done, partial=partial, dry_run=dry_run)
+
+
+def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> Demands:
+    """Return what the file demands of packages in the channel that they go to."""
+    config = load_if_present(file, changes)
+    channel = channel_named(config, target, file)
+    if config is None or channel is None:
+        return Demands()
+    check_origin(channel, source, file)
+    return Demands(
+        cells=planned_cells(plan_channel(config, channel)),
+        external=channel.external,
+        upstream=channel.upstream,
+    )

@@ -1,0 +1,1 @@
+"""Packages that are built again, and compared."""

@@ -1,0 +1,1 @@
+"""Changes of tags, versions and libraries of packages."""

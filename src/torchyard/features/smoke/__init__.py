@@ -1,0 +1,1 @@
+"""Whether packages can be installed, and work."""

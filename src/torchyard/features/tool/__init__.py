@@ -1,0 +1,1 @@
+"""What steps of jobs run of torchyard itself."""

@@ -1,1 +1,0 @@
-"""Reports of `torchyard check`: JSON, text, HTML."""

@@ -1,1 +1,0 @@
-"""Reports about plans and configurations: tables, JSON, diagrams."""

@@ -1,0 +1,147 @@
+"""Conda packages: a channel made of them, and a prefix installed from it and others."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from torchyard.compute.registry import platform_for
+from torchyard.errors import HostError
+from torchyard.host.entry_points import require_module
+from torchyard.host.files import link_or_copy
+from torchyard.host.network_settings import fetching_environment
+from torchyard.host.process import capture_done
+from torchyard.smoke import rattler_child
+from torchyard.smoke.installation import (
+    Installation,
+    Installer,
+    libraries_in,
+    modules_in,
+    site_of,
+)
+from torchyard.smoke.package_under_test import PackageUnderTest
+from torchyard.toolchain.interpreters import query_interpreter
+
+UNSOLVABLE = "unsolvable"
+"""The reason of the error if no set of packages satisfies the request."""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class _Answer(msgspec.Struct):
+    builds: dict[str, str] = {}
+    error: str = ""
+
+
+class _Record(msgspec.Struct):
+    """The part of a prefix's record of a package that matters here."""
+
+    files: tuple[str, ...] = ()
+
+
+def index_channel(channel: Path) -> None:
+    """Write the index of a channel, whose packages are in folders of their platforms."""
+    (channel / "noarch").mkdir(parents=True, exist_ok=True)
+    _child("index", str(channel.absolute()))
+
+
+def solve(  # noqa: PLR0913 - what, from where, to where, on what
+    channels: Sequence[str],
+    specs: Sequence[str],
+    prefix: Path | None,
+    cache: Path,
+    system: Mapping[str, str] = NOTHING,
+    *,
+    exact: bool = False,
+) -> dict[str, str]:
+    """Choose packages and install them into a prefix, if one is given; return builds by name.
+
+    `system` are virtual packages in addition to the machine's own or, if `exact`, in place of them.
+    """
+    asked = {
+        "channels": list(channels),
+        "specs": list(specs),
+        "prefix": str(prefix or ""),
+        "cache": str(cache),
+        "system": dict(system),
+        "exact": exact,
+    }
+    said = _child("install", msgspec.json.encode(asked).decode())
+    answer = msgspec.json.decode(said, type=_Answer)
+    if answer.error:
+        msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
+        hint = "name the channels that have what it needs by --channel"
+        raise HostError(msg, hint=hint, reason=UNSOLVABLE)
+    return answer.builds
+
+
+def _child(*words: str) -> str:
+    require_module("rattler", "tests of conda packages")
+    argv = [sys.executable, "-I", rattler_child.__file__, *words]
+    return capture_done(argv, rattler_child.DONE, cwd=Path("/"), env=fetching_environment())
+
+
+def install_conda(
+    package: PackageUnderTest,
+    beside: Sequence[PackageUnderTest],
+    channels: Sequence[str],
+    folder: Path,
+) -> Installation:
+    """Install a package from a channel of all given packages, and from other channels.
+
+    A published package is installed from its own channel.
+    """
+    spec = f"{package.name} =={package.version} {package.build}"
+    first = package.index or _channel_of(beside, folder.with_name("channel"))
+    sources = (first, *map(_address, channels))
+    solve(sources, [spec], folder, folder.with_name("cache"), _driver(package.compute))
+    return _installed(package, folder)
+
+
+def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
+    """Make a channel of packages, and return its address."""
+    for one in beside:
+        place = channel / one.subdir
+        place.mkdir(parents=True, exist_ok=True)
+        link_or_copy(one.path, str(place / one.file))
+    index_channel(channel)
+    return channel.absolute().as_uri()
+
+
+def _address(channel: str) -> str:
+    """Return the address of a channel, which may be given as a directory."""
+    return channel if "://" in channel else Path(channel).absolute().as_uri()
+
+
+def _driver(compute: str) -> dict[str, str]:
+    """Return the virtual package of the GPU's driver, so that packages can be solved without it."""
+    platform = platform_for(compute)
+    driver = platform.conda_virtual_package
+    return {driver: platform.version(compute)} if driver else {}
+
+
+def _installed(package: PackageUnderTest, prefix: Path) -> Installation:
+    """Return the installation of a package in a prefix."""
+    name = f"{package.name}-{package.version}-{package.build}.json"
+    record = msgspec.json.decode((prefix / "conda-meta" / name).read_bytes(), type=_Record)
+    program = prefix / "bin/python"
+    base = Installation(
+        installer=Installer.CONDA, prefix=str(prefix), libraries=libraries_in(record.files)
+    )
+    if not program.exists():
+        return base
+    python, site = query_interpreter(program), site_of(prefix)
+    inside = f"{site.relative_to(prefix)}/"
+    files = [file.removeprefix(inside) for file in record.files if file.startswith(inside)]
+    infos = [file.partition("/")[0] for file in files if file.endswith(".dist-info/METADATA")]
+    return msgspec.structs.replace(
+        base,
+        python=str(program),
+        version=python.version,
+        include=python.include if python.headers else "",
+        sites=(str(site),),
+        distribution=infos[0].partition("-")[0] if infos else "",
+        modules=modules_in(files),
+    )
