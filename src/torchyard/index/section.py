@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from torchyard.index.entry import Entry, State
+from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.page import Page
 from torchyard.package.contents import Contents
 
@@ -181,3 +181,35 @@ def indexes_for(variant: str, elsewhere: Elsewhere) -> Elsewhere:
 def shell_quoted(word: str) -> str:
     """Return a word in shell quotes; `shlex.quote` would leave most of these unquoted."""
     return "'" + word.replace("'", "'\\''") + "'"
+
+
+class ProjectSection:
+    """What sections have in common whose parts are projects, with files in `packages/`."""
+
+    MANY_PROJECTS = False
+    HAS_VARIANTS = True
+    KEYED_BY_NAME = False
+    FIRST_PART = ""
+
+    def project(self, part: str, _entry: Entry) -> str:
+        return part
+
+    def files_of(self, state: State, _project: str) -> Sequence[Entry]:
+        return state.entries
+
+    def key(self, _part: str, entry: Entry) -> str:
+        return package_key(entry.sha256, entry.file)
+
+    def upload_key(self, key: str, _digest: str) -> str:
+        return key
+
+    def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
+        yield from ()
+
+    def settle(
+        self, _part: str, state: State, _touched: Iterable[Entry]
+    ) -> tuple[State, list[Page]]:
+        return state, []
+
+    def build_glob(self, _entry: Entry) -> str:
+        return ""

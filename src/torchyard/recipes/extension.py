@@ -12,10 +12,9 @@ from torchyard.compute.registry import platform_for
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, SHELL, Step
-from torchyard.recipes.recipe import promise_steps
+from torchyard.model.step import SHELL, Step
+from torchyard.recipes.recipe import promise_steps, tool
 
-_TOOL = " ".join((*OWN, "tool"))
 _LAY_OUT = """\
 find . -mindepth 1 -delete
 cp -a {source}/. .
@@ -34,7 +33,7 @@ def steps(spec: JobSpec) -> tuple[Step, ...] | None:
         case Stage.BINDINGS:
             return _bindings(spec)
         case Stage.PACKAGE:
-            return (_line(_PACK, "make the package"),)
+            return (tool(_PACK, "make the package"),)
         case _:
             return None
 
@@ -52,8 +51,8 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _LAY_OUT), name="lay the source out"),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         _build(platform_for(task.facts["compute"]).wheel_folders),
-        _line(_UNPACK, "take it apart"),
-        _line(_COLLECT, "collect what it needs"),
+        tool(_UNPACK, "take it apart"),
+        tool(_COLLECT, "collect what it needs"),
         *promise_steps(spec, "{out}/image", "{out}/vendor"),
     )
 
@@ -76,10 +75,5 @@ def environment(spec: JobSpec) -> dict[str, str]:
 def _build(wheel_folders: str) -> Step:
     """Return the step that runs the project's backend, which sees libraries in these folders."""
     libraries = f" --libraries {wheel_folders}" if wheel_folders else ""
-    step = _line(f"{_BUILD}{libraries}", "make the project's own wheel")
+    step = tool(f"{_BUILD}{libraries}", "make the project's own wheel")
     return replace(step, env=_COMPILED_MODULES)
-
-
-def _line(words: str, name: str) -> Step:
-    """Return a step that runs a command of `torchyard tool`."""
-    return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)

@@ -12,7 +12,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
-from torchyard.recipes.recipe import DevelopSteps, promise_steps
+from torchyard.recipes.recipe import DevelopSteps, promise_steps, tool
 from torchyard.toolchain.summary import is_wanted
 from torchyard.toolchain.variables import entries_variables
 
@@ -84,7 +84,7 @@ def steps(spec: JobSpec) -> tuple[Step, ...] | None:
         case Stage.BINDINGS:
             return _bindings(spec)
         case Stage.PACKAGE:
-            return (_line(_PACK, "make the package"),)
+            return (tool(_PACK, "make the package"),)
         case _:
             return None
 
@@ -95,16 +95,16 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _lay_out(spec)), name="lay the source out"),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         *_translation(task),
-        _line("check-version --spec {spec}", "compare the tree's version"),
-        _line("ask build", "ask CMake to tell what it makes of it"),
+        tool("check-version --spec {spec}", "compare the tree's version"),
+        tool("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
-        _line("configure-again build", "configure again, as bindings will"),
-        _line(_COMPARE, "compare it with what was asked for"),
+        tool("configure-again build", "configure again, as bindings will"),
+        tool(_COMPARE, "compare it with what was asked for"),
         *_linalg(task),
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
-        _line("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
+        tool("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
         *promise_steps(spec, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),
@@ -118,10 +118,10 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
     backend = _backend(spec.compiled)
     return (
         Step(run=(*SHELL, _RESTORE), name="restore the core's build"),
-        _line("repoint build --core {core}/tree", "tell CMake of this Python"),
-        _line("bind build --core {core}/ninja_log", "compile the bindings"),
+        tool("repoint build --core {core}/tree", "tell CMake of this Python"),
+        tool("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
-        _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
+        tool("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
         *promise_steps(spec, "{out}/image"),
     )
 
@@ -131,7 +131,7 @@ def develop(spec: JobSpec) -> DevelopSteps:
     backend = _backend(spec.compiled)
     program = _DESCRIBE.format(backend=_METADATA[backend])
     return DevelopSteps(
-        bind=(_line("repoint build", "tell CMake of this Python"),),
+        bind=(tool("repoint build", "tell CMake of this Python"),),
         prepare=_IN_PLACE[backend],
         install=(Step(run=_INSTALL_ALL, name="install it into the package's folder"),),
         describe=Step(run=(_PYTHON, "-c", program), name="describe the project"),
@@ -160,7 +160,7 @@ def _definitions(task: Task) -> tuple[Step, ...]:
     """Return a step that writes the file's CMake entries to where `environment` says they are."""
     if not task.table("cmake"):
         return ()
-    return (_line(f"define --spec {{spec}} {_INITIAL}", "tell CMake what the file says"),)
+    return (tool(f"define --spec {{spec}} {_INITIAL}", "tell CMake what the file says"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
@@ -177,7 +177,7 @@ def _linalg(task: Task) -> tuple[Step, ...]:
     )
     return (
         Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),
-        _line(_COMPARE, "compare it again"),
+        tool(_COMPARE, "compare it again"),
     )
 
 
@@ -194,11 +194,6 @@ def environment(spec: JobSpec) -> dict[str, str]:
         **(entries_variables(_INITIAL) if core.table("cmake") else {}),
         **core.table("env"),
     }
-
-
-def _line(words: str, name: str) -> Step:
-    """Return a step that runs a command of `torchyard tool`."""
-    return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)
 
 
 def _backend(task: Task) -> str:

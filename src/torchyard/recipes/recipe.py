@@ -40,10 +40,15 @@ class RecipeModule(Protocol):
         """
 
 
+def tool(words: str, name: str) -> Step:
+    """Return a step that runs a command of `torchyard tool`."""
+    return Step(run=(*OWN, "tool", *words.split()), name=name)
+
+
 def promise_steps(spec: JobSpec, *folders: str) -> tuple[Step, ...]:
     """Return the step that compares libraries in folders with the glibc that the file promises."""
     glibc = spec.compiled.text("glibc")
     if not glibc:
         return ()
-    run = (*OWN, "tool", "check-glibc", glibc, *folders)
-    return (Step(run=run, name=f"compare what it needs with glibc {glibc}"),)
+    words = f"check-glibc {glibc} {' '.join(folders)}"
+    return (tool(words, f"compare what it needs with glibc {glibc}"),)

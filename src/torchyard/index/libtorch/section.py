@@ -11,13 +11,21 @@ from torchyard.index.entry import WHOLE, Entry, State, package_key
 from torchyard.index.libtorch.listing import listing_pages, root_page
 from torchyard.index.libtorch.platform import zip_platform
 from torchyard.index.page import Page
-from torchyard.index.section import Elsewhere, Fit, InstallSource, LandingRow, Staged, shell_quoted
+from torchyard.index.section import (
+    Elsewhere,
+    Fit,
+    InstallSource,
+    LandingRow,
+    ProjectSection,
+    Staged,
+    shell_quoted,
+)
 from torchyard.index.views import in_view
 from torchyard.package.contents import Contents
 from torchyard.package.libtorch.format import LibtorchFormat
 
 
-class LibtorchSection:
+class LibtorchSection(ProjectSection):
     """libtorch zips."""
 
     NAME = "libtorch"
@@ -25,23 +33,7 @@ class LibtorchSection:
     PACKAGE = "libtorch"
     TITLE = "libtorch zips for C++"
     INDEX_PER_VARIANT = False
-    MANY_PROJECTS = False
-    HAS_VARIANTS = True
-    KEYED_BY_NAME = False
     HAS_PROVENANCE = False
-    FIRST_PART = ""
-
-    def project(self, part: str, _entry: Entry) -> str:
-        return part
-
-    def files_of(self, state: State, _project: str) -> Sequence[Entry]:
-        return state.entries
-
-    def key(self, _part: str, entry: Entry) -> str:
-        return package_key(entry.sha256, entry.file)
-
-    def upload_key(self, key: str, _digest: str) -> str:
-        return key
 
     def part_of_key(self, key: str, parts: Iterable[str]) -> str | None:
         """Return the listing with the longest name that is a prefix of the file's name."""
@@ -50,14 +42,6 @@ class LibtorchSection:
             return None
         stem = canonicalize_name(file).removeprefix("lib")
         return max((part for part in parts if stem.startswith(f"{part}-")), key=len, default="")
-
-    def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
-        yield from ()
-
-    def settle(
-        self, _part: str, state: State, _touched: Iterable[Entry]
-    ) -> tuple[State, list[Page]]:
-        return state, []
 
     def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
         for view in views:
@@ -73,9 +57,6 @@ class LibtorchSection:
 
     def fits(self, _part: str, entry: Entry) -> Iterator[Fit]:
         yield Fit(zip_platform(entry.file))
-
-    def build_glob(self, _entry: Entry) -> str:
-        return ""
 
     def stage(
         self, path: Path, contents: Contents, entry: Entry, _md5: str, project: str

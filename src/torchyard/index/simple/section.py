@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import PublishError
-from torchyard.index.entry import WHOLE, Entry, State, package_key
+from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.filename import SDISTS
 from torchyard.index.page import Page
 from torchyard.index.section import (
@@ -25,6 +25,7 @@ from torchyard.index.section import (
     Fit,
     InstallSource,
     LandingRow,
+    ProjectSection,
     Staged,
     indexes_for,
     shell_quoted,
@@ -94,7 +95,7 @@ def required_torch(metadata: bytes) -> str:
     return str(reduce(and_, (one.specifier for one in everywhere), SpecifierSet()))
 
 
-class SimpleSection:
+class SimpleSection(ProjectSection):
     """Wheels, and mirrored source distributions."""
 
     NAME = "simple"
@@ -102,23 +103,7 @@ class SimpleSection:
     PACKAGE = "wheel"
     TITLE = "wheels"
     INDEX_PER_VARIANT = True
-    MANY_PROJECTS = False
-    HAS_VARIANTS = True
-    KEYED_BY_NAME = False
     HAS_PROVENANCE = True
-    FIRST_PART = ""
-
-    def project(self, part: str, _entry: Entry) -> str:
-        return part
-
-    def files_of(self, state: State, _project: str) -> Sequence[Entry]:
-        return state.entries
-
-    def key(self, _part: str, entry: Entry) -> str:
-        return package_key(entry.sha256, entry.file)
-
-    def upload_key(self, key: str, _digest: str) -> str:
-        return key
 
     def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
         """Return the project of a wheel, or of a mirrored source distribution."""
@@ -130,14 +115,6 @@ class SimpleSection:
         is_other = any(file.endswith(one.SUFFIXES) for one in FORMATS.values())
         is_sdist = file.endswith(SDISTS) and not is_other
         return canonicalize_name(file.rpartition("-")[0]) if is_sdist else None
-
-    def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
-        yield from ()
-
-    def settle(
-        self, _part: str, state: State, _touched: Iterable[Entry]
-    ) -> tuple[State, list[Page]]:
-        return state, []
 
     def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
         index = ProjectIndex(part, state)
@@ -155,9 +132,6 @@ class SimpleSection:
             yield from wheel_fits(entry.file)
         else:
             yield Fit(ANY_PLATFORM)
-
-    def build_glob(self, _entry: Entry) -> str:
-        return ""
 
     def stage(
         self, path: Path, contents: Contents, entry: Entry, _md5: str, _project: str
