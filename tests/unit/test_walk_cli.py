@@ -72,7 +72,7 @@ def test_only_features_name_features() -> None:
 
 
 def test_the_plug_in_uses_only_options_groups_and_displays_of_the_command_line() -> None:
-    rooms = ("options", "lazy_group", "build_display")
+    rooms = ("options", "lazy_group", "build_display", "output")
     shared = tuple(f"torchyard.cli.{name}." for name in rooms)
     for path in (ROOT / "farm/src").rglob("*.py"):
         used = {name for name in imports(path) if f"{name}.".startswith("torchyard.cli.")}

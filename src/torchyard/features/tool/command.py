@@ -2,8 +2,10 @@
 
 import click
 
+from torchyard.cli.lazy_group import LazyGroup
 
-class _Tools(click.Group):
+
+class _Tools(LazyGroup):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         from torchyard.features.tool.functions import tool_modules
 
