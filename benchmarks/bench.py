@@ -51,11 +51,11 @@ class Result(NamedTuple):
 def start_up(rounds: int = 40) -> list[Result]:
     commands = {
         "bare": [sys.executable, "-c", "pass"],
-        "ours": [str(TORCHYARD), "plan", "--identifiers", "-f", str(EXAMPLE)],
+        "ours": [str(TORCHYARD), "plan", "--list", "cells", "-f", str(EXAMPLE)],
     }
     best = _best(rounds, commands, HERE)
     detail = f"{best['ours'] * 1e3:.0f} ms, python -c pass {best['bare'] * 1e3:.0f} ms"
-    return [Result("plan --identifiers, start-up", best["ours"] / best["bare"], "×", 8, detail)]
+    return [Result("plan --list cells, start-up", best["ours"] / best["bare"], "×", 8, detail)]
 
 
 def large_plan(rounds: int = 5) -> list[Result]:
@@ -176,7 +176,7 @@ def _jobs_ratio(rounds: int, built: str, by_hand: str, sandbox: str) -> Result:
         for name, text in (("torchyard.toml", built), ("by-hand.toml", by_hand)):
             (home / name).write_text(text, encoding="utf-8")
         listed = subprocess.run(
-            [TORCHYARD, "plan", "--select", "bindings:*", "--json"],
+            [TORCHYARD, "plan", "bindings:*", "--json"],
             cwd=home,
             check=True,
             capture_output=True,

@@ -150,7 +150,7 @@ class AuditError(TorchyardError):
 
 
 class DriftError(TorchyardError):
-    """`ci check` found files that are not as generated, `deps --check` versions that disagree."""
+    """`ci check` found files that are not as generated, `deps` versions that disagree."""
 
     exit_code = 17
 

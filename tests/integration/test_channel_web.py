@@ -31,7 +31,7 @@ def test_the_right_package_is_found_by_an_address(served: Served, release: Path)
     served.publish(release)
     put(served.channel, conda("torch"), libtorch("1.0", "cpu"))
     for kind, project in (("wheel", "tiny>=1.1"), ("conda", "torch"), ("libtorch", "torch")):
-        words = (project, *MACHINE, "--cpu", "--kind", kind, "--url", served.url, "--json")
+        words = (project, *MACHINE, "--cpu", "--package", kind, "--url", served.url, "--json")
         there = served.call("which", served.place, *words)
         served.nginx.asked()
         over_web = served.call("which", f"{served.url}/", *words)

@@ -111,7 +111,7 @@ def test_pipes_and_terminals_have_their_own_width(tmp_path: Path) -> None:
 def test_quick_commands_leave_slow_libraries_alone() -> None:
     """Start-up is a promise (see benchmarks); these imports would break it."""
     code = (
-        "import sys; sys.argv = ['torchyard', 'plan', '--identifiers', '-f', sys.argv[1]]\n"
+        "import sys; sys.argv = ['torchyard', 'plan', '--list', 'cells', '-f', sys.argv[1]]\n"
         "from torchyard.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"

@@ -149,8 +149,8 @@ def test_in_a_checkout_only_what_differs_is_compiled(project: Project, tmp_path:
     edit(checkout / "aten/matmul.cpp")
     edit(project.folder / "aten/matmul.cpp")  # the file's own source, whose core is in no store
     try:
-        begun = project.torchyard("develop", f"{BLOCK}/cp311", "--from-store", "--tree", checkout)
-        refused = project.refused("develop", f"{BLOCK}/cp312", "--tree", tmp_path)
+        begun = project.torchyard("develop", f"{BLOCK}/cp311", "--from-store", "--source", checkout)
+        refused = project.refused("develop", f"{BLOCK}/cp312", "--source", tmp_path)
     finally:
         shutil.copy2(SAMPLE / "aten/matmul.cpp", project.folder / "aten/matmul.cpp")
     assert re.search(r"units of the core that were compiled +1\n", begun)

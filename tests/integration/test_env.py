@@ -85,7 +85,7 @@ def test_a_shell_compiles_with_the_plain_names(torchyard: Command, tmp_path: Pat
     with file.open("a", encoding="utf-8") as text:
         text.write(f"\n{extra}")
     place = tmp_path / "elsewhere"
-    assert torchyard("toolchain", "activate", "cp311", "-f", file, "--install", place).code == 0
+    assert torchyard("toolchain", "activate", "cp311", "-f", file, "--output", place).code == 0
     folder = place / "linux-x86_64/cpu-openblas/cp311"
     (tmp_path / "a.c").write_text("int main(void) { return 0; }\n", encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text(

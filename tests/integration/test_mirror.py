@@ -95,8 +95,8 @@ def test_all_that_is_said_of_a_file_is_kept(
     if form == "html":
         only_html(source)
     with FileServer(source) as server:
-        args = ("channel", "mirror", f"{server.url}/simple", "--to", "../ours", "--select")
-        done = torchyard(*args, "thing==1.*", "--select", "other", "--json")
+        args = ("channel", "mirror", f"{server.url}/simple", "../ours")
+        done = torchyard(*args, "thing==1.*", "other", "--json")
     assert (done.code, done.err) == (0, "")
     ours = {**entries(home / "../ours"), **entries(home / "../ours", "other")}
     assert ours.keys() == {LARGE, SMALL, OLD, MAC, PURE}
@@ -118,17 +118,17 @@ def test_files_are_chosen_by_version_python_and_platform(
     source: Path, home: Path, torchyard: Command
 ) -> None:
     def chosen(*more: str) -> set[str]:
-        args = ("channel", "mirror", source / "simple", "--to", "../ours", "--dry-run", "--json")
+        args = ("channel", "mirror", source / "simple", "../ours", "--dry-run", "--json")
         done = torchyard(*args, *more)
         return {one["file"] for one in json.loads(done.out).get("files", ())}
 
-    assert chosen("--select", "thing==0.9") == {f"thing-0.9+cpu-{MANY}.whl"}
-    recent = ("--select", "thing>=1")
+    assert chosen("thing==0.9") == {f"thing-0.9+cpu-{MANY}.whl"}
+    recent = "thing>=1"
     assert chosen(*recent, "--python", "cp312") == {LARGE, SMALL, MAC}
     assert chosen(*recent, "--python", "cp311") == {OLD}
     assert chosen(*recent, "--platform", "macosx*") == {MAC}
-    assert chosen("--select", "other", "--python", "cp312", "--platform", "macosx*") == {PURE}
-    assert chosen("--select", "thing==7") == set()
+    assert chosen("other", "--python", "cp312", "--platform", "macosx*") == {PURE}
+    assert chosen("thing==7") == set()
     assert Channel(Channel.at("../ours", make=True).objects).head().generation == 0
 
 
@@ -137,9 +137,7 @@ def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -
         "channel",
         "mirror",
         source / "simple",
-        "--to",
         "../ours",
-        "--select",
         "other",
         "--variant",
     )
@@ -152,7 +150,7 @@ def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -
 
 def test_what_is_there_is_not_fetched_again(source: Path, home: Path, torchyard: Command) -> None:
     with FileServer(source) as server:
-        args = ("channel", "mirror", f"{server.url}/simple", "--to", "../ours", "--select")
+        args = ("channel", "mirror", f"{server.url}/simple", "../ours")
         assert torchyard(*args, "thing==1.0+cpu").code == 0
         fetched = server.sent(".whl")
         assert torchyard(*args, "thing==1.0+cpu").code == 0
@@ -174,9 +172,7 @@ def test_a_killed_run_goes_on_where_it_was(source: Path, home: Path, torchyard: 
             "channel",
             "mirror",
             f"{server.url}/simple",
-            "--to",
             "../ours",
-            "--select",
             "thing==1.*",
         ]
         run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
@@ -214,9 +210,7 @@ def test_a_beginning_of_something_else_is_thrown_away(
             "channel",
             "mirror",
             f"{server.url}/simple",
-            "--to",
             "../ours",
-            "--select",
             "thing==1.*",
         ]
         run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
@@ -240,9 +234,7 @@ def test_a_server_that_lies_is_found_out(source: Path, home: Path, torchyard: Co
             "channel",
             "mirror",
             f"{server.url}/simple",
-            "--to",
             "../ours",
-            "--select",
             "thing==1.*",
         )
         done = torchyard(*args)
@@ -261,7 +253,7 @@ def test_a_wheel_that_leads_elsewhere_is_refused(
     told["files"][0]["hashes"] = {"sha256": sha256(path.read_bytes()).hexdigest()}
     told["files"][0]["size"] = path.stat().st_size
     page(source, "other").write_text(json.dumps(told))
-    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "../ours", "other")
     assert done.code == 15
     assert f"`{PURE}` can't be unpacked: ../../.bashrc" in done.err
     assert Channel.at("../ours", make=True).head().generation == 0
@@ -272,7 +264,7 @@ def test_a_provenance_that_attests_nothing_is_not_offered(
 ) -> None:
     place = _path(source, f"{PURE}.provenance")
     place.write_text(json.dumps({"version": 1, "attestation_bundles": []}))
-    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "../ours", "other")
     assert done.code == 0, done.err
     assert not entries(home / "../ours", "other")[PURE].provenance
     assert not list(Path("../ours").rglob("*.provenance"))
@@ -282,7 +274,7 @@ def test_a_sidecar_that_lies_is_found_out(source: Path, home: Path, torchyard: C
     text = page(source, "other").read_text()
     digest = json.loads(text)["files"][0]["core-metadata"]["sha256"]
     page(source, "other").write_text(text.replace(digest, "0" * 64))
-    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "../ours", "other")
     assert (done.code, "another METADATA" in done.err) == (15, True)
 
 
@@ -290,7 +282,7 @@ def test_a_file_without_a_hash_is_refused(source: Path, home: Path, torchyard: C
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["hashes"] = {"md5": "0" * 32}  # which anybody can forge
     page(source, "other").write_text(json.dumps(told))
-    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "../ours", "other")
     done = torchyard(*args)
     assert (done.code, "--allow-unhashed" in done.err) == (15, True)
     assert torchyard(*args, "--allow-unhashed").code == 0
@@ -306,7 +298,7 @@ def test_a_hash_leads_to_no_other_file(source: Path, home: Path, torchyard: Comm
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["hashes"] = {"sha256": f"00/../{kept.parts[-3]}/{kept.parts[-2]}"}
     page(source, "other").write_text(json.dumps(told))
-    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "../ours", "other")
     assert torchyard(*args).code == 15
     assert entries(home / "../ours", "other") == {}
 
@@ -314,13 +306,13 @@ def test_a_hash_leads_to_no_other_file(source: Path, home: Path, torchyard: Comm
 def test_a_channel_keeps_the_bytes_it_has(source: Path, home: Path, torchyard: Command) -> None:
     make_channel(home / "../ours", [make_wheel(home / "wheels", Kind("other"), b"x = 7\n")])
     before = entries(home / "../ours", "other")
-    done = torchyard("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard("channel", "mirror", source / "simple", "../ours", "other")
     assert (done.code, "with other bytes" in done.err) == (15, True)
     assert entries(home / "../ours", "other") == before
 
 
 def test_what_is_yanked_later_is_yanked_here(source: Path, home: Path, torchyard: Command) -> None:
-    args = ("channel", "mirror", source / "simple", "--to", "../ours", "--select", "other")
+    args = ("channel", "mirror", source / "simple", "../ours", "other")
     assert torchyard(*args).code == 0
     told = json.loads(page(source, "other").read_text())
     told["files"][0]["yanked"] = "it is broken"
@@ -362,9 +354,7 @@ def test_it_bears_a_bad_line(source: Path, home: Path, torchyard: Command) -> No
             "channel",
             "mirror",
             f"{proxy.endpoint}/simple",
-            "--to",
             "../ours",
-            "--select",
             "thing==1.*",
         )
         assert torchyard(*args).code == 0

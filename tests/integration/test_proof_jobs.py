@@ -168,7 +168,7 @@ def test_all_packages_are_proven(tmp_path_factory: pytest.TempPathFactory) -> No
     with shared_sample(tmp_path_factory) as project:
         channel_for(project, "cp310", "cp311", "cp312", "cp313")
         project.torchyard("build")
-        cells = project.torchyard("plan", "--identifiers").split()
+        cells = project.torchyard("plan", "--list", "cells").split()
         told = project.torchyard("store", "ls", "check:*", "smoke:*", "--json")
     assert len(cells) == PACKAGES
     made = {result["id"]: result["files"] for result in json.loads(told)["results"]}

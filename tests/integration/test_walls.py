@@ -181,9 +181,7 @@ def an_operator(machine: Machine) -> Iterator[Done]:
 def a_channel(machine: Machine) -> Iterator[Done]:
     """Yield the commands from wheels to a channel."""
     if machine.index:
-        yield machine.run(
-            "channel", "mirror", machine.index, "--to", "./channel", "--select", "needed"
-        )
+        yield machine.run("channel", "mirror", machine.index, "./channel", "needed")
     yield machine.run("smoke", *machine.folder.glob("wheels/*.whl"), *SMOKE)
     yield machine.run("publish", "wheels", "--to", "./channel", "--external", "needed")
     yield machine.run("channel", "check", "./channel")

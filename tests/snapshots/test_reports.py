@@ -126,7 +126,7 @@ def test_mistakes_in_the_file(
     "args",
     [
         ["plan", "-f", "none.toml"],
-        ["plan", "--select", "cp321"],
+        ["plan", "cp321"],
         ["plan", "--subset", "prr"],
         ["plan", "--set", "project.version=v2"],
         ["explain", "core:torch-2.14.0/linux-x86_64/cu131-mkl"],

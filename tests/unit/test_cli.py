@@ -34,7 +34,7 @@ def test_plan_prints_a_table(torchyard: Command, file: Path) -> None:
 
 
 def test_plan_lists_identifiers(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--identifiers", "--select", "cu130")
+    result = torchyard("plan", "-f", file, "--list", "cells", "cu130")
     assert result.out.splitlines() == [
         "torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel",
         "torch-2.14.0/linux-x86_64/cu130-mkl/any/libtorch",
@@ -42,13 +42,13 @@ def test_plan_lists_identifiers(torchyard: Command, file: Path) -> None:
 
 
 def test_identifiers_are_those_of_the_plan(torchyard: Command) -> None:
-    listed = torchyard("plan", "-f", EXAMPLE, "--identifiers").out.splitlines()
+    listed = torchyard("plan", "-f", EXAMPLE, "--list", "cells").out.splitlines()
     assert listed == json.loads(torchyard("plan", "-f", EXAMPLE, "--json").out)["cells"]
 
 
 def test_identifiers_of_jobs_are_their_cells(torchyard: Command, file: Path) -> None:
-    by_job = torchyard("plan", "-f", file, "--identifiers", "--select", "core:cu130")
-    by_value = torchyard("plan", "-f", file, "--identifiers", "--select", "cu130")
+    by_job = torchyard("plan", "-f", file, "--list", "cells", "core:cu130")
+    by_value = torchyard("plan", "-f", file, "--list", "cells", "cu130")
     assert by_job.code == 0
     assert by_job.out == by_value.out
 
@@ -103,7 +103,7 @@ def test_an_extension_is_drawn_without_a_core(torchyard: Command, tmp_path: Path
 
 
 def test_forms_of_output_exclude_each_other(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--json", "--identifiers")
+    result = torchyard("plan", "-f", file, "--json", "--list", "cells")
     assert result.code == 2
     assert "can't be had together" in result.err
 
@@ -117,7 +117,7 @@ def test_warnings_are_talk(torchyard: Command, file: Path) -> None:
 
 
 def test_set_changes_a_value(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--set", "project.version=2.13.0", "--identifiers")
+    result = torchyard("plan", "-f", file, "--set", "project.version=2.13.0", "--list", "cells")
     assert result.out.startswith("torch-2.13.0/")
 
 
@@ -297,7 +297,7 @@ def test_init_takes_a_directory_and_odd_names(torchyard: Command, tmp_path: Path
     path = tmp_path / "torchyard.toml"
     flags = ("--recipe", "extension", "--name", "x", "--torch", "2.13,2.14")
     assert torchyard("init", "-f", path, *flags, "--path", "my src").code == 0
-    assert len(torchyard("plan", "-f", path, "--identifiers").out.splitlines()) == 2
+    assert len(torchyard("plan", "-f", path, "--list", "cells").out.splitlines()) == 2
     assert torchyard("init", "-f", path, *flags, "--git", 'C:\\"src"', "--force").code == 0
     assert torchyard("plan", "-f", path).code == 0
 
@@ -316,13 +316,13 @@ def test_a_bare_command_shows_its_help(torchyard: Command) -> None:
 
 
 def test_a_diagram_is_of_packages(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--select", "core:*", "--diagram", "dot")
+    result = torchyard("plan", "-f", file, "core:*", "--diagram", "dot")
     assert result.code == 2
     assert "it can't be of single jobs" in result.err
 
 
 def test_a_plan_without_packages_has_a_table(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "--select", "core:*")
+    result = torchyard("plan", "-f", file, "core:*")
     assert result.code == 0
     assert "0 packages, 4 jobs" in result.out
     assert "sharing" not in result.out

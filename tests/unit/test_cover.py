@@ -52,8 +52,8 @@ def test_a_subset_can_choose_pairs(torchyard: Command, tmp_path: Path) -> None:
     text = SMALL.replace("[subset.pr]", '[subset.pairs]\nchoose = "pairs"\n[subset.pr]')
     file = tmp_path / "torchyard.toml"
     file.write_text(text, encoding="utf-8")
-    every = torchyard("plan", "-f", file, "--identifiers").out.splitlines()
-    some = torchyard("plan", "-f", file, "--identifiers", "--subset", "pairs").out.splitlines()
+    every = torchyard("plan", "-f", file, "--list", "cells").out.splitlines()
+    some = torchyard("plan", "-f", file, "--list", "cells", "--subset", "pairs").out.splitlines()
     assert set(some) < set(every)
     cells = [Cell.from_path(line.partition("/")[2]) for line in every]
     assert pairs([Cell.from_path(line.partition("/")[2]) for line in some]) == pairs(cells)

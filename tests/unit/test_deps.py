@@ -333,7 +333,7 @@ def tree(agreeing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def test_nothing_disagrees_in_a_tree_that_agrees(tree: Path, torchyard: Command) -> None:
     assert compare_dependencies(".").drift == []
-    assert torchyard("deps", "--source", str(tree), "--check").code == 0
+    assert torchyard("deps", "--source", str(tree), "--fail-on-conflict").code == 0
 
 
 @pytest.mark.parametrize("kind", PLANTED)
@@ -450,7 +450,7 @@ def test_the_command_writes_all_its_forms_and_is_a_gate(
     plain = torchyard(*words)
     assert plain.code == 0
     assert "sympy: the recipe has 1.13.1, and the tree has >=1.13.3" in plain.out
-    gate = torchyard("deps", "--check", "--json")
+    gate = torchyard("deps", "--fail-on-conflict", "--json")
     assert gate.code == 17
     validate(json.loads(gate.out), "deps")
     assert "torchyard.toml:3" in page.read_text()

@@ -83,7 +83,7 @@ def test_init_reads_the_checkout_that_it_is_in(
     text = file.read_text(encoding="utf-8")
     for line in ('# From setup.py:7.\nname = "my_ext"', 'path = "."'):
         assert f"{line}\n" in text
-    cells = torchyard("plan", "-f", file, "--identifiers").out.split()
+    cells = torchyard("plan", "-f", file, "--list", "cells").out.split()
     assert cells == [
         f"my_ext-1.2.2/linux-x86_64/{compute}-torch2.13/cp311/wheel" for compute in ("cpu", "cu130")
     ]

@@ -70,11 +70,6 @@ def test_an_empty_selector_does_not_select_everything(torchyard: Command, tmp_pa
         assert (done.code, "a selector is empty" in done.err) == (5, True), words
 
 
-def test_a_plan_tells_how_to_select(torchyard: Command) -> None:
-    assert "torchyard plan --select cp312" in torchyard("plan", "cp312").err
-    assert "did you mean `diff`?" in torchyard("plan", "dif").err
-
-
 def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) -> None:
     """Names are taken from the output of commands, and given to all that take names."""
     more = '\n[channel.all]\nurl = "s3://nowhere/all"\n\n[ci]\ninstall = "pip install torchyard"\n'
@@ -82,8 +77,8 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
     at = ("-f", file)
     assert torchyard("build", *at, "core", "package", "check", "smoke").code == 0
     printed = [
-        torchyard("plan", *at, "--jobs").out,
-        torchyard("plan", *at, "--identifiers").out,
+        torchyard("plan", *at, "--list", "jobs").out,
+        torchyard("plan", *at, "--list", "cells").out,
         torchyard("store", "ls", *at).out,
         torchyard("status", *at).out,
         torchyard("explain", *at, "package:*").out,
@@ -99,13 +94,13 @@ def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) ->
         job = f"{stage or 'package'}:{LABEL}/{path}"
         assert job in planned
         assert torchyard("explain", *at, name).out.splitlines()[0].endswith(path), name
-        chosen = torchyard("plan", *at, "--jobs", "--select", name).out.split()
+        chosen = torchyard("plan", *at, "--list", "jobs", name).out.split()
         assert job in chosen
         assert not colon or {one for one in chosen if one.startswith(f"{stage}:")} == {job}
         if stage == "core" or path.count("/") == 1:
-            assert torchyard("plan", *at, "--identifiers", "--select", name).code == 0
+            assert torchyard("plan", *at, "--list", "cells", name).code == 0
         else:
-            listed = torchyard("plan", *at, "--identifiers", "--select", name).out.split()
+            listed = torchyard("plan", *at, "--list", "cells", name).out.split()
             assert all(path in one for one in listed)
         assert torchyard("build", *at, name).code == 0, name
         assert torchyard("run", *at, name).code == 0, name

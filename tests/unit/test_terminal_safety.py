@@ -273,7 +273,7 @@ COMMANDS = {
     "a rule": ("explain", "rule", EVIL[:-1]),
     "run": ("run", EVIL[:-1]),
     "publish": ("publish", f"bad/{WHEEL}", "--to", "channel"),
-    "mirror": ("channel", "mirror", f"bad{EVIL[:-1]}", "--to", "channel", "--select", "x"),
+    "mirror": ("channel", "mirror", f"bad{EVIL[:-1]}", "channel", "x"),
     "which": ("which", EVIL[:-1], "--channel", "channel"),
     "channel check": ("channel", "check", EVIL[:-1]),
     "no command": (EVIL[:-1],),

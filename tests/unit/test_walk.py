@@ -91,7 +91,7 @@ def test_two_files_make_a_compute_platform_and_two_a_recipe(tmp_path: Path) -> N
     assert len(added) == 4
     file = tmp_path / "torchyard.toml"
     file.write_text(FILE, encoding="utf-8")
-    call = [sys.executable, "-m", "torchyard", "plan", "--identifiers", "-f", str(file)]
+    call = [sys.executable, "-m", "torchyard", "plan", "--list", "cells", "-f", str(file)]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "counting-1.0/linux-x86_64/abacus1-torch2.14/cp312/wheel\n"

@@ -296,7 +296,7 @@ def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
     others = [conda(build, depends) for build, (_, depends) in bad.items()]
     put(place, "conda/linux-64", conda("cu126_py312"), *others)
     put(place, "conda/osx-arm64", conda("cpu_mac"))
-    args = ("which", place, "torch", *MACHINE, "--kind", "conda", "--json", "--url", "u")
+    args = ("which", place, "torch", *MACHINE, "--package", "conda", "--json", "--url", "u")
     told = told_by(torchyard(*args, "--cuda", "12.9").out)
     channels = "--channel u/conda --channel conda-forge"
     assert told.commands == {"conda": f"conda install {channels} 'torch=2.14.0=cu126_py312'"}
@@ -310,7 +310,7 @@ def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
 
 def test_newest_build_of_a_conda_package(torchyard: Command, tmp_path: Path) -> None:
     put(tmp_path / "channel", "conda/linux-64", *(conda(f"cpu_{n}", number=n) for n in (2, 10, 9)))
-    args = ("--kind", "conda", "--cpu", "--json")
+    args = ("--package", "conda", "--cpu", "--json")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
     assert told.file == "torch-2.14.0-cpu_10.conda"
     assert set(told.whys.values()) == {"fits, but less well than torch-2.14.0-cpu_10.conda"}
@@ -329,7 +329,7 @@ def test_highest_build_of_a_libtorch_zip(torchyard: Command, tmp_path: Path) -> 
     stem = "libtorch-shared-with-deps-2.14.0+cpu"
     zips = [wheel("2.14.0+cpu", file=f"{stem}{end}.zip") for end in ("-9", "-10", "")]
     put(tmp_path / "channel", "libtorch/torch", *zips)
-    args = ("--kind", "libtorch", "--cpu", "--json")
+    args = ("--package", "libtorch", "--cpu", "--json")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
     assert told.file == f"{stem}-10.zip"
 
@@ -348,7 +348,7 @@ def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_pat
         )
     ]
     put(tmp_path / "channel", "libtorch/torch", *zips)
-    args = ("--kind", "libtorch", "--cpu", "--json", "--url", "u")
+    args = ("--package", "libtorch", "--cpu", "--json", "--url", "u")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
     digest = zips[0].sha256
     key = f"packages/{digest[:2]}/{digest[2:]}/linux-x86_64%2Bcpu.zip"
@@ -359,7 +359,7 @@ def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_pat
 def test_names_mean_nothing_to_a_shell(torchyard: Command, tmp_path: Path) -> None:
     strange = conda("cpu_'; touch x; '", "__glibc >=2.17")
     put(tmp_path / "channel", "conda/linux-64", strange)
-    args = ("--kind", "conda", "--cpu", "--json", "--url", "u")
+    args = ("--package", "conda", "--cpu", "--json", "--url", "u")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
     assert shlex.split(told.commands["conda"])[-1] == "torch=2.14.0=cpu_'; touch x; '"
 
@@ -368,7 +368,7 @@ def test_a_zip_that_has_what_it_needs_comes_first(torchyard: Command, tmp_path: 
     names = [f"libtorch-shared-{kind}-deps-2.14.0.zip" for kind in ("with", "without")]
     zips = [wheel("2.14.0", variant="cpu", file=file) for file in names]
     put(tmp_path / "channel", "libtorch/torch", *zips)
-    args = ("--kind", "libtorch", "--cpu", "--json", "--platform", "linux-x86_64")
+    args = ("--package", "libtorch", "--cpu", "--json", "--platform", "linux-x86_64")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *args).out)
     assert told.file == names[0]
 
@@ -384,7 +384,7 @@ def test_libtorch_zips_of_others_are_told_apart_by_their_names(
     zips = [wheel("2.14.0", variant="cpu", file=file) for file in sorted(names.values())]
     put(tmp_path / "channel", "libtorch/torch", *zips)
     for platform, file in names.items():
-        args = ("--kind", "libtorch", "--cpu", "--json", "--platform", platform)
+        args = ("--package", "libtorch", "--cpu", "--json", "--platform", platform)
         told = told_by(torchyard("which", tmp_path / "channel", "torch", *args).out)
         assert told.file == file
 

@@ -36,13 +36,6 @@ names_argument = partial(click.argument, shell_complete=complete_names)
 selector_argument = names_argument("words", nargs=-1, metavar="[SELECTOR]...")
 """Cells and jobs: values (`cu130`), parts of paths (`cu130-mkl/cp312`), stages (`core:*`)."""
 
-select_option = click.option(
-    "--select",
-    multiple=True,
-    metavar="SELECTOR",
-    shell_complete=complete_names,
-    help="Select only these: a value (cu130, cp31*), a cell (cu130-mkl/cp312), a job (core:*).",
-)
 skip_option = click.option(
     "--skip",
     multiple=True,
@@ -118,7 +111,9 @@ sandbox_option = click.option(
 channel_argument = click.argument("channel", metavar="CHANNEL")
 """A channel: its name in the file, its address or its directory."""
 
-selectors_argument = click.argument("selectors", nargs=-1, required=True, metavar="SELECTOR...")
+requirements_argument = click.argument(
+    "selectors", nargs=-1, required=True, metavar="REQUIREMENT..."
+)
 """Files of a channel, as requirements: `torch==2.14.0`."""
 
 variant_option = click.option(

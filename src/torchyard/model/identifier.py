@@ -107,5 +107,5 @@ def parse(text: str) -> Identifier:
     has_parts = len(parts) == max(0, depth - 1) and all(parts)
     if not is_known or not has_parts or not all("-" in part for part in parts[1:2]):
         msg = f"`{text}` is not the identifier of a cell or a job"
-        raise SelectionError(msg, hint="`torchyard plan --jobs` lists them")
+        raise SelectionError(msg, hint="`torchyard plan --list jobs` lists them")
     return Identifier(stage, label, path)

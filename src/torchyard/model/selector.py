@@ -17,7 +17,7 @@ from torchyard.model.suggest import did_you_mean
 _ALL = "*"
 _FLAVOUR = "flavour"
 _PATHS = (("project", "platform", _FLAVOUR, "python", "package"), ("project", "channel"))
-_SEE = "`torchyard plan --identifiers` lists the cells, and `torchyard plan --jobs` the jobs"
+_SEE = "`torchyard plan --list cells` lists the cells, and `torchyard plan --list jobs` the jobs"
 
 Reading = dict[str, str]
 """The fields that a word is about, each with the glob for its value."""

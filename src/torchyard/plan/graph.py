@@ -131,7 +131,7 @@ class Plan:
             paths = [other.path for other in self.jobs if other.stage is stage]
             near = nearest(path, paths) if len(paths) <= _COMPARED else None
             hint = f"did you mean `{job_identifier(stage, self.label, near)}`?" if near else None
-            raise SelectionError(msg, hint=hint or "`torchyard plan --jobs` lists the jobs")
+            raise SelectionError(msg, hint=hint or "`torchyard plan --list jobs` lists the jobs")
         return job
 
     def fingerprint(self, stage: Stage, scope: Scope) -> str | None:

@@ -68,7 +68,7 @@ class ReadSelection:
             within = f" in subset `{self.subset}`" if self.subset else ""
             words = f" that is `{self.select}`" if self.select.words else ""
             msg = f"the selection is empty: no cell is left{words}{within}"
-            raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
+            raise SelectionError(msg, hint="`torchyard plan --list cells` lists what there is")
         return cells
 
     def _is_in(self, cell: Cell, selector: NameSelector) -> bool:

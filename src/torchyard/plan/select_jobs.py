@@ -30,7 +30,7 @@ def select_jobs(plan: Plan, selection: ReadSelection) -> Plan:
             kept.append(job.number)
     if not kept:
         msg = "the selection is empty: no job is left"
-        raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
+        raise SelectionError(msg, hint="`torchyard plan --list jobs` lists the jobs")
     return plan.keep(kept)
 
 

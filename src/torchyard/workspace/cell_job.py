@@ -59,7 +59,7 @@ def _choose(config: Config, words: Sequence[str]) -> str:
     what = f"`{' '.join(words)}`" if words else "the file"
     if not found:
         msg = f"{what} has no cell that is compiled for a Python on {machine}, this machine"
-        raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
+        raise SelectionError(msg, hint="`torchyard plan --list cells` lists what there is")
     listed = ", ".join(path.partition("/")[2] for path in [*found][:_LISTED])
     listed += ", …" if len(found) > _LISTED else ""
     msg = f"{what} has {len(found)} environments: {listed}"

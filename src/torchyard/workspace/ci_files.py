@@ -141,7 +141,9 @@ class CiWriter(NamedTuple):
         ]
         if not found:
             msg = f"no job of the generated CI is `{job}`, or runs such a job of the plan"
-            raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs of the plan")
+            raise SelectionError(
+                msg, hint="`torchyard plan --list jobs` lists the jobs of the plan"
+            )
         return found
 
 

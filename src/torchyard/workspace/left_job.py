@@ -23,7 +23,7 @@ def find_left_job(
         if left := left_job(None, file, work):
             return left, None
         msg = f"no job of `{file}` runs or has failed"
-        raise UsageError(msg, hint="name a job, as `torchyard plan --jobs` lists them")
+        raise UsageError(msg, hint="name a job, as `torchyard plan --list jobs` lists them")
     planned, config = find_job_spec(job, None, file, changes)
     if not WorkDir(Path(work or work_directory(file)), planned).log.exists():
         return left_job(planned.task.id, file, work) or planned, config  # of an older source

@@ -43,7 +43,7 @@ def find_job_spec(
     """Return the job spec to run: from a file, or from the plan."""
     if (job is None) == (spec is None):
         msg = "which job?" if job is None else "name a job, or give --spec, but not both"
-        raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
+        raise UsageError(msg, hint="name one, as `torchyard plan --list jobs` lists them")
     if spec is not None:
         try:
             return msgspec.json.decode(Path(spec).read_bytes(), type=JobSpec), None

@@ -91,7 +91,7 @@ def find_cell(config: Config, environment: PythonEnvironment) -> Cell:
     recipe, torch = config.project.recipe, environment.torch
     if not recipe.is_extension:
         msg = f"recipe `{recipe.name}` builds torch itself, and no wheel for one that is there"
-        raise ConfigError(msg, hint="name a cell: `torchyard plan --identifiers` lists them")
+        raise ConfigError(msg, hint="name a cell: `torchyard plan --list cells` lists them")
     if torch is None:
         msg = f"`{environment.executable}` has no torch"
         hint = "activate the environment that has one, or install it there: `pip install torch`"

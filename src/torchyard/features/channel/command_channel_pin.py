@@ -8,7 +8,7 @@ from torchyard.cli.output import reports
 
 @click.command("pin")
 @channel_argument
-@click.argument("selectors", nargs=-1, metavar="[VERSION | SELECTOR]...")
+@click.argument("selectors", nargs=-1, metavar="[VERSION | REQUIREMENT]...")
 @variant_option
 @only_option
 @click.option("--as", "name", metavar="NAME", help="Name of the pin, in place of its version.")

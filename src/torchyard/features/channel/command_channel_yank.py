@@ -6,7 +6,7 @@ from torchyard.cli.options import (
     channel_argument,
     file_option,
     only_option,
-    selectors_argument,
+    requirements_argument,
     variant_option,
 )
 from torchyard.cli.output import reports
@@ -14,7 +14,7 @@ from torchyard.cli.output import reports
 
 @click.command("yank")
 @channel_argument
-@selectors_argument
+@requirements_argument
 @variant_option
 @only_option
 @click.option(

@@ -9,7 +9,7 @@ from torchyard.cli.output import reports
 @click.command("coverage")
 @channel_argument
 @file_option
-@click.option("--version", metavar="V", help="Version to look for, in place of the file's.")
+@click.option("--version", metavar="VERSION", help="Version to look for, in place of the file's.")
 @subset_option
 @click.option("--fail-on-missing", is_flag=True, help="Fail if a package is missing.")
 @reports("find_missing")

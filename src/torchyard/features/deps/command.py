@@ -20,9 +20,18 @@ from torchyard.cli.output import reports
 @click.option("--channel", default="", metavar="CHANNEL", help="Compare with its newest torch.")
 @click.option("--newest", is_flag=True, help="Ask the package index for the newest versions.")
 @click.option(
-    "--conda", default="", metavar="ADDRESS", help="Ask a conda channel for its newest versions."
+    "--conda-channel",
+    "conda",
+    default="",
+    metavar="URL",
+    help="Ask a conda channel for its newest versions.",
 )
-@click.option("--check", is_flag=True, help="Exit with 17 if something contradicts the tree.")
+@click.option(
+    "--fail-on-conflict",
+    "check",
+    is_flag=True,
+    help="Exit with 17 if something contradicts the tree.",
+)
 @reports("compare_dependencies", html="Write a page.", markdown="Write a Markdown table.")
 def command() -> None:
     """Compare third-party versions in source, channel and indexes.

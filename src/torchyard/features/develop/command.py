@@ -34,7 +34,10 @@ def command() -> None:
 @selector_argument
 @click.option("--from-store", is_flag=True, help="Fail if the store has no finished core.")
 @click.option(
-    "--tree", metavar="DIR", help="Work in this checkout, in place of a copy of the source."
+    "--source",
+    "tree",
+    metavar="DIR",
+    help="Work in this checkout, in place of a copy of the source.",
 )
 @file_option
 @set_option
@@ -67,7 +70,9 @@ def develop_begin(
 
 @command.command("build")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=0, help="Compilers at once.")
+@click.option(
+    "-j", "--slots", "jobs", type=click.IntRange(min=1), default=0, help="Compilers at once."
+)
 @cell_option
 @file_option
 @reports("build_development")

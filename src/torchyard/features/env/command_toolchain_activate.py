@@ -11,7 +11,11 @@ from torchyard.cli.output import reports
 @file_option
 @set_option
 @click.option(
-    "--install", metavar="DIR", help="Directory of environments, in place of .torchyard/env."
+    "-o",
+    "--output",
+    "install",
+    metavar="DIR",
+    help="Directory of environments, in place of .torchyard/env.",
 )
 @click.option(
     "--shell", type=click.Choice(["bash", "zsh", "fish"]), help="Print the script to source."

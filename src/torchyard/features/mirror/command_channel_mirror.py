@@ -2,21 +2,14 @@
 
 import click
 
-from torchyard.cli.options import file_option
+from torchyard.cli.options import channel_argument, file_option, requirements_argument
 from torchyard.cli.output import reports
 
 
 @click.command("mirror")
 @click.argument("source")
-@click.option("--to", "channel", required=True, metavar="CHANNEL", help="Where the files go.")
-@click.option(
-    "--select",
-    "selects",
-    multiple=True,
-    required=True,
-    metavar="REQUIREMENT",
-    help="Projects and versions to take, such as 'torch==2.13.*'.",
-)
+@channel_argument
+@requirements_argument
 @click.option("--python", "pythons", multiple=True, metavar="TAG", help="Only for these: cp312.")
 @click.option(
     "--platform",
@@ -40,6 +33,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Copy a part of another simple index into a channel.
 
-    SOURCE is an address or a directory. Files are verified by their hashes on arrival; all are
+    SOURCE is an address or a directory, a REQUIREMENT names projects and versions to take, such as
+    'torch==2.13.*'. Files are verified by their hashes on arrival; all are
     published at once. A run that was interrupted continues where it stopped.
     """

@@ -17,7 +17,7 @@ def mirror_index(
     source: str,
     channel: str,
     *,
-    selects: Sequence[str],
+    selectors: Sequence[str],
     pythons: Sequence[str] = (),
     platforms: Sequence[str] = (),
     variant: str | None = None,
@@ -30,7 +30,7 @@ def mirror_index(
     Args:
         source: The address or directory of the index.
         channel: The channel: its name in the file, its address or its directory.
-        selects: Requirements that name the files, such as `torch==2.13.*`.
+        selectors: Requirements that name the files, such as `torch==2.13.*`.
         pythons: Only files for these Pythons.
         platforms: Only files for these platforms.
         variant: The variant of all files, whatever their versions say.
@@ -39,7 +39,7 @@ def mirror_index(
         file: The configuration that names channels.
     """
     wanted = MirrorRequest(
-        selects=tuple(selects),
+        selects=tuple(selectors),
         pythons=tuple(map(check_python, pythons)),
         platforms=tuple(platforms),
         variant=None if variant is None else check_variant(variant),
@@ -50,7 +50,7 @@ def mirror_index(
     files = mirror.look(wanted, unhashed=unhashed)
     generation = 0
     if not dry_run:
-        why = f"mirror {', '.join(selects)} of {redact_url(address)}"
+        why = f"mirror {', '.join(selectors)} of {redact_url(address)}"
         head, files = mirror.take(files, ChangeReason(why, now))
         generation = head.generation
     return MirrorReport(

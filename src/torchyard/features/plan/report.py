@@ -75,14 +75,13 @@ class MatrixReport(Reported, kw_only=True):
 def plan_text(
     report: MatrixReport,
     *,
-    identifiers: bool = False,
-    jobs: bool = False,
+    listed: Literal["cells", "jobs"] | None = None,
     diagram: str | None = None,
 ) -> Lines | str:
     """Show the whole plan on a screen, or return its cells, its jobs or a diagram."""
-    if identifiers:
+    if listed == "cells":
         return "".join(f"{cell}\n" for cell in report.cells)
-    if jobs:
+    if listed == "jobs":
         return "".join(f"{job.id}\n" for job in report.jobs)
     if diagram:
         channels = [job.scope for job in report.jobs if job.stage is Stage.PUBLISH]

@@ -1,6 +1,7 @@
 """Plan a file, or compare two plans; nothing is built."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -26,8 +27,7 @@ def describe_plan(
     subset: str | None = None,
     select: Sequence[str] = (),
     skip: Sequence[str] = (),
-    identifiers: bool = False,
-    jobs: bool = False,
+    listed: Literal["cells", "jobs"] | None = None,
     diagram: str | None = None,
     for_json: bool = True,
     on_line: Callable[[str], object] = ignore_line,
@@ -40,27 +40,26 @@ def describe_plan(
         subset: A named part of the matrix.
         select: Words of a selector; all packages without any.
         skip: Selectors of what to leave out.
-        identifiers: Only the names of the cells are needed, and no compiler of this machine.
-        jobs: Only the names of the jobs are needed.
+        listed: Only the names of cells or of jobs are needed; cells need no compiler.
         diagram: The form of a diagram that is wanted.
         for_json: Whether all of the report is needed.
         on_line: Is told warnings.
     """
-    if for_json + identifiers + jobs + bool(diagram) > 1:
-        msg = "--json, --identifiers, --jobs and --diagram can't be had together"
+    if for_json + bool(listed) + bool(diagram) > 1:
+        msg = "--json, --list and --diagram can't be had together"
         raise UsageError(msg, hint="choose one form of output")
     selection = PlanSelection(subset, tuple(select), tuple(skip))
     config = load_config(file, tuple(changes))
     if diagram and ReadSelection(expand(config), selection).of_jobs:
         msg = "a diagram shows how packages are made, so it can't be of single jobs"
         raise UsageError(msg, hint="select cells, such as cu130 or linux-x86_64")
-    if not identifiers:
+    if listed != "cells":
         config = with_toolchain_id(config, file)
     plan = make_plan(config, selection)
     for warning in plan.warnings:
         on_line(f"warning: {warning}")
     report = plan_report(plan)
-    if not identifiers:
+    if listed != "cells":
         return report
     cells = ReadSelection(plan.expansion, selection).cells()  # also of jobs without a package
     return replace(report, cells=[f"{plan.label}/{cell.path}" for cell in cells])

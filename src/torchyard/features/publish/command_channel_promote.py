@@ -6,7 +6,7 @@ from torchyard.cli.options import (
     file_option,
     only_option,
     override_option,
-    selectors_argument,
+    requirements_argument,
     set_option,
     variant_option,
 )
@@ -16,7 +16,7 @@ from torchyard.cli.output import reports
 @click.command("promote")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@selectors_argument
+@requirements_argument
 @variant_option
 @only_option
 @click.option(
@@ -41,7 +41,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Copy files of one channel to another, unchanged.
 
-    All files appear at once, or none. SELECTOR is a requirement: torch==2.14.0. The bytes are those
+    All files appear at once, or none. A REQUIREMENT is such as torch==2.14.0. The bytes are those
     that were tested; only with --local drop, wheels and zips are written anew under the version
     without its local part, and nothing else in them changes. What was promoted before stays as it
     is.

@@ -16,7 +16,7 @@ class _WhichCommand(click.Command):
         facts = [
             click.Option(
                 [f"--{fact.option}"],
-                metavar=None if fact.is_flag else "V",
+                metavar=None if fact.is_flag else "VERSION",
                 is_flag=fact.is_flag,
                 help=fact.help,
             )
@@ -35,14 +35,15 @@ class _WhichCommand(click.Command):
 @click.option("--python", metavar="TAG", help="For this Python, such as cp312 or cp313t.")
 @click.option(
     "--torch",
-    metavar="V",
+    metavar="VERSION",
     help="For this torch, such as 2.13 or 2.13.0+cu130; any: for one that is installed with it.",
 )
 @click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
-@click.option("--glibc", metavar="V", help="For a system with this glibc.")
+@click.option("--glibc", metavar="VERSION", help="For a system with this glibc.")
 @click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
 @click.option(
-    "--kind",
+    "--package",
+    "kind",
     metavar="NAME",
     default="",
     help="Format of the package, such as conda; a wheel unless given.",

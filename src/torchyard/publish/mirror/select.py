@@ -51,11 +51,11 @@ def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
         try:
             requirement = Requirement(text)
         except MALFORMED as error:
-            msg = f"`--select {text}` is no requirement: {error}"
-            raise UsageError(msg, hint="write --select 'torch==2.13.*'") from error
+            msg = f"`{text}` is no requirement: {error}"
+            raise UsageError(msg, hint="write 'torch==2.13.*'") from error
         if requirement.url or requirement.marker or requirement.extras:
-            msg = f"`--select {text}` has more than a name and versions"
-            raise UsageError(msg, hint="write --select 'torch==2.13.*'")
+            msg = f"`{text}` has more than a name and versions"
+            raise UsageError(msg, hint="write 'torch==2.13.*'")
         found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
     return found
 
