@@ -303,7 +303,7 @@ def test_init_takes_a_directory_and_odd_names(torchyard: Command, tmp_path: Path
 
 
 def test_options_before_a_subcommand_are_refused(torchyard: Command, file: Path) -> None:
-    result = torchyard("plan", "-f", file, "diff", file, file)
+    result = torchyard("toolchain", "-f", file, "env")
     assert result.code == 2
     assert "have no effect on its subcommands" in result.err
 

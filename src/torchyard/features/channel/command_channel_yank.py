@@ -26,7 +26,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Mark files of CHANNEL as not to be installed.
 
-    Installers use them only if asked for exactly that version. SELECTOR is a requirement:
+    Installers use them only if asked for exactly that version. A REQUIREMENT is such as
     torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no longer see such packages.
     Nothing is deleted.
     """
