@@ -10,9 +10,9 @@ from msgspec import structs
 from rich.console import Console
 
 from tests.schemas import validate
-from torchyard_farm.client.failing import FailingState
 from torchyard_farm.client.runs import RunState
 from torchyard_farm.client.status import (
+    FailingState,
     HeldJob,
     PlanState,
     Status,

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from torchyard.package.zip.tail import unpacked_end
+from torchyard.package.zip.parts import unpacked_end
 
 
 def deflated(content: bytes, level: int = 6, strategy: int = 0) -> bytes:

@@ -16,6 +16,7 @@ from rich.text import Text
 from tests.helpers import ROOT, SMALL, Command
 from tests.made_wheel import make_wheel
 
+from torchyard.cli.build_display import gitlab
 from torchyard.errors import Diagnostic, Span, UsageError
 from torchyard.model.canonical import fingerprint
 from torchyard.model.event import Began, Ended, Noted, Started
@@ -27,7 +28,6 @@ from torchyard.store.store import Store
 from torchyard.store.trees import Writer
 from torchyard.terminal import console
 from torchyard.terminal.board import Board, BoardView
-from torchyard.terminal.folds import gitlab
 from torchyard.terminal.json_output import encode
 from torchyard.terminal.safe_console import SafeConsole
 from torchyard.terminal.tables import table

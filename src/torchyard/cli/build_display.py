@@ -1,10 +1,13 @@
 """A build on the two streams: a board or lines while it runs, a table and errors at its end."""
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 from torchyard.errors import INTERRUPTED, TorchyardError
@@ -18,7 +21,6 @@ from torchyard.store.store import Store
 from torchyard.store.trees import read_result_log
 from torchyard.terminal.console import say, show, write, write_error
 from torchyard.terminal.events import printer
-from torchyard.terminal.folds import Fold, fold_style
 from torchyard.terminal.tables import SHORT, folded, number, table, word
 from torchyard.terminal.untrusted import neutral, printable
 
@@ -26,6 +28,33 @@ if TYPE_CHECKING:  # slow to import
     from rich.console import RenderableType
 
     from torchyard.workspace.build import PreparedBuild
+
+
+Fold = Callable[[str, Iterable[str]], Iterator[str]]
+
+
+def fold_style() -> Fold | None:
+    """Return the fold syntax of the CI service we run in, or None outside a known one."""
+    if os.environ.get("GITHUB_ACTIONS"):
+        return github
+    if os.environ.get("GITLAB_CI"):
+        return gitlab
+    return None
+
+
+def github(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"::group::{title}"
+    # A log line must not be interpreted as a workflow command.
+    yield from (re.sub(r"^(\s*)::", r"\1: :", line) for line in lines)
+    yield "::endgroup::"
+
+
+def gitlab(title: str, lines: Iterable[str]) -> Iterator[str]:
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", title)
+    yield f"\x1b[0Ksection_start:{time():.0f}:{name}[collapsed=true]\r\x1b[0K{title}"
+    yield from lines
+    yield f"\x1b[0Ksection_end:{time():.0f}:{name}\r\x1b[0K"
+
 
 _Row = tuple[str, str, float, int, str]
 """A package: job, outcome, seconds, bytes, sha256."""

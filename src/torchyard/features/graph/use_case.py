@@ -11,9 +11,14 @@ from torchyard.features.graph.report import Carried, GraphReport, Shipped, sorte
 from torchyard.insight.build_links import BuildLinks
 from torchyard.insight.build_record import read_started_build
 from torchyard.insight.link_graph import LinkGraph, LinkNode, chain, find_node, neighbourhood
-from torchyard.insight.package_links import package_graph
+from torchyard.insight.package_links import (
+    carrying_symbols,
+    joined,
+    package_graph,
+    symbols_in_files,
+    symbols_in_package,
+)
 from torchyard.insight.shipped import linked_not_shipped, shipped_not_linked
-from torchyard.insight.symbols import carrying_symbols, joined, symbols_in_files, symbols_in_package
 from torchyard.package.contents import Contents
 from torchyard.package.elf.linker_symbols import LinkerSymbols
 from torchyard.toolchain.cmake import Configured, has_replies

@@ -22,11 +22,10 @@ from torchyard.run.cleanup import tidy
 from torchyard.store.gc import remove_garbage
 from torchyard.store.pins import add_pin, list_pins, remove_pin
 from torchyard.store.select import select_results, select_unfinished
-from torchyard.store.sharing import holdings
 from torchyard.store.store import Store, Unusable
 from torchyard.store.transfer import copy, copy_unfinished
 from torchyard.store.trees import fetch_all, read_result_log
-from torchyard.store.verify import remove_broken, verify
+from torchyard.store.verify import holdings, remove_broken, verify
 from torchyard.workspace.locations import home_directory, open_store
 from torchyard.workspace.toolchain_id import with_toolchain_id
 

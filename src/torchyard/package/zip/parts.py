@@ -1,9 +1,106 @@
 """Parts of a large member that are near its beginning or its end, without those between."""
 
+import zlib
+from collections.abc import Iterator
+
 from torchyard.package.zip.directory import STORED, ZipEntry
 from torchyard.package.zip.end import ReadAt
 from torchyard.package.zip.inflate import pieces
-from torchyard.package.zip.tail import unpacked_end
+
+_WINDOW = 32 << 10
+_BEFORE = (bytes(_WINDOW), b"\1" * _WINDOW)
+_PIECE = 64 << 10
+_LONGEST = 256 << 20
+"""More is not unpacked of an end."""
+_FARTHEST = 1 << 20
+"""No block starts later: then all bytes are stored as they are, or are no deflate stream."""
+
+_DYNAMIC = 4
+"""The second and third bit of a block with its own Huffman tables; the first marks the last one."""
+_MOST_CODES = 29
+_LENGTHS = 4, 17
+"""The least number of lengths of the code that the tables are written in, and where they start."""
+_FULL = 128
+
+
+def unpacked_end(stored: bytes) -> bytes:
+    """Return what is certain of the end of a member, by its last stored bytes; it may be empty."""
+    for start in _block_starts(stored):
+        one = _inflated(stored, start, _BEFORE[0])
+        other = _inflated(stored, start, _BEFORE[1]) if one else b""
+        if one and len(one) == len(other):
+            return _common_end(one, other)
+    return b""
+
+
+def _block_starts(stored: bytes) -> Iterator[int]:
+    """Yield the bits at which a block could start, by a complete code for its tables."""
+    for place in range(min(len(stored), _FARTHEST)):
+        word = int.from_bytes(stored[place : place + 16], "little")
+        for bit in range(8):
+            head = word >> bit
+            if head & 6 != _DYNAMIC:
+                continue
+            if head >> 3 & 31 > _MOST_CODES or head >> 8 & 31 > _MOST_CODES:
+                continue
+            if _is_complete(head):
+                yield place * 8 + bit
+
+
+def _is_complete(head: int) -> bool:
+    """Return whether the lengths in the head of a block are those of a complete prefix code."""
+    least, start = _LENGTHS
+    lengths = head >> start
+    total = 0
+    for _ in range((head >> 13 & 15) + least):
+        length = lengths & 7
+        if length:
+            total += _FULL >> length
+        lengths >>= 3
+    return total == _FULL
+
+
+def _inflated(stored: bytes, start: int, before: bytes) -> bytes:
+    """Return what follows from a bit on; nothing unless it ends exactly with the last byte."""
+    inflater = zlib.decompressobj(-15, zdict=before)
+    place, bit = divmod(start, 8)
+    filler, extra = _filler(bit, stored[place])
+    rest = memoryview(stored)[place + 1 :]
+    try:
+        found = [inflater.decompress(filler)[extra:]]
+        found += [inflater.decompress(rest[at : at + _PIECE]) for at in range(0, len(rest), _PIECE)]
+    except zlib.error:
+        return b""
+    return b"".join(found) if inflater.eof and not inflater.unused_data else b""
+
+
+def _filler(bit: int, first: int) -> tuple[bytes, int]:
+    """Return a beginning for a stream that starts within its first byte, and what it unpacks to.
+
+    Blocks that are stored as they are begin at a whole byte, so all bits must stay where they are
+    in their bytes. A block of literals fills the bits in front; each has nine bits, so that it
+    moves what follows by one.
+    """
+    literals = (bit - 2) % 8
+    block = 2 | ((1 << 9 * literals) - 1) << 3
+    size = 3 + 9 * literals + 7
+    word = block | (first >> bit) << size
+    return word.to_bytes((size + 8 - bit) // 8, "little"), literals
+
+
+def _common_end(one: bytes, other: bytes) -> bytes:
+    """Return the longest end that both have."""
+    size = len(one)
+    first, second = memoryview(one), memoryview(other)
+    known, most = 0, size
+    while known < most:
+        half = (known + most + 1) // 2
+        if first[size - half : size - known] == second[size - half : size - known]:
+            known = half
+        else:
+            most = half - 1
+    return one[size - known :]
+
 
 _HEAD, _TAIL = 32 << 20, 64 << 20
 """How many unpacked bytes are kept of the beginning and of the end."""
