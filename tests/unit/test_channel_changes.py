@@ -35,8 +35,7 @@ from torchyard.publish.ops.pin import add_channel_pin, remove_channel_pin
 from torchyard.publish.ops.prune import prune
 from torchyard.publish.ops.retention import Keep, outdated
 from torchyard.publish.ops.rollback import restored, rollback
-from torchyard.publish.ops.status import set_status
-from torchyard.publish.ops.yank import yank
+from torchyard.publish.ops.yank import set_status, yank
 from torchyard.publish.select import choose, parse_selection
 from torchyard.store.objects import Objects
 

@@ -36,7 +36,7 @@ from torchyard.publish.evidence import Evidence, read_evidence
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
-from torchyard.publish.submit import PublishRequest, TryOut, submit
+from torchyard.publish.submit import Means, PublishRequest, TryOut, submit
 from torchyard.recipes.publishing import CONFINED, input_place, is_confined
 from torchyard.store.store import Store
 from torchyard.version import __version__
@@ -80,11 +80,10 @@ class Inputs(NamedTuple):
             paths=(),
             policy=POLICY,
             demands=demands,
-            now=NOW,
             results=self.results,
             try_out=try_out,
         )
-        submit(Channel.at(str(self.channel), make=True), request)
+        submit(Channel.at(str(self.channel), make=True), request, Means(NOW))
 
     def published(self) -> list[str]:
         channel = Channel.at(str(self.channel), make=True)

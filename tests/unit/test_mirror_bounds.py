@@ -27,8 +27,7 @@ from torchyard.publish.ops.promote import (
     refuse_unsound_wheels,
 )
 from torchyard.publish.select import parse_selection
-from torchyard.publish.soundness import refuse_unsound
-from torchyard.publish.staged import checked_provenance
+from torchyard.publish.staged import checked_provenance, refuse_unsound
 
 PIECE = b"x" * (1 << 16)
 NOW = "2026-12-01T00:00:00Z"

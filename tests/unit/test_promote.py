@@ -20,8 +20,7 @@ from torchyard.publish.ops.promote import (
     promote,
     without_local,
 )
-from torchyard.publish.ops.status import set_status
-from torchyard.publish.ops.yank import yank
+from torchyard.publish.ops.yank import set_status, yank
 from torchyard.publish.publish import Published
 from torchyard.publish.select import parse_selection
 

@@ -12,7 +12,14 @@ import msgspec
 from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.expected import Expected, expected_of, spec_in_package
 from torchyard.checks.rule import Finding
-from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
+from torchyard.errors import (
+    BuildError,
+    CheckError,
+    Diagnostic,
+    HostError,
+    PublishError,
+    SelectionError,
+)
 from torchyard.index.entry import Entry, sort_key
 from torchyard.index.sections import section_for
 from torchyard.model.identifier import Cell, parse
@@ -23,6 +30,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.delivered import PROVENANCE, is_package_name
 from torchyard.package.formats import format_named
 from torchyard.package.read import read_package
+from torchyard.package.zip.unpack import plain_directory
 
 Grouping = Literal["compute", "compute-blas"]
 """What a variant of a channel is called after."""
@@ -320,3 +328,16 @@ def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
             msg = f"`{name}` speaks of another file than the one it is beside"
             raise PublishError(msg, hint=hint)
     return data if statements else b""
+
+
+def refuse_unsound(path: Path) -> None:
+    """Raise PublishError if a wheel has members that lead elsewhere, links, or is ambiguous.
+
+    Only the list of its members is read.
+    """
+    try:
+        with path.open("rb") as file:
+            plain_directory(path.name, file)
+    except CheckError as error:
+        msg = f"{error} (`torchyard check` says more)"
+        raise PublishError(msg, hint="leave it out: no installer should unpack it") from error

@@ -38,17 +38,22 @@ class PublishRequest(NamedTuple):
     """Files and directories; empty for all packages of `results`."""
     policy: CheckPolicy
     demands: Demands
-    now: str
     results: PlanResults | None = None
     """Results of the plan that packages are from, as far as they are known."""
     try_out: TryOut | None = None
     """Runs smoke tests on this machine; None where code of packages must not run."""
-    torches: Torches = tuple
     name: str = ""
     """The channel's, if it is new."""
     grouping: Grouping | None = None
     """None: the channel's own."""
     dry_run: bool = False
+
+
+class Means(NamedTuple):
+    """What a publication takes from its surroundings: time, torch releases, and progress."""
+
+    now: str
+    torches: Torches = tuple
     read: Callable[[Path], Contents] = read_package
     sending: Callable[[int], AbstractContextManager[Progress]] = lambda _: nullcontext(
         ignore_progress
@@ -65,22 +70,22 @@ class Submitted(NamedTuple):
     notes: Sequence[str]
 
 
-def submit(channel: Channel, request: PublishRequest) -> Submitted:
+def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted:
     """Run all checks and publish; a dry run publishes nothing.
 
     Raises:
         PublishError: The channel refuses the packages; each diagnostic is a reason.
     """
     head = _head_for(channel, request)
-    today = date.fromisoformat(request.now[:10])
+    today = date.fromisoformat(means.now[:10])
     results, demands = request.results, request.demands
     evidence = read_evidence(results, request.policy, today) if results else NO_EVIDENCE
     packages = read_staged(
         request.paths or (results.packages() if results else ()),
         head.grouping,
-        request.now,
-        judge_by(request.policy, today, evidence.checked, request.torches),
-        read=request.read,
+        means.now,
+        judge_by(request.policy, today, evidence.checked, means.torches),
+        read=means.read,
         cell_for=results.cell_for if results else made_elsewhere,
     )
     if not packages:
@@ -91,8 +96,8 @@ def submit(channel: Channel, request: PublishRequest) -> Submitted:
     head, packages, verdict = accept(channel, head, packages, demands._replace(evidence=evidence))
     if request.dry_run:
         return Submitted(head.generation, packages, verdict.new, verdict.notes)
-    reason = ChangeReason(_reason(packages, verdict, is_partial=demands.partial), request.now)
-    with request.sending(sum(package.entry.size for package in verdict.new)) as progress:
+    reason = ChangeReason(_reason(packages, verdict, is_partial=demands.partial), means.now)
+    with means.sending(sum(package.entry.size for package in verdict.new)) as progress:
         done = publish(channel, head, packages, reason, progress)
     return Submitted(done.head.generation, packages, done.new, verdict.notes)
 

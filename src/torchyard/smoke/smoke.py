@@ -17,8 +17,8 @@ from torchyard.smoke.install import UnfitError, unmet_requirements
 from torchyard.smoke.installation import Installation, same_files
 from torchyard.smoke.installers import INSTALLERS
 from torchyard.smoke.known_failures import judge, tell_unused
-from torchyard.smoke.numpy import with_numpy
 from torchyard.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
+from torchyard.smoke.overlay import with_numpy
 from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard.smoke.request import Request
 from torchyard.smoke.suite import IMPORT, Need, Test, built_in

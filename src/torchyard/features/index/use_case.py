@@ -26,7 +26,7 @@ from torchyard.publish.index_check.check import audit
 from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.index_check.simple import Scope
 from torchyard.publish.ops.repair_channel import repair_channel
-from torchyard.publish.ops.status import set_status
+from torchyard.publish.ops.yank import set_status
 from torchyard.version import __version__
 from torchyard.workspace.clock import current_date, current_moment
 from torchyard.workspace.locations import open_channel, open_damaged_channel, read_channel

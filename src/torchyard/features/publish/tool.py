@@ -1,6 +1,5 @@
 """`torchyard tool publish`: what a publish job runs."""
 
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,9 +17,6 @@ from torchyard.recipes.publishing import PUBLISHED
 from torchyard.terminal.console import show
 from torchyard.terminal.json_output import encode
 from torchyard.terminal.progress import ProgressLine
-from torchyard.workspace.clock import current_moment
-from torchyard.workspace.progress import read_metered
-from torchyard.workspace.torch_releases import kept_torches
 
 
 def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
@@ -38,13 +34,9 @@ def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
             smoke=msgspec.convert(task.text("smoke") or "planned", SmokeDemand),
             sandbox=msgspec.convert(task.text("sandbox") or "any", SandboxDemand),
         ),
-        now=current_moment(),
-        torches=kept_torches,
         name=task.text("channel"),
         grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
-        read=partial(read_metered, meter=ProgressLine),
-        sending=partial(ProgressLine, "sending"),
     )
-    report = publish_request(url, request)
+    report = publish_request(url, request, ProgressLine)
     (to / PUBLISHED).write_bytes(encode(report))
     show(*publish_text(report))

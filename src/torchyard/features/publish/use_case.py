@@ -1,6 +1,7 @@
 """Put packages into a channel: from files and results, or from another channel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial as bound
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,10 +9,13 @@ from tempfile import TemporaryDirectory
 from torchyard.checks.policies import load_policy, parse_policy
 from torchyard.checks.policy import CheckPolicy
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import UsageError
+from torchyard.errors import TorchyardError, UsageError
 from torchyard.features.publish.report import PublishReport
 from torchyard.index.address import parse_index_url
-from torchyard.model.config import Config
+from torchyard.model.config import ChannelConfig, Config
+from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.model.result import Result
+from torchyard.package.delivered import is_package_name
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.gates import Demands, accept
 from torchyard.publish.ops.promote import (
@@ -24,12 +28,15 @@ from torchyard.publish.ops.promote import (
     without_local,
 )
 from torchyard.publish.package_gates import parse_override
+from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.select import parse_selection
 from torchyard.publish.staged import Grouping, Package
-from torchyard.publish.submit import PublishRequest, Submitted, submit
+from torchyard.publish.submit import Means, PublishRequest, Submitted, submit
+from torchyard.recipes.publishing import CONFINED, input_place, is_confined
 from torchyard.smoke.package_under_test import read_package_under_test
 from torchyard.smoke.request import smoke_request
 from torchyard.smoke.smoke import smoke_here
+from torchyard.store.trees import fetch_tree
 from torchyard.workspace.channel_config import (
     channel_named,
     check_origin,
@@ -38,9 +45,9 @@ from torchyard.workspace.channel_config import (
     planned_cells,
 )
 from torchyard.workspace.clock import current_date, current_moment
-from torchyard.workspace.locations import channel_url, filling, made_home, open_channel
+from torchyard.workspace.locations import channel_url, filling, made_home, open_channel, open_store
 from torchyard.workspace.progress import Meter, ignore_line, no_meter, read_metered
-from torchyard.workspace.stored_results import stored_results
+from torchyard.workspace.toolchain_id import with_toolchain_id
 from torchyard.workspace.torch_releases import kept_torches
 
 
@@ -100,28 +107,72 @@ def publish_packages(
             sandbox=known.sandbox if known else "any",
             overrides=tuple(map(parse_override, overrides)),
         ),
-        now=current_moment(),
         try_out=bound(_try_out, level=level, on_line=on_line),
-        torches=kept_torches,
         name=known.name if known else "",
         grouping=variants or (known.variants if known else None),
         dry_run=dry_run,
-        read=bound(read_metered, meter=meter),
-        sending=bound(meter, "sending"),
     )
     url = channel_url(channel, file)
     if config is None or known is None:
-        return publish_request(url, request)
+        return publish_request(url, request, meter)
     demands = request.demands._replace(cells=planned_cells(plan_channel(config, known)))
-    with stored_results(config, known, file, store, packages=not packages) as results:
-        return publish_request(url, request._replace(demands=demands, results=results))
+    with _stored_results(config, known, file, store, packages=not packages) as results:
+        return publish_request(url, request._replace(demands=demands, results=results), meter)
 
 
-def publish_request(url: str, request: PublishRequest) -> PublishReport:
+def publish_request(url: str, request: PublishRequest, meter: Meter) -> PublishReport:
     """Run all checks and publish, or raise with every reason against it."""
+    means = Means(
+        now=current_moment(),
+        torches=kept_torches,
+        read=bound(read_metered, meter=meter),
+        sending=bound(meter, "sending"),
+    )
     with filling(url, dry_run=request.dry_run) as channel:
-        done = submit(channel, request)
+        done = submit(channel, request, means)
     return PublishReport.of(url, done, partial=request.demands.partial, dry_run=request.dry_run)
+
+
+@contextmanager
+def _stored_results(
+    config: Config, channel: ChannelConfig, file: str, store_url: str | None, *, packages: bool
+) -> Iterator[PlanResults | None]:
+    """Lay out the reports of a plan's jobs, and the packages if these are wanted, for a while.
+
+    If they are not, None stands for a machine without the store, or without the toolchain that
+    fingerprints contain: then nothing is known of the plan's jobs.
+    """
+    try:
+        store = open_store(store_url, file, config, make=False)
+        plan = plan_channel(with_toolchain_id(config, file), channel)
+    except TorchyardError:
+        if packages:
+            raise
+        yield None
+        return
+    names = [job.fingerprint for job in plan.jobs if job.stage in CELL_STAGES]
+    made: dict[str, str] = {}
+    confined: list[str] = []
+    with TemporaryDirectory(prefix="publish-", dir=made_home(file)) as folder:
+        for result in store.results(names):
+            task = result.spec.task
+            if task.stage is Stage.PACKAGE:
+                made.update(_packages_of(result))
+                if channel.sandbox == "required" and is_confined(result, store):
+                    confined.append(task.cell)
+            if packages or task.stage is not Stage.PACKAGE:
+                home = Path(folder, input_place(task))
+                home.mkdir(parents=True)
+                fetch_tree(store, result.tree, home)
+        Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")
+        yield PlanResults(Path(folder), plan.label, made)
+
+
+def _packages_of(result: Result) -> dict[str, str]:
+    """Return the cell of a package job's result by the sha256 of its packages."""
+    cell = result.spec.task.cell
+    top = (file for file in result.tree.files if "/" not in file.path)
+    return {file.digest: cell for file in top if is_package_name(file.path)}
 
 
 def _try_out(

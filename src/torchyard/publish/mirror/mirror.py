@@ -34,8 +34,7 @@ from torchyard.publish.index_check.simple import read_pages
 from torchyard.publish.mirror.fetch import fetch_link
 from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
 from torchyard.publish.publish import add
-from torchyard.publish.soundness import refuse_unsound
-from torchyard.publish.staged import METADATA, Package, checked_provenance
+from torchyard.publish.staged import METADATA, Package, checked_provenance, refuse_unsound
 from torchyard.publish.upload import FILES, upload
 from torchyard.store.objects import Identity, ObjectMeta
 from torchyard.terminal.progress import ProgressLine

@@ -31,11 +31,11 @@ from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.publish import Published, in_order, news, switch
 from torchyard.publish.select import Chosen, Selection, choose, project_of
-from torchyard.publish.soundness import refuse_unsound
 from torchyard.publish.staged import (
     METADATA,
     Package,
     digests_of,
+    refuse_unsound,
 )
 from torchyard.publish.upload import FILES, holds_all, keys_of, upload
 from torchyard.store.objects import LARGEST_COPY, Objects

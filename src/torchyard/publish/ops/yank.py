@@ -1,12 +1,15 @@
-"""Yanking (PEP 592): files stay available to those who pin their exact version."""
+"""What indexes say of files and projects: yanked (PEP 592), archived or quarantined (PEP 792)."""
 
 from msgspec.structs import replace
 
-from torchyard.index.entry import Entry, State
+from torchyard.errors import SelectionError
+from torchyard.index.entry import Entry, State, Status
+from torchyard.index.simple.section import SimpleSection
+from torchyard.model.suggest import did_you_mean
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import Head
-from torchyard.publish.channel.layout import parse_part
+from torchyard.publish.channel.layout import PartName, parse_part
 from torchyard.publish.select import Chosen, Selection, choose
 
 
@@ -15,7 +18,8 @@ def yank(
 ) -> tuple[Head, list[Chosen]]:
     """Yank files with a note why, or undo that with None; return the changed files.
 
-    Parts change in reverse order of publishing: dependents first.
+    They stay available to those who pin their exact version. Parts change in reverse order of
+    publishing: dependents first.
     """
     head = channel.head()
     choose(channel, head, selection)
@@ -42,3 +46,25 @@ def yank(
         {name: edit_of(name) for name in (parts if note is None else reversed(parts))}, reason
     )
     return done, [one for name in parts for one in changed[name]]
+
+
+def set_status(
+    channel: Channel, project: str, status: Status, note: str, reason: ChangeReason
+) -> Head:
+    """Set the status of a project of the simple index."""
+    name = str(PartName(SimpleSection.NAME, project))
+    known = channel.head().parts
+    if name not in known:
+        msg = f"`{channel.url}` has no project `{project}`"
+        names = [
+            part.partition("/")[2] for part in known if part.startswith(f"{SimpleSection.NAME}/")
+        ]
+        hint = did_you_mean(project, names) if names else "it has none at all"
+        raise SelectionError(msg, hint=hint)
+
+    def edit(state: State) -> State:
+        if (state.status, state.status_reason) == (status, note):
+            return state
+        return replace(state, status=status, status_reason=note)
+
+    return channel.commit({name: edit}, reason)
