@@ -360,6 +360,8 @@ def test_a_gate_is_overridden_for_one_package_with_a_reason(
     assert refused.code == 15
     assert f"--override check:{file}=REASON" in refused.err
     why = f"check:{file}=the metadata <of> old releases"
+    tried = torchyard("publish", broken, "--to", place, "--override", why, "--dry-run", "--json")
+    assert {one["file"]: one["new"] for one in json.loads(tried.out)["files"]}[file]
     done = torchyard("publish", broken, "--to", place, "--override", why, "--json")
     assert done.code == 0, done.err
     reason = "the metadata <of> old releases"

@@ -54,11 +54,14 @@ class Demands(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What stands against publishing, what should be known, and which packages would be new."""
+    """What stands against publishing, and what should be known."""
 
     refusals: list[Diagnostic]
     notes: list[str]
+    packages: list[Package]
+    """All of them, with the overrides that they needed."""
     new: list[Package]
+    """Those of them that the channel does not have."""
     overridden: tuple[GateOverride, ...] = ()
     """The overrides without which a gate would refuse its package."""
 
@@ -71,6 +74,7 @@ def judge_all(
     if demands.sandbox == "required":
         found += unconfined(packages, demands.evidence)
     ruling = override(found, demands.overrides)
+    packages = overriding(packages, ruling.used)
     notes = [f"{one} overrides a gate" for one in ruling.used]
     refusals = [*ruling.refusals, *clashing(packages)]
     refusals += squattable(channel, head, packages, (*head.external, *demands.external))
@@ -94,30 +98,17 @@ def judge_all(
         except PublishError as error:
             refusals += error.diagnostics
         new += fresh
-    return Verdict(refusals, notes, new, ruling.used)
-
-
-class Accepted(NamedTuple):
-    """The head with what is declared external, packages with their overrides, and the verdict."""
-
-    head: Head
-    packages: list[Package]
-    verdict: Verdict
+    return Verdict(refusals, notes, packages, new, ruling.used)
 
 
 def accept(
-    channel: Channel,
-    head: Head,
-    packages: Sequence[Package],
-    demands: Demands,
-    upstream: Sequence[str] = (),
-) -> Accepted:
-    """Apply all gates; raise PublishError with everything that they refuse."""
+    channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
+) -> tuple[Head, Verdict]:
+    """Return the head with what is declared external; raise with everything that gates refuse."""
     verdict = judge_all(channel, head, packages, demands)
     if verdict.refusals:
         raise PublishError.of(verdict.refusals)
-    head = declaring(head, demands.external, (*demands.upstream, *upstream))
-    return Accepted(head, overriding(packages, verdict.overridden), verdict)
+    return declaring(head, demands.external, demands.upstream), verdict
 
 
 def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:

@@ -93,13 +93,13 @@ def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted
         msg = f"there is no package in {where}"
         raise SelectionError(msg, hint="name packages, or directories that have some")
     evidence = _with_smoke_tests(request, packages, evidence)
-    head, packages, verdict = accept(channel, head, packages, demands._replace(evidence=evidence))
+    head, verdict = accept(channel, head, packages, demands._replace(evidence=evidence))
     if request.dry_run:
-        return Submitted(head.generation, packages, verdict.new, verdict.notes)
-    reason = ChangeReason(_reason(packages, verdict, is_partial=demands.partial), means.now)
+        return Submitted(head.generation, verdict.packages, verdict.new, verdict.notes)
+    reason = ChangeReason(_reason(verdict, is_partial=demands.partial), means.now)
     with means.sending(sum(package.entry.size for package in verdict.new)) as progress:
-        done = publish(channel, head, packages, reason, progress)
-    return Submitted(done.head.generation, packages, done.new, verdict.notes)
+        done = publish(channel, head, verdict.packages, reason, progress)
+    return Submitted(done.head.generation, verdict.packages, done.new, verdict.notes)
 
 
 def _head_for(channel: Channel, request: PublishRequest) -> Head:
@@ -132,9 +132,9 @@ def _with_smoke_tests(
     return evidence._replace(working=evidence.working | working)
 
 
-def _reason(packages: Sequence[Package], verdict: Verdict, *, is_partial: bool) -> str:
+def _reason(verdict: Verdict, *, is_partial: bool) -> str:
     """Return the line of the channel's log."""
-    releases = sorted({f"{package.name} {package.entry.version}" for package in packages})
+    releases = sorted({f"{package.name} {package.entry.version}" for package in verdict.packages})
     more = f" and {len(releases) - _NAMED} more" if len(releases) > _NAMED else ""
     without = "".join(f"; without {one}" for one in verdict.overridden)
     partial = " (partial)" if is_partial else ""

@@ -265,11 +265,12 @@ def promote_packages(
         if local == "drop":
             found = without_local(route, head, found)
         packages = [one.package for one in found]
-        upstream = origin.head().upstream
-        head, packages, verdict = accept(channel, head, packages, demands, upstream)
-        done = Submitted(head.generation, packages, verdict.new, verdict.notes)
+        demands = demands._replace(upstream=(*demands.upstream, *origin.head().upstream))
+        head, verdict = accept(channel, head, packages, demands)
+        done = Submitted(head.generation, verdict.packages, verdict.new, verdict.notes)
         if not dry_run:
-            found = [one._replace(package=p) for one, p in zip(found, packages, strict=True)]
+            pairs = zip(found, verdict.packages, strict=True)
+            found = [one._replace(package=package) for one, package in pairs]
             reason = ChangeReason(f"promote {selection} from {source}", now)
             promoted = promote(route, head, found, reason)
             done = done._replace(generation=promoted.head.generation, new=promoted.new)
