@@ -1,6 +1,7 @@
 """What a new command or engine costs: which files have to know of it."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -146,6 +147,35 @@ def test_a_plug_in_that_is_not_installed_is_named(words: tuple[str, ...], said: 
     wanted = "`pip install torchyard-farm`" if ON_PYPI else "`pip install ./farm`"
     assert "it comes with torchyard-farm: " in ended.stderr
     assert wanted in ended.stderr
+
+
+COUNTED = """
+import os, sys, traceback
+import torchyard.host.child as child, torchyard.host.fork_server as fork_server
+def counting(before):
+    def counted(self, *args, **options):
+        frames = traceback.extract_stack()
+        names = [frame.name for frame in frames if "/torchyard/" in frame.filename]
+        with open(os.environ["COUNTED"], "a") as file:
+            file.write(" ".join(names) + "\\n")
+        return before(self, *args, **options)
+    return counted
+child.Child.__init__ = counting(child.Child.__init__)
+fork_server.Pool.begin = counting(fork_server.Pool.begin)
+"""
+
+
+def test_a_few_calls_lead_from_the_command_to_the_compiler_s_process(tmp_path: Path) -> None:
+    """Helpers within a module count, too, and what starts both processes."""
+    (tmp_path / "sitecustomize.py").write_text(COUNTED, encoding="utf-8")
+    file, calls = make_project(tmp_path / "project"), tmp_path / "calls"
+    argv = [sys.executable, "-m", "torchyard", "build", "source:*", "-f", str(file)]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "COUNTED": str(calls)}
+    subprocess.run(argv, env=env, check=True, capture_output=True)
+    build, job = (line.split() for line in calls.read_text(encoding="utf-8").splitlines())
+    shown = ["command", "command", "show_build", "build", "run", "_start_some", "_start"]
+    assert build[2:] == shown
+    assert job[4:] == ["command", "_call", "run_one_job", "run_job", "_build", "run_steps", "_run"]
 
 
 def test_no_hint_installs_what_is_not_on_pypi() -> None:

@@ -23,6 +23,7 @@ from torchyard.terminal.console import say, show, write, write_error
 from torchyard.terminal.events import printer
 from torchyard.terminal.tables import SHORT, folded, number, table, word
 from torchyard.terminal.untrusted import neutral, printable
+from torchyard.workspace.watch import watching
 
 if TYPE_CHECKING:  # slow to import
     from rich.console import RenderableType
@@ -109,8 +110,11 @@ def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
 
 def show_build(build: "PreparedBuild", *, as_json: bool = False) -> None:
     """Run a build, show it, and end as it did."""
-    with build_display(build.store, build.work, as_json=as_json) as listeners:
-        result = build.run(listeners)
+    with (
+        build_display(build.store, build.work, as_json=as_json) as listeners,
+        watching(build.context.folder, listeners) as on_event,
+    ):
+        result = build.engine.build(build.plan, build.store, build.context, on_event)
     end_build(result, build.store, build.context.folder, as_json=as_json)
 
 
