@@ -43,11 +43,8 @@ class Reactor(ReactorTime, Protocol):
     def addSystemEventTrigger(  # noqa: N802
         self, phase: str, event: str, call: Callable[[], object], /
     ) -> object: ...
-
     def callFromThread(self, call: Callable[[], object], /) -> None: ...  # noqa: N802
-
     def run(self) -> None: ...
-
     def stop(self) -> None: ...
 
 
@@ -55,7 +52,6 @@ class RemoteTransport(Protocol):
     """The network connection of a remote object."""
 
     def abortConnection(self) -> None: ...  # noqa: N802
-
     def loseConnection(self) -> None: ...  # noqa: N802
 
 
@@ -74,7 +70,6 @@ class RemoteObject(Protocol):
 
     @property
     def broker(self) -> RemoteBroker: ...
-
     def callRemote(self, name: str, *args: object) -> defer.Deferred[str]: ...  # noqa: N802
 
 

@@ -41,9 +41,7 @@ class WorkerService(Protocol):
 
     @property
     def bf(self) -> LoginFactory: ...
-
     def setServiceParent(self, parent: MultiService) -> object: ...
-
     def disownServiceParent(self) -> object: ...
 
 

@@ -65,7 +65,8 @@ def write_ci_files(
         on_line: Is told what no machine can build, and why.
     """
     writer = CiWriter.of(file, providers, changes)
-    return CiFilesReport(files=writer.write(subset, force=force, say=on_line))
+    files = writer.write(subset, force=force, say=lambda text: on_line(f"warning: {text}"))
+    return CiFilesReport(files=files)
 
 
 def compare_ci_files(

@@ -163,7 +163,6 @@ def _local(url: str, name: str, folder: Path, meter: Meter) -> Path:
 
 
 def _read(url: str, meter: Meter, *, only_linux: bool = False) -> ExtensionWheel:
-
     file = RemoteFile(url)
     if only_linux:
         _machine(WheelName.parse(file.name))
@@ -206,7 +205,6 @@ def _given(place: str) -> str:
 
 
 def _requirement(place: str) -> str:
-
     try:
         return str(Requirement(place))
     except MALFORMED as error:

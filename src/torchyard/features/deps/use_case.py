@@ -104,7 +104,6 @@ def _channel(place: str, file: str, table: DependencyTable) -> Iterator[VersionR
 
 
 def _moved_to(one: VersionReading, file: str) -> VersionReading:
-
     return replace(one, file=file)
 
 
@@ -131,7 +130,6 @@ def _indexes(names: Sequence[str], table: DependencyTable) -> Iterator[VersionRe
 
 
 def _conda(channel: str, names: Iterable[str], table: DependencyTable) -> Iterator[VersionReading]:
-
     called = {table.rule(name).conda or name: name for name in names}
     subdir = load_tables().platforms[platform_name()].conda_subdir
     for package, version in newest_conda_versions(channel, called, (subdir, NOARCH)).items():

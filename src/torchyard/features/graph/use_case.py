@@ -82,7 +82,6 @@ def _report(
 
 
 def _build_graph(files: BuildFiles) -> tuple[BuildLinks, LinkGraph]:
-
     record = read_started_build(files.folder)
     links = BuildLinks(record.edges)
     includes = Configured(files.folder).source_includes() if has_replies(files.folder) else None
@@ -90,12 +89,10 @@ def _build_graph(files: BuildFiles) -> tuple[BuildLinks, LinkGraph]:
 
 
 def _package_graph(contents: Contents) -> LinkGraph:
-
     return package_graph(contents, outside_origins(Subject(contents, load_policy("default"))))
 
 
 def _shipped(graph: LinkGraph, against: str, file: str, store: str | None) -> Shipped:
-
     contents = open_package(against, file, store)
     if contents is None:
         msg = f"`{against}` is no package"
@@ -107,7 +104,6 @@ def _shipped(graph: LinkGraph, against: str, file: str, store: str | None) -> Sh
 
 
 def _carried(graph: LinkGraph, start: str, end: str, symbols: Symbols) -> list[Carried]:
-
     first, last = find_node(graph, start).name, find_node(graph, end).name
     names = chain(graph, first, last)
     if first == last or not names:

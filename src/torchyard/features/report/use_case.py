@@ -71,7 +71,6 @@ def report_plan(
 
 
 def _selected(jobs: Sequence[Job], what: str) -> list[Job]:
-
     names = {job.identifier: job.identifier for job in jobs}
     chosen = set(named_jobs(names, what.split()))
     return [job for job in jobs if job.identifier in chosen]
@@ -95,7 +94,6 @@ def _results(store: Store, jobs: Sequence[Job]) -> dict[str, Result]:
 
 
 def _state(job: Job, result: Result | None, checks: dict[str, CheckReport]) -> ReportedJob:
-
     check = checks.get(job.identifier)
     is_made = result is not None and result.fingerprint == job.fingerprint
     return ReportedJob(
@@ -132,7 +130,6 @@ def _builds(results: Iterable[Result]) -> list[Result]:
 
 
 def _timings(results: Iterable[Result], file: str, store: str | None) -> Iterator[TimingsReport]:
-
     for one in _builds(results):
         found = measure_build(one.fingerprint, file=file, store=store)
         yield msgspec.structs.replace(found, what=one.id)
@@ -152,7 +149,6 @@ def _graphs(results: Iterable[Result], file: str, store: str | None) -> Iterator
 
 
 def _drift(source: str, file: str) -> DepsReport | None:
-
     if not Path(source).is_dir():
         return None
     try:

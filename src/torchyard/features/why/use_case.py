@@ -45,7 +45,6 @@ def explain_rebuild(
 
 
 def _why_file(path: Path, folder: Path) -> WhyReport:
-
     causes = FileCauses(folder, _job_view(folder))
     output = causes.output(path)
     pending = causes.pending(output)
