@@ -23,6 +23,7 @@ from farm.tests.farms import wait_until
 from tests.browser import Browser
 from tests.docs.markdown import commands
 from tests.helpers import ROOT
+from tests.roots import make_system
 
 COMPOSE = ROOT / "farm/examples/compose"
 GUIDE = "docs/guides/build-on-a-farm.md"
@@ -78,9 +79,7 @@ def _podman(*words: str) -> str:
 
 def _make_base(folder: Path) -> None:
     """Make an image of Debian that trusts what this machine trusts, as a company's own would."""
-    root = folder / "trixie"
-    include = "--include=ca-certificates"
-    subprocess.run(["debootstrap", "--variant=minbase", include, "trixie", root], check=True)
+    root = make_system("trixie", folder)
     with suppress(FileNotFoundError):
         shutil.copy(Path("/", AUTHORITIES), root / AUTHORITIES)
     change = f"--change=ENV SSL_CERT_FILE=/{AUTHORITIES}"
