@@ -61,7 +61,7 @@ def test_a_report_has_a_value_and_a_text(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_used_and_every_parameter_is_given(name: str) -> None:
     command, report = COMMANDS[name]
-    options = {str(param.name) for param in command.params}
+    options = {str(param.name) for param in command.params if param.expose_value}
     paths = [one for one in command.params if isinstance(one.type, click.Path)]
     files = {str(param.name) for param in paths if param.metavar == "FILE"}
     functions = [report.use_case, report.writer("text"), report.error_function]
@@ -85,7 +85,7 @@ def test_every_option_is_used_and_every_parameter_is_given(name: str) -> None:
 @pytest.mark.parametrize("name", CALLING)
 def test_every_option_of_a_command_without_a_report_is_used(name: str) -> None:
     command, report = CALLING[name]
-    options = {str(param.name) for param in command.params} - {"as_json"}
+    options = {str(param.name) for param in command.params if param.expose_value} - {"as_json"}
     asked = inspect.signature(report.use_case).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in asked.values()):
         return

@@ -3,7 +3,7 @@
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TypeVar
 
@@ -54,6 +54,35 @@ class Invocation:
     def __init__(self) -> None:
         self.as_json = False
         self.traceback = False
+        self.verbose = False
+
+
+def _be_verbose(ctx: click.Context, _parameter: click.Parameter, wanted: object) -> None:
+    if wanted and not ctx.resilient_parsing:
+        ctx.ensure_object(Invocation).verbose = True
+        if ctx.parent:
+            start_log()
+
+
+def start_log() -> None:
+    """Show from now on what this process does."""
+    from torchyard.cli import verbose
+
+    verbose.start_log()
+
+
+_verbose_option = partial(
+    click.option,
+    "-v",
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_be_verbose,
+    help="Show programs run, files used and decisions, and log them to a file.",
+)
+verbose_option = _verbose_option()
+"""Every command has it, and help of the program lists it."""
 
 
 class LazyGroup(click.Group):
@@ -68,9 +97,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self.lazy().get(cmd_name)
-        if module is None:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module(module).command
+        known = super().get_command(ctx, cmd_name)
+        command: click.Command | None = import_module(module).command if module else known
+        if command and all("--verbose" not in param.opts for param in command.params):
+            _verbose_option(hidden=True)(command)
         return command
 
     def resolve_command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from torchyard.cli.lazy_group import Invocation, TopGroup
+from torchyard.cli.lazy_group import Invocation, TopGroup, start_log, verbose_option
 from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
 from torchyard.host.files import complete_environment
 from torchyard.version import __version__
@@ -46,8 +46,27 @@ class _Commands(TopGroup):
         return install_hint("commands", name) or super().hint(ctx, name)
 
 
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: object) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    if ctx.ensure_object(Invocation).verbose:
+        from torchyard.workspace.about import about_lines
+
+        click.echo("\n".join(about_lines()))
+    else:
+        click.echo(f"torchyard {__version__}")
+    ctx.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, package_name="torchyard")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version; with -v also of all that it uses.",
+)
+@verbose_option
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
 @click.pass_context
 def torchyard(ctx: click.Context, *, traceback: bool) -> None:
@@ -56,7 +75,10 @@ def torchyard(ctx: click.Context, *, traceback: bool) -> None:
     One file, torchyard.toml, says which packages should exist.
     """
     gc.enable()
-    ctx.ensure_object(Invocation).traceback = traceback
+    invocation = ctx.ensure_object(Invocation)
+    invocation.traceback = traceback
+    if invocation.verbose:
+        start_log()
     if "@" in "".join(os.environ.values()) or "_PASSWORD" in "".join(os.environ):
         from torchyard.host.secrets import fetching_secrets, take
 
@@ -70,6 +92,8 @@ def main() -> NoReturn:
     complete_environment()
     gc.disable()  # loading creates no garbage; the command turns this on again
     invocation = Invocation()
+    if "TORCHYARD_LOG" in os.environ:
+        import_module("torchyard.cli.verbose").join_log()
     try:
         torchyard(standalone_mode=False, obj=invocation)
     except TorchyardError as error:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.errors import ElsewhereError, HostError
+from torchyard.host.decisions import decided
 from torchyard.host.fixed_path import fixed_path_fault
 from torchyard.host.network_settings import network_settings
 from torchyard.host.system_view import sandbox_cure, sandbox_fault, without_sandbox
@@ -117,6 +118,7 @@ def choose_sandbox(spec: JobSpec, conditions: Conditions, on_event: Listener) ->
         what = "a sandbox" if kind == "bwrap" else "a directory of the same path everywhere"
         msg = f"{task.id} has to run in {what}, which does not work here: {fault}"
         raise (HostError if kind == "bwrap" else ElsewhereError)(msg, hint=sandbox_cure())
+    decided(f"sandbox of {task.id}: {kind}")
     return kind
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from torchyard.errors import MISSING, StoreError
+from torchyard.host.decisions import decided
 from torchyard.model.result import Result
 from torchyard.store.keys import RESULTS, UNFINISHED, key_name, result_key, unfinished_key
 from torchyard.store.manifest import decode_result, encode_result
@@ -63,6 +64,8 @@ class Store:
 
     def find(self, fingerprint: str) -> Result | None:
         data = self.objects.read(result_key(fingerprint))
+        found = "no result" if data is None else "a result"
+        decided(f"{self.url} has {found} {fingerprint[:12]}")
         return None if data is None else decode_result(data, fingerprint, self._key)
 
     def get(self, fingerprint: str, what: str) -> Result:

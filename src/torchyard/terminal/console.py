@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CLOSED_PIPE = 141
+SAID = "torchyard.said"
+"""The audit event of text on standard error."""
 _UNBOUNDED = 1000
 _LINE_ENDS = r"(?m) +(?=(?:\x1b\[[0-9;]*m)*$)"
 
@@ -118,6 +120,8 @@ def _put(stream: TextIO | None, data: str | bytes) -> None:
         _used.add(stream)
         stream.flush()
         text = data.encode(errors="backslashreplace") if isinstance(data, str) else data
+        if stream is sys.stderr:
+            sys.audit(SAID, data)
         try:
             stream.buffer.write(text)
             stream.buffer.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchyard.errors import HostError
+from torchyard.host.decisions import decided
 from torchyard.host.process import capture
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
@@ -76,6 +77,7 @@ def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     cc = locate_compiler(name)
     kind, version = query_compiler(cc)
     digest = (digests or Digests()).of(programs_of(cc, kind))
+    decided(f"compiler {name}: {kind} {version} in {cc}")
     return Compiler(kind=kind, cc=cc, cxx=matching_cxx(cc), version=version, digest=digest)
 
 

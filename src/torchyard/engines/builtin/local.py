@@ -13,6 +13,7 @@ from torchyard.engines.engine import BuildContext, clocked, expected, finished
 from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import BuildError, HostError, PlanError, UsageError
+from torchyard.host.decisions import decided
 from torchyard.host.machine import platform_name, processors
 from torchyard.host.system_view import sandbox_fault, without_sandbox
 from torchyard.model.build_result import BuildResult
@@ -106,6 +107,7 @@ class LocalEngine(Value, kw_only=True):
             # What runs jobs and watches memory takes longer to load than finding that all is done.
             from torchyard.engines.runner import Runner, RunnerOptions  # noqa: PLC0415
 
+            decided(f"{slots} compile slots, {min(self.jobs or slots, slots)} jobs at once")
             schedule = Schedule(graph, known, left, urgency(plan, graph))
             options = RunnerOptions(
                 context=context,
