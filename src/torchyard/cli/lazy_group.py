@@ -61,10 +61,10 @@ def _be_verbose(ctx: click.Context, _parameter: click.Parameter, wanted: object)
     if wanted and not ctx.resilient_parsing:
         ctx.ensure_object(Invocation).verbose = True
         if ctx.parent:
-            start_log()
+            show_actions()
 
 
-def start_log() -> None:
+def show_actions() -> None:
     """Show from now on what this process does."""
     from torchyard.cli import verbose
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from torchyard.cli.lazy_group import Invocation, TopGroup, start_log, verbose_option
+from torchyard.cli.lazy_group import Invocation, TopGroup, show_actions, verbose_option
 from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
 from torchyard.host.files import complete_environment
 from torchyard.version import __version__
@@ -78,7 +78,7 @@ def torchyard(ctx: click.Context, *, traceback: bool) -> None:
     invocation = ctx.ensure_object(Invocation)
     invocation.traceback = traceback
     if invocation.verbose:
-        start_log()
+        show_actions()
     if "@" in "".join(os.environ.values()) or "_PASSWORD" in "".join(os.environ):
         from torchyard.host.secrets import fetching_secrets, take
 
