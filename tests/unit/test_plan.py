@@ -12,9 +12,8 @@ from torchyard.model.identifier import Cell
 from torchyard.model.recipe import Stage
 from torchyard.plan.admission import TABLES, admit
 from torchyard.plan.build import make_plan
-from torchyard.plan.estimate import estimate
 from torchyard.plan.select import EVERYTHING, PlanSelection
-from torchyard.plan.summary import exclusions, summarize
+from torchyard.plan.summary import estimate, exclusions, summarize
 
 
 def test_stages_and_sharing() -> None:

@@ -12,8 +12,7 @@ from torchyard.model.step import Setting
 from torchyard.model.values import Reported
 from torchyard.plan.admission import TABLES
 from torchyard.plan.diff import PlanDiff
-from torchyard.plan.estimate import Estimate
-from torchyard.plan.summary import OwnRow, RuleCount, Summary
+from torchyard.plan.summary import Estimate, OwnRow, RuleCount, Summary
 from torchyard.reports.left_out import left_out_table
 from torchyard.reports.plan_diff import diff_lines
 from torchyard.terminal.tables import Lines, assembled, number, table, word

@@ -11,11 +11,10 @@ from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
 from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import PlanDiff, diff_plans
-from torchyard.plan.estimate import estimate
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection, ReadSelection
-from torchyard.plan.summary import exclusions, inclusions, own_rows, summarize
+from torchyard.plan.summary import estimate, exclusions, inclusions, own_rows, summarize
 from torchyard.workspace.progress import ignore_line
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
