@@ -25,7 +25,7 @@ from torchyard.host.fork_server import ForkedProcess, ForkServer
 TORCHYARD = (sys.executable, "-m", "torchyard")
 
 _PREPARED = (
-    *(f"torchyard.cli.commands.{name}" for name in ("check", "publish")),
+    *(f"torchyard.features.{name}.use_case" for name in ("check", "publish")),
     *("torchyard.features.build.command", "torchyard.features.plan.use_case"),
     *("torchyard.workspace.build", "torchyard.features.run.use_case"),
     *("torchyard.engines.builtin.local", "torchyard.plan.build"),
