@@ -149,9 +149,9 @@ def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
     (made,) = [result for result in store.results() if result.id == CORE]
     store.objects.delete([result_key(made.fingerprint)])  # it is not done yet
     work = tmp_path / ".torchyard/work"
-    place = WorkDir(work, made.spec)
+    workdir = WorkDir(work, made.spec)
     with ExitStack() as other:
-        other.enter_context(place.alone(wait=True))
+        other.enter_context(workdir.alone(wait=True))
 
         def hear(event: AnyEvent) -> None:
             if isinstance(event, Noted):
@@ -161,7 +161,7 @@ def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
 
         done = run_job(made.spec, store, Conditions(work, str(file)), hear)
     assert not done.built
-    assert (place.out / "lib/core.bin").exists()
+    assert (workdir.out / "lib/core.bin").exists()
 
 
 def test_a_step_that_makes_nothing_fails(torchyard: Command, tmp_path: Path) -> None:

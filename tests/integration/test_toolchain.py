@@ -305,15 +305,15 @@ def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Pat
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bwrap")
 def test_a_job_works_under_the_name_that_its_steps_see(tmp_path: Path) -> None:
     toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["openblas"])
-    place = WorkDir(tmp_path, spec_of())
-    place.prepare("bwrap")
-    env = equipped(toolchain, "cpu", "openblas", place.folder, INSIDE)
-    (place.job / "dot.c").write_text(
+    workdir = WorkDir(tmp_path, spec_of())
+    workdir.prepare("bwrap")
+    env = equipped(toolchain, "cpu", "openblas", workdir.folder, INSIDE)
+    (workdir.job / "dot.c").write_text(
         DOT.format(header="cblas.h", prefix="scipy_"), encoding="utf-8"
     )
     script = "ninja --version && $CC -I$OpenBLAS_HOME/include dot.c -lscipy_openblas && ./a.out"
     step = Step(run=("sh", "-ec", script), cwd=INSIDE)
-    run(enclose(Enclosure("bwrap"), step, place, None), env, tmp_path)
+    run(enclose(Enclosure("bwrap"), step, workdir, None), env, tmp_path)
 
 
 DOT = """

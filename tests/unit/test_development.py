@@ -65,9 +65,9 @@ def development(folder: Path, *, tree: Path | None = None, ready: bool = True) -
         tools={},
         ready=ready,
     )
-    place = DevelopDir(folder, spec, tree)
-    place.make_directories()
-    made = OpenDevelopment(place, record)
+    workdir = DevelopDir(folder, spec, tree)
+    workdir.make_directories()
+    made = OpenDevelopment(workdir, record)
     made.save(ready=ready)
     return made
 
@@ -141,7 +141,7 @@ ninja explain: output lib/liby.so doesn't exist"""
 def test_paths_of_the_view_are_shown_as_those_of_the_machine(tmp_path: Path) -> None:
     tree = tmp_path / "checkout"
     made = development(tmp_path / "p/b/cp312", tree=tree)
-    folder = made.place.folder
+    folder = made.workdir.folder
     said = "/mnt/torchyard/build/a.cpp:1 -I/mnt/torchyard/toolchain/blas/include"
     assert made.outside(said) == f"{tree}/a.cpp:1 -I{folder}/toolchain/blas/include"
     other = "-B/mnt/torchyard/tmp /mnt/torchyard/building /mnt/torchyard/build"
@@ -150,9 +150,9 @@ def test_paths_of_the_view_are_shown_as_those_of_the_machine(tmp_path: Path) -> 
 
 def test_python_imports_a_project_from_the_tree(tmp_path: Path) -> None:
     made = development(tmp_path / "p/b/cp312")
-    site = made.place.folder / "env/lib/python/site-packages"
+    site = made.workdir.folder / "env/lib/python/site-packages"
     site.mkdir(parents=True)
-    info = made.place.job / "tmp/metadata/demo-1.0.dist-info"
+    info = made.workdir.job / "tmp/metadata/demo-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Name: demo\n", encoding="utf-8")
     assert made.install_editable() == "demo-1.0"
@@ -189,9 +189,9 @@ def test_which_tree_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_record_is_read_back(tmp_path: Path) -> None:
     made = development(tmp_path / "p/b/cp312", tree=tmp_path)
-    again = OpenDevelopment.at(made.place.folder)
+    again = OpenDevelopment.at(made.workdir.folder)
     assert (again.record, again.tree) == (made.record, tmp_path)
-    assert (made.place.folder / RECORD_FILE).exists()
+    assert (made.workdir.folder / RECORD_FILE).exists()
 
 
 def test_it_is_installed_once_after_ninja_made_something(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_it_is_installed_once_after_ninja_made_something(tmp_path: Path) -> None
     replace_bytes(log, b"# ninja log v7\n")
     os.utime(log, ns=(OLD, OLD))
     made.install((), lambda _: None)
-    stamp = made.place.folder / "installed"
+    stamp = made.workdir.folder / "installed"
     os.utime(stamp, ns=(OLD + 5, OLD + 5))
     made.install((), lambda _: None)
     assert stamp.stat().st_mtime_ns == OLD + 5

@@ -47,12 +47,12 @@ def look(folder: Path, compute: str, kind: SandboxKind) -> list[str]:
     step = Step(run=(*SHELL, LOOK), cwd="/")
     scope = f"linux-x86_64/{compute}-openblas"
     task = replace(spec_of().task, id=f"core:demo-1.0/{scope}", scope=scope, settings={})
-    place = WorkDir(folder / "work", JobSpec(tasks=(task,)))
-    place.prepare(kind)
+    workdir = WorkDir(folder / "work", JobSpec(tasks=(task,)))
+    workdir.prepare(kind)
     conditions = Conditions(folder / "work", "/none.toml", foreign=True)
-    enclosure = enclosure_of(kind, place, conditions, {}, Store.at(str(folder / "store")))
-    env = StepContext(place, enclosure, None, "/none.toml").environment()
-    argv = enclose(enclosure, step, place, None)
+    enclosure = enclosure_of(kind, workdir, conditions, {}, Store.at(str(folder / "store")))
+    env = StepContext(workdir, enclosure, None, "/none.toml").environment()
+    argv = enclose(enclosure, step, workdir, None)
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 

@@ -350,42 +350,42 @@ def place(tmp_path: Path) -> WorkDir:
 
 
 @needs_bwrap
-def test_a_view_has_the_jobs_directory_at_one_path(place: WorkDir) -> None:
+def test_a_view_has_the_jobs_directory_at_one_path(workdir: WorkDir) -> None:
     view = Enclosure("view")
-    assert work_path("view", place) == INSIDE
+    assert work_path("view", workdir) == INSIDE
     assert slots_path("view", "/run/slots") == "/run/slots"
-    bwrap, *argv = enclose(view, STEP, place, "/run/slots")
+    bwrap, *argv = enclose(view, STEP, workdir, "/run/slots")
     assert bwrap == shutil.which("bwrap")
     assert argv[:6] == ["--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
     there = argv.index("--chdir")
     writable = argv.index("--bind")
-    assert argv[writable : writable + 3] == ["--bind", str(place.job), INSIDE]
+    assert argv[writable : writable + 3] == ["--bind", str(workdir.job), INSIDE]
     assert argv.count("--bind") == 1
     assert argv[there:] == ["--chdir", f"{INSIDE}/build", "--", *STEP.run]
     assert "--unshare-all" not in argv
 
 
-def test_without_a_sandbox_a_step_is_as_it_is(place: WorkDir) -> None:
+def test_without_a_sandbox_a_step_is_as_it_is(workdir: WorkDir) -> None:
     nothing = Enclosure("none")
-    assert work_path("none", place) == str(place.job)
-    assert enclose(nothing, STEP, place, None) == list(STEP.run)
+    assert work_path("none", workdir) == str(workdir.job)
+    assert enclose(nothing, STEP, workdir, None) == list(STEP.run)
 
 
 def test_without_bubblewrap_there_is_no_view(
-    place: WorkDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workdir: WorkDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="bubblewrap is not installed"):
-        enclose(Enclosure("view"), STEP, place, None)
+        enclose(Enclosure("view"), STEP, workdir, None)
 
 
 @needs_bwrap
-def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(place: WorkDir) -> None:
+def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(workdir: WorkDir) -> None:
     bwrap = Enclosure("bwrap")
     assert slots_path("bwrap", "/run/slots") == "/mnt/slots"
-    assert "--share-net" not in enclose(bwrap, STEP, place, None)
+    assert "--share-net" not in enclose(bwrap, STEP, workdir, None)
     online = msgspec.structs.replace(STEP, network=True)
-    assert "--share-net" in enclose(bwrap, online, place, None)
+    assert "--share-net" in enclose(bwrap, online, workdir, None)
 
 
 def test_a_kind_of_tree_brings_its_settings_and_the_file_has_the_last_word() -> None:

@@ -260,10 +260,10 @@ def seen(tmp_path: Path, step: Step, **given: object) -> list[str]:
     file.touch()
     work = file.parent / ".torchyard" / "work"
     conditions = Conditions(work, str(file), **given)  # type: ignore[arg-type]
-    place = WorkDir(work, spec_of(step))
-    place.prepare("bwrap")
+    workdir = WorkDir(work, spec_of(step))
+    workdir.prepare("bwrap")
     store = Store.at(str(file.parent / ".torchyard" / "store"))
-    return enclose(enclosure_of("bwrap", place, conditions, {}, store), step, place, None)
+    return enclose(enclosure_of("bwrap", workdir, conditions, {}, store), step, workdir, None)
 
 
 @needs_bwrap
@@ -288,10 +288,10 @@ def test_more_can_be_made_readable(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_is_missing_does_not_show_what_is_beside_it(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path / "work", spec_of(STEP))
+    workdir = WorkDir(tmp_path / "work", spec_of(STEP))
     (tmp_path / "kit/bin").mkdir(parents=True)
     variables = {"CUDA_HOME": f"{tmp_path}/kit/bin", "MKLROOT": f"{tmp_path}/none:/nowhere"}
-    shown = {path for path in tool_paths(variables, place) if Path(path).exists()}
+    shown = {path for path in tool_paths(variables, workdir) if Path(path).exists()}
     assert shown == {str(tmp_path / "kit")}
 
 
@@ -337,10 +337,10 @@ def test_smoke_jobs_see_the_channels_that_they_install_from(
         fingerprint="0" * 64,
         settings={"channels": (str(tmp_path), "https://example.org/conda")},
     )
-    place = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
+    workdir = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
     conditions = Conditions(tmp_path / "work", "/none.toml", **given)  # type: ignore[arg-type]
     store = Store.at(str(tmp_path / "store"))
-    enclosure = enclosure_of("bwrap", place, conditions, {}, store)
+    enclosure = enclosure_of("bwrap", workdir, conditions, {}, store)
     assert enclosure.readable.count(str(tmp_path)) == count
 
 
@@ -356,13 +356,13 @@ def test_smoke_jobs_in_a_root_see_the_channels_beside_the_file(tmp_path: Path) -
     )
     root = tmp_path / "root"
     (root / "usr").mkdir(parents=True)
-    place = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
+    workdir = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
     conditions = Conditions(
         tmp_path / "work",
         "/home/me/torchyard.toml",
         sandbox=Sandbox(kind="bwrap", root=str(root), readable=("/more",)),
     )
-    enclosure = enclosure_of("bwrap", place, conditions, {}, Store.at(str(tmp_path / "store")))
+    enclosure = enclosure_of("bwrap", workdir, conditions, {}, Store.at(str(tmp_path / "store")))
     assert enclosure.readable == ("/more", "/home/me/beside", "/elsewhere")
 
 

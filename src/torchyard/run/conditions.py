@@ -133,14 +133,14 @@ def _fault(kind: SandboxKind, work: Path) -> str:
 
 def enclosure_of(
     kind: SandboxKind,
-    place: WorkDir,
+    workdir: WorkDir,
     conditions: Conditions,
     tools: Mapping[str, str],
     store: Store,
 ) -> Enclosure:
     """Return the sandbox of a kind: what of the machine a job's steps can see."""
-    asked, spec = conditions.sandbox, place.spec
-    plain = _without_toolkits(kind, place, asked.root)
+    asked, spec = conditions.sandbox, workdir.spec
+    plain = _without_toolkits(kind, workdir, asked.root)
     if kind != "bwrap":
         return plain
     base = Path(conditions.file).parent
@@ -148,9 +148,9 @@ def enclosure_of(
     if not conditions.foreign and conditions.demanded != "bwrap":
         own = _channel_directories(spec.task, base)
     if asked.root is not None:
-        refuse_open_root(asked.root, place)
+        refuse_open_root(asked.root, workdir)
         return plain._replace(readable=(*asked.readable, *own), devices=_devices(spec.task))
-    readable = [*tool_paths(tools, place), *asked.readable, *own]
+    readable = [*tool_paths(tools, workdir), *asked.readable, *own]
     if spec.task.stage is Stage.PUBLISH and not conditions.foreign:
         readable += filter(None, [network_settings().authorities])
     if not conditions.foreign and _names_base(spec) and Path(conditions.file).exists():
@@ -163,17 +163,17 @@ def enclosure_of(
     )
 
 
-def _without_toolkits(kind: SandboxKind, place: WorkDir, root: str | None) -> Enclosure:
+def _without_toolkits(kind: SandboxKind, workdir: WorkDir, root: str | None) -> Enclosure:
     """Return a sandbox without the toolkits of platforms that a job does not compile for.
 
     Projects decide by what they find whether they compile for a GPU.
     """
-    task, system = place.spec.task, (root or "") if kind == "bwrap" else ""
+    task, system = workdir.spec.task, (root or "") if kind == "bwrap" else ""
     if not compiles_by_recipe(task):
         return Enclosure(kind, root=root)
     own = platform_for(task.facts["compute"]).name
     others = [one.table().machine for one in compute_platforms() if one.name != own]
-    folder, seen_as = place.folder / "tools", f"{tools_path(kind, place)}/tools"
+    folder, seen_as = workdir.folder / "tools", f"{tools_path(kind, workdir)}/tools"
     programs = {name for other in others for name in other.programs}
     return Enclosure(
         kind,

@@ -91,12 +91,12 @@ class Assignment(Value, kw_only=True):
 _LINES = msgspec.json.Decoder(AnyEvent | SupervisorStarted | JobExit)
 
 
-def is_detached(place: WorkDir) -> bool:
+def is_detached(workdir: WorkDir) -> bool:
     """Return whether a job runs detached on this machine."""
-    if not place.record.exists():
+    if not workdir.record.exists():
         return False
-    with folder_lock(place.record.parent):
-        return has_writer(place.record)
+    with folder_lock(workdir.record.parent):
+        return has_writer(workdir.record)
 
 
 def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
@@ -113,11 +113,11 @@ def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
     `supervisor` is the command that runs a job detached: it gets the record's path and lock as
     arguments, and an `Assignment` on standard input.
     """
-    place = WorkDir(conditions.work, spec)
+    workdir = WorkDir(conditions.work, spec)
     secrets = dict(secrets_for(spec.task.stage, store))
     assignment = Assignment(spec=spec, store=store.url, conditions=conditions, secrets=secrets)
     while True:
-        record, role = _join(place, supervisor, assignment)
+        record, role = _join(workdir, supervisor, assignment)
         try:
             if role in _NOTES:
                 on_event(Noted(job=spec.task.id, text=_NOTES[role]))
@@ -137,16 +137,16 @@ def _lost(spec: JobSpec) -> ElsewhereError:
     return ElsewhereError(msg, hint=hint)
 
 
-def _find(place: WorkDir) -> RunRecord | None:
-    if not place.record.exists():
+def _find(workdir: WorkDir) -> RunRecord | None:
+    if not workdir.record.exists():
         return None
-    with folder_lock(place.record.parent):
-        return find_record(place.record)
+    with folder_lock(workdir.record.parent):
+        return find_record(workdir.record)
 
 
-def forget_detached(place: WorkDir) -> None:
+def forget_detached(workdir: WorkDir) -> None:
     """Remove the record of a job that has ended."""
-    record = _find(place)
+    record = _find(workdir)
     if record is not None:
         if not record.is_running():
             record.forget()
@@ -154,10 +154,10 @@ def forget_detached(place: WorkDir) -> None:
 
 
 def _join(
-    place: WorkDir, supervisor: Sequence[str], assignment: Assignment
+    workdir: WorkDir, supervisor: Sequence[str], assignment: Assignment
 ) -> tuple[RunRecord, Role]:
     """Open the record of a job, and start it if it does not run; of several callers one does."""
-    path = place.record
+    path = workdir.record
     with folder_lock(path.parent):
         record = find_record(path)
         if record is not None:
@@ -218,21 +218,21 @@ def _stay_with(parent: int) -> None:
         raise ElsewhereError(msg, hint="the same command follows it again")
 
 
-def end_detached(place: WorkDir) -> bool:
+def end_detached(workdir: WorkDir) -> bool:
     """End a job that runs detached, and all its processes; return whether there was one.
 
     Its directory stays. Processes of a supervisor that was killed are ended, too.
     """
-    record = _find(place)
+    record = _find(workdir)
     was_running = False
     if record is not None:
         was_running = record.is_running()
         _end(record)
         record.close()
-    if place.folder.exists():
-        with place.alone(wait=False) as alone:
+    if workdir.folder.exists():
+        with workdir.alone(wait=False) as alone:
             if alone:
-                place.end_leftover()
+                workdir.end_leftover()
     return was_running
 
 

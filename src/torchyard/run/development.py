@@ -102,10 +102,10 @@ class MadeFile(Reported):
 class OpenDevelopment:
     """A development, to run things in."""
 
-    def __init__(self, place: DevelopDir, record: Development) -> None:
-        self.place = place
+    def __init__(self, workdir: DevelopDir, record: Development) -> None:
+        self.workdir = workdir
         self.record = record
-        self.context = StepContext(place, record.enclosure, None, record.file, record.tools)
+        self.context = StepContext(workdir, record.enclosure, None, record.file, record.tools)
 
     @classmethod
     def at(cls, folder: Path) -> "OpenDevelopment":
@@ -116,11 +116,11 @@ class OpenDevelopment:
 
     @property
     def tree(self) -> Path:
-        return self.place.build
+        return self.workdir.build
 
     def save(self, *, ready: bool) -> None:
         self.record = msgspec.structs.replace(self.record, ready=ready)
-        replace_bytes(self.place.folder / RECORD_FILE, msgspec.json.encode(self.record))
+        replace_bytes(self.workdir.folder / RECORD_FILE, msgspec.json.encode(self.record))
 
     def outside(self, text: str) -> str:
         """Return a text in which paths of the view are those of this machine."""
@@ -128,11 +128,11 @@ class OpenDevelopment:
         def path(found: re.Match[str]) -> str:
             match found[1]:
                 case None:
-                    return str(self.place.job)
+                    return str(self.workdir.job)
                 case name if name == BUILD:
                     return str(self.tree)
                 case name:
-                    return str(self.place.folder / name)
+                    return str(self.workdir.folder / name)
 
         return _VIEW.sub(path, text)
 
@@ -142,12 +142,12 @@ class OpenDevelopment:
         If it fails, an error with the cause is raised.
         """
         filled = step.filled(self.context.places())
-        argv = enclose(self.record.enclosure, filled, self.place, None)
+        argv = enclose(self.record.enclosure, filled, self.workdir, None)
         env = self.context.environment() | filled.env
-        with Log(self.place.log) as log:
+        with Log(self.workdir.log) as log:
             log.add(f"== {filled.title}")
             mark = log.mark()
-            child = Child(argv, cwd=self.place.folder, env=env, sandboxed=True)
+            child = Child(argv, cwd=self.workdir.folder, env=env, sandboxed=True)
 
             def hear(line: str) -> None:
                 log.add(line)
@@ -166,7 +166,7 @@ class OpenDevelopment:
     def _explained(self, failed: StepError, log: Log) -> TorchyardError:
         error = explained(failed, self.context, log)
         first, *more = error.diagnostics
-        hint = f"look around: torchyard develop run  (log: {self.place.log})"
+        hint = f"look around: torchyard develop run  (log: {self.workdir.log})"
         what = self.outside(first.what)
         return type(error).of([first._replace(what=what, hint=hint), *more])
 
@@ -188,7 +188,7 @@ class OpenDevelopment:
 
     def install(self, steps: tuple[Step, ...], on_line: Callable[[str], object]) -> None:
         """Put what ninja made where Python imports it from, unless it is there."""
-        stamp, log = self.place.folder / _INSTALLED, self.tree / _NINJA_LOG
+        stamp, log = self.workdir.folder / _INSTALLED, self.tree / _NINJA_LOG
         if stamp.exists() and stamp.stat().st_mtime_ns > log.stat().st_mtime_ns:
             return
         for step in steps:
@@ -211,11 +211,11 @@ class OpenDevelopment:
 
         Its metadata is what the project's backend wrote.
         """
-        with UntrustedTree(self.place.job, _METADATA) as tree:
+        with UntrustedTree(self.workdir.job, _METADATA) as tree:
             found = [entry.path for entry in tree.walk() if entry.path.endswith("/METADATA")]
             if len(found) != 1:
                 msg = f"the project's backend wrote {len(found)} files METADATA, and should one"
-                raise BuildError(msg, hint=f"look into {self.place.log}")
+                raise BuildError(msg, hint=f"look into {self.workdir.log}")
             info = found[0].rpartition("/")[0]
             texts = {}
             for name in ("METADATA", "entry_points.txt"):
@@ -233,7 +233,7 @@ class OpenDevelopment:
             (name, "", "") for name in (*texts, f"{info}/RECORD")
         )
         texts[f"{info}/RECORD"] = record.getvalue().encode()
-        site = self.place.folder / "env/lib/python/site-packages"
+        site = self.workdir.folder / "env/lib/python/site-packages"
         for name, data in texts.items():
             (site / name).parent.mkdir(exist_ok=True)
             replace_bytes(site / name, data)

@@ -111,7 +111,7 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
 
 
 def _explained(error: StepError, context: StepContext) -> TorchyardError:
-    path, failures = context.place.log, load_failures()
+    path, failures = context.workdir.log, load_failures()
     with path.open("rb") as stream:
         stream.seek(error.mark)
         diagnosis = diagnose_stream(stream, failures).causes[0]
@@ -137,7 +137,7 @@ def _own_classes() -> dict[int, type[TorchyardError]]:
 
 def _own_error(context: StepContext, error: StepError, kind: Kind) -> TorchyardError:
     """Return the error for a step of torchyard itself, which has printed it."""
-    said = "\n".join((str(error), *_last_lines(context.place.log, error.mark)))
+    said = "\n".join((str(error), *_last_lines(context.workdir.log, error.mark)))
     own = _own_classes()[error.ended.code] if kind is Kind.BUILD else _class_of(kind)
     return own(said, hint=_look_around(context), reason=kind.value)
 
@@ -151,7 +151,7 @@ def _kind(context: StepContext, error: StepError, diagnosis: Diagnosis) -> Kind:
     """Return the kind of a failure; the state of the machine counts more than the log."""
     if error.ended.code in _KILLED:
         return Kind.MEMORY  # only the OOM killer kills compilers
-    if shutil.disk_usage(context.place.folder).free < FULL:
+    if shutil.disk_usage(context.workdir.folder).free < FULL:
         return Kind.DISK
     network = error.step.network or context.sandbox.kind != "bwrap"
     return diagnosis.kind if diagnosis.elsewhere(network=network) else Kind.BUILD
@@ -163,9 +163,9 @@ def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
 
 def _flags(context: StepContext) -> str:
     """Return the options that `torchyard shell` needs to find the same directory."""
-    file, work = Path(context.file), context.place.folder.parent
+    file, work = Path(context.file), context.workdir.folder.parent
     if not file.exists():  # the spec was sent without its file
-        spec = context.place.spec_path
+        spec = context.workdir.spec_path
         return "".join(
             f" --{name} {shlex.quote(str(value))}"
             for name, value in (("spec", spec), ("store", context.store), ("work", work))
@@ -177,9 +177,9 @@ def _flags(context: StepContext) -> str:
 
 def _look_around(context: StepContext) -> str:
     """Return the commands that show more, of this job if it is not the last one of a file."""
-    flags, log = _flags(context), context.place.log
+    flags, log = _flags(context), context.workdir.log
     if "--spec" in flags:
-        return f"look around: torchyard shell {context.place.spec.task.id}{flags}  (log: {log})"
+        return f"look around: torchyard shell {context.workdir.spec.task.id}{flags}  (log: {log})"
     more = f"more of the log: torchyard diagnose{flags}"
     return f"{more}; look around: torchyard shell{flags}  (log: {log})"
 
@@ -197,7 +197,7 @@ def _error(
     last = diagnosis.line.text.strip() if diagnosis.line else ""
     if not diagnosis.title:  # a message of its own, which may be in its code
         diagnosis = msgspec.structs.replace(diagnosis, find=re.escape(last))
-    span = blamed_line(diagnosis, context.place.job, context.places()["work"])
+    span = blamed_line(diagnosis, context.workdir.job, context.places()["work"])
     what, at = diagnosis.title or last, diagnosis.where
     if span is None and (at or diagnosis.unit):
         what += f" ({at.file}:{at.line})" if at else f" ({diagnosis.unit})"
@@ -217,7 +217,7 @@ def _excerpt(
     once = {line.text: line for line in diagnosis.lines}.values()
     lines = [line for line in once if not (span and _is_code(line, diagnosis))]
     nearest = sorted(lines, key=lambda line: abs(line.number - telling))[:_SHOWN]
-    before = lines_before(context.place.log, error.mark)
+    before = lines_before(context.workdir.log, error.mark)
     return "".join(
         f"\n{before + line.number:>6} | {_shortened(line.text, context)[:_WIDE]}"
         for line in sorted(nearest, key=lambda line: line.number)
@@ -242,7 +242,7 @@ def _switch_lines(context: StepContext, remedy: ExtensionRemedy) -> str:
         read_project,
     )
 
-    read = read_project(context.place.inputs / Stage.SOURCE).switches if remedy.switches else ()
+    read = read_project(context.workdir.inputs / Stage.SOURCE).switches if remedy.switches else ()
     for switch in read:
         if any_match(switch.text, remedy.switches):
             return remedy.set.replace("<switch>", switch.text).replace("<where>", switch.where)
@@ -253,14 +253,14 @@ def _what_helps(
     context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
 ) -> str | None:
     """Return what to do: for an extension, with the lines to add to its file."""
-    remedy, recipe = diagnosis.extension, known_recipes().get(context.place.spec.task.recipe)
+    remedy, recipe = diagnosis.extension, known_recipes().get(context.workdir.spec.task.recipe)
     if remedy is None or recipe is None or not recipe.is_extension:
         if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
             return "the sandbox gives this step no network: write network = true if it needs one"
         return f"{diagnosis.cause} {diagnosis.fix}" if diagnosis.title else None
     lines = (_switch_lines(context, remedy) or remedy.add).strip()
     lines = lines.replace("<file>", span.file if span else "<file>")
-    if "<sm>" in lines and (archs := context.place.spec.compiled.words("archs")):
+    if "<sm>" in lines and (archs := context.workdir.spec.compiled.words("archs")):
         lines = lines.replace("<sm>", archs[0].replace(".", ""))
     if not lines or _UNFILLED.search(lines):
         return remedy.fix

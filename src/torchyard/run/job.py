@@ -65,26 +65,26 @@ class JobOutcome(NamedTuple):
 
 def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     """Run a job, unless the store has its result, and emit how it ended as its last event."""
-    task, place = spec.task, WorkDir(conditions.work, spec)
+    task, workdir = spec.task, WorkDir(conditions.work, spec)
     with _telling_failure(task, on_event):
         if not spec.is_true:
             msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
             raise StoreError(msg, hint="take it from `torchyard plan` anew")
         found = store.find(task.fingerprint)
         if found is not None:
-            place.tidy()
+            workdir.tidy()
             outcome = JobOutcome(found, built=False)
         else:
             with (
                 report_full_disk(conditions.work),
-                _alone(place, conditions, on_event),
-                _claimed(place, store, conditions, on_event) as found,
+                _alone(workdir, conditions, on_event),
+                _claimed(workdir, store, conditions, on_event) as found,
             ):
                 if found is not None:
-                    place.clear()
+                    workdir.clear()
                     outcome = JobOutcome(found, built=False)
                 else:
-                    outcome = _build(place, store, conditions, on_event)
+                    outcome = _build(workdir, store, conditions, on_event)
     on_event(ended_well(outcome.result, built=outcome.built))
     return outcome
 
@@ -113,10 +113,10 @@ def _telling_failure(task: Task, on_event: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(place: WorkDir, conditions: Conditions, on_event: Listener) -> Iterator[None]:
+def _alone(workdir: WorkDir, conditions: Conditions, on_event: Listener) -> Iterator[None]:
     """Keep other processes of this machine out of a job's directory; wait for one that is there."""
-    task = place.spec.task
-    with place.alone(wait=False) as alone:
+    task = workdir.spec.task
+    with workdir.alone(wait=False) as alone:
         if alone:
             yield
             return
@@ -124,16 +124,16 @@ def _alone(place: WorkDir, conditions: Conditions, on_event: Listener) -> Iterat
         msg = f"another process of this machine is working on {task.id}"
         raise BusyError(msg, hint="wait for it, or leave --no-wait out")
     on_event(Noted(job=task.id, text="waiting for another process of this machine"))
-    with place.alone(wait=True):
+    with workdir.alone(wait=True):
         yield
 
 
 @contextmanager
 def _claimed(
-    place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
+    workdir: WorkDir, store: Store, conditions: Conditions, on_event: Listener
 ) -> Iterator[Result | None]:
     """Hold the claim of a job, or return its result if another process that held it made that."""
-    task = place.spec.task
+    task = workdir.spec.task
     patience = ClaimMonitor(store.objects)
     has_noted = False
     while True:
@@ -164,49 +164,49 @@ def open_job(
     Of a job that is finished, and whose directory is gone, the result is restored. Nothing is
     changed in the directory of a job that another process runs.
     """
-    place = WorkDir(conditions.work, spec)
-    finished = None if place.folder.exists() else store.find(spec.task.fingerprint)
-    if place.folder.exists():  # as it was left, and not as it would be made now
-        sandbox = msgspec.structs.replace(conditions.sandbox, kind=place.state().sandbox)
+    workdir = WorkDir(conditions.work, spec)
+    finished = None if workdir.folder.exists() else store.find(spec.task.fingerprint)
+    if workdir.folder.exists():  # as it was left, and not as it would be made now
+        sandbox = msgspec.structs.replace(conditions.sandbox, kind=workdir.state().sandbox)
         conditions = conditions._replace(sandbox=sandbox)
-    with place.alone(wait=False) as alone:
+    with workdir.alone(wait=False) as alone:
         if not alone:
-            return _look_into(place, store, conditions, on_event)
-        context = _open(place, store, conditions, on_event, as_left=True)
+            return _look_into(workdir, store, conditions, on_event)
+        context = _open(workdir, store, conditions, on_event, as_left=True)
         if finished is not None:
-            _restore(place, store, finished, on_event)
-        place.keep()
+            _restore(workdir, store, finished, on_event)
+        workdir.keep()
         return context
 
 
 def _look_into(
-    place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
+    workdir: WorkDir, store: Store, conditions: Conditions, on_event: Listener
 ) -> StepContext:
     """Return the context of a job that another process runs."""
-    state = place.state()
+    state = workdir.state()
     if state.tools is None:
-        msg = f"another process prepares {place.folder} for {place.spec.task.id}"
+        msg = f"another process prepares {workdir.folder} for {workdir.spec.task.id}"
         raise BusyError(msg, hint="try it again when the first step runs")
     text = "runs now: if it succeeds, its directory is removed"
-    on_event(Noted(job=place.spec.task.id, text=text))
-    conditions = with_found_root(conditions, place.spec, state.sandbox)
-    return _context(place, store, conditions, state.sandbox, state.tools)
+    on_event(Noted(job=workdir.spec.task.id, text=text))
+    conditions = with_found_root(conditions, workdir.spec, state.sandbox)
+    return _context(workdir, store, conditions, state.sandbox, state.tools)
 
 
-def _restore(place: WorkDir, store: Store, result: Result, on_event: Listener) -> None:
+def _restore(workdir: WorkDir, store: Store, result: Result, on_event: Listener) -> None:
     """Lay out the result of a job as its steps left it, to look at: no run continues from there."""
-    place.save(msgspec.structs.replace(place.state(), boot=""))
-    fetch_tree(store, result.tree, place.out)
+    workdir.save(msgspec.structs.replace(workdir.state(), boot=""))
+    fetch_tree(store, result.tree, workdir.out)
     recipe, text = find_recipe(result.spec.task.recipe), "its result is restored"
-    if recipe and recipe.build_tree and (place.out / recipe.build_tree).is_dir():
-        restore_tree(place.out / recipe.build_tree, place.build)
+    if recipe and recipe.build_tree and (workdir.out / recipe.build_tree).is_dir():
+        restore_tree(workdir.out / recipe.build_tree, workdir.build)
         text = "its result and its build directory are restored"
-    place.save(msgspec.structs.replace(place.state(), steps=result.steps))
+    workdir.save(msgspec.structs.replace(workdir.state(), steps=result.steps))
     on_event(Noted(job=result.id, text=text))
 
 
 def _open(  # noqa: PLR0913 - all that a job begins with
-    place: WorkDir,
+    workdir: WorkDir,
     store: Store,
     conditions: Conditions,
     on_event: Listener,
@@ -214,32 +214,32 @@ def _open(  # noqa: PLR0913 - all that a job begins with
     as_left: bool = False,
     kept: KeptBuild | None = None,
 ) -> StepContext:
-    task, kind = place.spec.task, choose_sandbox(place.spec, conditions, on_event)
-    conditions = with_found_root(conditions, place.spec, kind)
-    if finished := restore_unfinished(place, store, kind):
+    task, kind = workdir.spec.task, choose_sandbox(workdir.spec, conditions, on_event)
+    conditions = with_found_root(conditions, workdir.spec, kind)
+    if finished := restore_unfinished(workdir, store, kind):
         text = f"goes on after {show_count(finished, 'step')} of an earlier run"
         on_event(Noted(job=task.id, text=text))
-    place.prepare(kind, as_left=as_left)
-    _fetch_inputs(place, store, conditions.kept(task), on_event)
-    if kept and not place.state().steps and kept.restore():
+    workdir.prepare(kind, as_left=as_left)
+    _fetch_inputs(workdir, store, conditions.kept(task), on_event)
+    if kept and not workdir.state().steps and kept.restore():
         on_event(Noted(job=task.id, text="begins with the objects of the last build"))
-    bring_ninja(place.folder / "tools")
-    tools = dict(equip_job(place, kind, conditions, on_event))
-    place.save(msgspec.structs.replace(place.state(), tools=tools))
-    return _context(place, store, conditions, kind, tools)
+    bring_ninja(workdir.folder / "tools")
+    tools = dict(equip_job(workdir, kind, conditions, on_event))
+    workdir.save(msgspec.structs.replace(workdir.state(), tools=tools))
+    return _context(workdir, store, conditions, kind, tools)
 
 
 def _context(
-    place: WorkDir,
+    workdir: WorkDir,
     store: Store,
     conditions: Conditions,
     kind: SandboxKind,
     tools: Mapping[str, str],
 ) -> StepContext:
-    task = place.spec.task
+    task = workdir.spec.task
     return StepContext(
-        place,
-        enclosure_of(kind, place, conditions, tools, store),
+        workdir,
+        enclosure_of(kind, workdir, conditions, tools, store),
         conditions.slots,
         conditions.file,
         tools,
@@ -249,25 +249,29 @@ def _context(
     )
 
 
-def _build(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
-    spec, task = place.spec, place.spec.task
+def _build(
+    workdir: WorkDir, store: Store, conditions: Conditions, on_event: Listener
+) -> JobOutcome:
+    spec, task = workdir.spec, workdir.spec.task
     began, started = time.monotonic(), datetime.now(UTC)
     steps = steps_of(spec)
     on_event(
-        Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
+        Started(
+            job=task.id, fingerprint=task.fingerprint, work=str(workdir.folder), pid=os.getpid()
+        )
     )
     prepares = partial(Progress, job=task.id, unit="bytes", what="fetching what it needs")
     with written_bytes(lambda done: on_event(prepares(done=done))):
-        kept = KeptBuild.of(place, store, conditions)
-        context = _open(place, store, conditions, on_event, kept=kept)
-    before = place.state()  # steps without a sandbox could change the file
-    with Log(place.log) as log:
+        kept = KeptBuild.of(workdir, store, conditions)
+        context = _open(workdir, store, conditions, on_event, kept=kept)
+    before = workdir.state()  # steps without a sandbox could change the file
+    with Log(workdir.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(context.recorded().items()):
             log.add(f"   {name}={value}")
         try:
             remember = partial(remember_units, store.objects, task.id)
-            with usable_links(context.sandbox.kind, place):
+            with usable_links(context.sandbox.kind, workdir):
                 used = run_steps(context, steps, log, on_event, remember)
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
@@ -277,19 +281,19 @@ def _build(place: WorkDir, store: Store, conditions: Conditions, on_event: Liste
             cached = end_cache(context)
             if kept:
                 kept.keep()
-    with UntrustedTree(place.job, OUT) as out:
+    with UntrustedTree(workdir.job, OUT) as out:
         if task.stage is Stage.PACKAGE and not out.entries():
             msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
             raise BuildError(msg, hint="let a step put it there")
     if conditions.keep:
-        place.keep()
+        workdir.keep()
     writer = Writer(store)
-    made = writer.add_tree(place.out)
+    made = writer.add_tree(workdir.out)
     result = Result(
         fingerprint=task.fingerprint,
         spec=spec,
         tree=made,
-        log=writer.add_file(_packed(place.log), "log.gz"),
+        log=writer.add_file(_packed(workdir.log), "log.gz"),
         steps=used,
         environment=context.recorded(),
         machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
@@ -303,19 +307,19 @@ def _build(place: WorkDir, store: Store, conditions: Conditions, on_event: Liste
         result = _compare(result, store, on_event)
     if not conditions.keep:
         if (copies := conditions.kept(task)) is not None:
-            copies.take(made, place.out)
+            copies.take(made, workdir.out)
         if kept:
             kept.take_equipment()
-        place.remove()
+        workdir.remove()
     return JobOutcome(result, built=True)
 
 
 def _fetch_inputs(
-    place: WorkDir, store: Store, copies: LocalCache | None, on_event: Listener
+    workdir: WorkDir, store: Store, copies: LocalCache | None, on_event: Listener
 ) -> None:
     """Fetch the inputs of a job, each completely or not at all."""
     size = fetched = 0
-    spec = place.spec
+    spec = workdir.spec
     confined: list[str] = []
     is_asked = spec.task.stage is Stage.PUBLISH and spec.task.text("sandbox") == "required"
     known = {task.fingerprint: task for task in spec.tasks}
@@ -329,11 +333,11 @@ def _fetch_inputs(
         path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
         if is_asked and made.stage is Stage.PACKAGE and is_confined(result, store):
             confined.append(made.cell)
-        with UntrustedTree(place.job) as tree:
+        with UntrustedTree(workdir.job) as tree:
             tree.make_directory(path.rpartition("/")[0])
             if tree.find(path) is not None:
                 continue
-            part = place.folder / f"{INPUTS}.part"  # where no step can interfere
+            part = workdir.folder / f"{INPUTS}.part"  # where no step can interfere
             remove_tree(part)
             part.mkdir()
             try:
@@ -347,7 +351,7 @@ def _fetch_inputs(
             tree.move_in(part, path)
         size += sum(file.size for file in needed.files)
     if is_asked:
-        with UntrustedTree(place.job, INPUTS) as tree, tree.create_file(CONFINED) as file:
+        with UntrustedTree(workdir.job, INPUTS) as tree, tree.create_file(CONFINED) as file:
             file.write("\n".join(confined).encode())
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"

@@ -60,17 +60,17 @@ class _Record(Value, kw_only=True):
 class KeptBuild(NamedTuple):
     """What is kept for a job's cell and settings; `digests` are those of the source's files."""
 
-    place: WorkDir
+    workdir: WorkDir
     work: Path
     settings: str
     basis: str
     digests: dict[str, str]
 
     @classmethod
-    def of(cls, place: WorkDir, store: Store, conditions: Conditions) -> "KeptBuild | None":
+    def of(cls, workdir: WorkDir, store: Store, conditions: Conditions) -> "KeptBuild | None":
         """Return it for a job that compiles the caller's own extension from a directory."""
-        task, recipe = place.spec.task, find_recipe(place.spec.task.recipe)
-        folders = [one for one in place.spec.tasks if one.source and one.source.path is not None]
+        task, recipe = workdir.spec.task, find_recipe(workdir.spec.task.recipe)
+        folders = [one for one in workdir.spec.tasks if one.source and one.source.path is not None]
         if not (recipe and recipe.is_extension and task.stage is Stage.BINDINGS and folders):
             return None
         if conditions.foreign or conditions.demanded:  # others could write what is reused
@@ -81,12 +81,12 @@ class KeptBuild(NamedTuple):
         scripts = {path: digests.get(path) for path in _SCRIPTS}
         name = fingerprint([conditions.file, store.url, settings])
         basis = fingerprint([sorted(digests), source.links, scripts])
-        return cls(place, conditions.work, name, basis, digests)
+        return cls(workdir, conditions.work, name, basis, digests)
 
     @property
     def folder(self) -> Path:
         """The directory; what was made in another sandbox is another one's."""
-        named = fingerprint([self.settings, self.place.state().sandbox])
+        named = fingerprint([self.settings, self.workdir.state().sandbox])
         return self.work / short_name("kept", named)
 
     def restore(self) -> bool:
@@ -94,19 +94,19 @@ class KeptBuild(NamedTuple):
 
         If a file was added they are not: it can be a header that is found before another one.
         """
-        own = self.place.folder / "last"
+        own = self.workdir.folder / "last"
         remove_folder(own)
         try:
             self.folder.rename(own)  # at once: another build may be about to replace it
             record = msgspec.json.decode((own / _RECORD).read_bytes(), type=_Record)
         except (OSError, msgspec.DecodeError):
             return False
-        self.place.save(msgspec.structs.replace(self.place.state(), is_continued=True))
+        self.workdir.save(msgspec.structs.replace(self.workdir.state(), is_continued=True))
         with suppress(OSError):
             for name in EQUIPMENT:
-                (own / name).rename(self.place.folder / name)
+                (own / name).rename(self.workdir.folder / name)
         later = max(time.time_ns(), record.newest + 1)  # the clock may have been ahead
-        with UntrustedTree(self.place.job) as tree:
+        with UntrustedTree(self.workdir.job) as tree:
             with suppress(HostError):
                 tree.move_in(own / _MODULES, _MODULES)
             with suppress(HostError):
@@ -121,10 +121,10 @@ class KeptBuild(NamedTuple):
 
     def keep(self) -> None:
         """Keep the objects of which it is known what they include, also if another one failed."""
-        part = self.place.folder / "next"
+        part = self.workdir.folder / "next"
         remove_folder(part)
-        with suppress(HostError), UntrustedTree(self.place.job) as tree:
-            made = _Made(tree, work_path(self.place.state().sandbox, self.place), self.digests)
+        with suppress(HostError), UntrustedTree(self.workdir.job) as tree:
+            made = _Made(tree, work_path(self.workdir.state().sandbox, self.workdir), self.digests)
             newest = 0
             for path, entry in made.found.items():
                 if path.endswith((f"/{_LOG}", f"/{_DEPS}")) or made.is_reusable(path):
@@ -155,7 +155,7 @@ class KeptBuild(NamedTuple):
         """Keep the environment of a job that is finished, and whose directory is to be removed."""
         with suppress(OSError):
             for name in EQUIPMENT:
-                (self.place.folder / name).rename(self.folder / name)
+                (self.workdir.folder / name).rename(self.folder / name)
 
 
 class _Made:

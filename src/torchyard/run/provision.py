@@ -40,21 +40,21 @@ _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
 
 
 def equip_job(
-    place: WorkDir, sandbox: SandboxKind, conditions: Conditions, on_event: Listener
+    workdir: WorkDir, sandbox: SandboxKind, conditions: Conditions, on_event: Listener
 ) -> Mapping[str, str]:
     """Provide what a recipe's steps compile or test with; return the variables that point to it.
 
     With a root, this is done in the root.
     """
-    task = place.spec.task
+    task = workdir.spec.task
     if not is_tried_by_us(task) and not compiles_by_recipe(task):
         return {}
     root = conditions.sandbox.root
     if root is None:
-        return equip_here(place, sandbox, conditions.cache, on_event)
+        return equip_here(workdir, sandbox, conditions.cache, on_event)
     from torchyard.toolchain.root import ask_in_root  # noqa: PLC0415 - as below
 
-    said = ask_in_root(root, ["equip", place.folder.name], folder=place.folder, network=True)
+    said = ask_in_root(root, ["equip", workdir.folder.name], folder=workdir.folder, network=True)
     return msgspec.json.decode(said, type=dict[str, str])
 
 
@@ -63,12 +63,12 @@ def equip_in_root(name: str) -> Mapping[str, str]:
     from torchyard.toolchain.root import FOLDERS  # noqa: PLC0415 - as below
 
     spec = msgspec.json.decode(Path(FOLDERS, name, SPEC_FILE).read_bytes(), type=JobSpec)
-    place = WorkDir(Path(FOLDERS), spec, name)
-    return equip_here(place, "bwrap", None, lambda _: None)
+    workdir = WorkDir(Path(FOLDERS), spec, name)
+    return equip_here(workdir, "bwrap", None, lambda _: None)
 
 
 def equip_here(
-    place: WorkDir,
+    workdir: WorkDir,
     sandbox: SandboxKind,
     cache: str | None,
     on_event: Listener,
@@ -78,21 +78,21 @@ def equip_here(
 
     `also` are more packages for its Python environment.
     """
-    spec = place.spec
+    spec = workdir.spec
     if is_tried_by_us(spec.task):
-        return _equip_smoke(place, tools_path(sandbox, place))
+        return _equip_smoke(workdir, tools_path(sandbox, workdir))
     # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import ToolchainLayout  # noqa: PLC0415
 
     if spec.compiled.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
-        shared = sandbox == "view" and cache and _usable(cache, place, on_event)
-        cache = shared or f"{work_path(sandbox, place)}/home/.cache"
+        shared = sandbox == "view" and cache and _usable(cache, workdir, on_event)
+        cache = shared or f"{work_path(sandbox, workdir)}/home/.cache"
     else:
         cache = None
-    layout = ToolchainLayout(place.folder, tools_path(sandbox, place))
-    return provide_toolchain(spec, layout, Digests(place.folder.parent / DIGESTS), cache, also)
+    layout = ToolchainLayout(workdir.folder, tools_path(sandbox, workdir))
+    return provide_toolchain(spec, layout, Digests(workdir.folder.parent / DIGESTS), cache, also)
 
 
 def provide_toolchain(
@@ -133,25 +133,25 @@ def provide_toolchain(
     return tools | recipe_module(core.recipe).environment(spec)
 
 
-def _usable(cache: str, place: WorkDir, on_event: Listener) -> str | None:
+def _usable(cache: str, workdir: WorkDir, on_event: Listener) -> str | None:
     """Return the address of a cache, or None if it can't be used now."""
     from torchyard.toolchain.cache import is_usable  # noqa: PLC0415 - as above
 
-    if is_usable(cache, place.folder):
+    if is_usable(cache, workdir.folder):
         return cache
     text = f"compiles everything: the compile cache {cache} can't be used now"
-    on_event(Noted(job=place.spec.task.id, text=text))
+    on_event(Noted(job=workdir.spec.task.id, text=text))
     return None
 
 
-def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
+def _equip_smoke(workdir: WorkDir, seen_as: str) -> Mapping[str, str]:
     """Provide the Python of a wheel and all that it requires, to test it without a network."""
-    task = place.spec.task
+    task = workdir.spec.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
     from torchyard.package.wheel.format import WheelFormat  # noqa: PLC0415 - as above
 
-    wheels = sorted((place.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
+    wheels = sorted((workdir.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
     from torchyard.smoke.wheelhouse import (  # noqa: PLC0415 - as above
@@ -162,8 +162,8 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
     interpreter = _interpreter(task)
     numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
-    folder = place.folder / _WHEELS
-    sources = WheelSources(_torch_of(place.spec), task.words("indexes"))
+    folder = workdir.folder / _WHEELS
+    sources = WheelSources(_torch_of(workdir.spec), task.words("indexes"))
     gather(wheels, interpreter, folder, sources, numpy=numpy)
     return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
 
@@ -208,7 +208,7 @@ def end_cache(context: StepContext) -> dict[str, str]:
         return {}
     from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
 
-    env, folder = context.environment(), context.place.folder
+    env, folder = context.environment(), context.workdir.folder
     try:
         served = cache.stats(env, folder)
         cache.stop(env, folder)

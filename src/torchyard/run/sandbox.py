@@ -62,19 +62,19 @@ class Enclosure(NamedTuple):
     replaced: Mapping[str, str] = {}
 
 
-def work_path(kind: SandboxKind, place: WorkDir) -> str:
+def work_path(kind: SandboxKind, workdir: WorkDir) -> str:
     """Return the path of the directory that the steps own, as they see it."""
-    return str(place.job) if kind == "none" else INSIDE
+    return str(workdir.job) if kind == "none" else INSIDE
 
 
-def tools_path(kind: SandboxKind, place: WorkDir) -> str:
+def tools_path(kind: SandboxKind, workdir: WorkDir) -> str:
     """Return the path of the directory with the job's programs, as its steps see it."""
-    return str(place.folder) if kind == "none" else INSIDE
+    return str(workdir.folder) if kind == "none" else INSIDE
 
 
-def spec_path(kind: SandboxKind, place: WorkDir) -> str:
+def spec_path(kind: SandboxKind, workdir: WorkDir) -> str:
     """Return the path of the job's spec as its steps see it."""
-    return str(place.spec_path) if kind == "none" else _SPEC_FILE
+    return str(workdir.spec_path) if kind == "none" else _SPEC_FILE
 
 
 def slots_path(kind: SandboxKind, slots: str | None) -> str | None:
@@ -87,38 +87,38 @@ def is_traced(kind: SandboxKind) -> bool:
     return kind == "view" and bool(sandbox_fault("view"))
 
 
-def watched_path(kind: SandboxKind, place: WorkDir) -> str:
+def watched_path(kind: SandboxKind, workdir: WorkDir) -> str:
     """Return the path of the directory that the steps own, as the kernel shows it to others."""
-    return str(place.job) if is_traced(kind) else work_path(kind, place)
+    return str(workdir.job) if is_traced(kind) else work_path(kind, workdir)
 
 
 @contextmanager
-def usable_links(kind: SandboxKind, place: WorkDir) -> Iterator[None]:
+def usable_links(kind: SandboxKind, workdir: WorkDir) -> Iterator[None]:
     """Let links in the job's directory lead to where steps see them, also for the kernel."""
     if not is_traced(kind):
         yield
         return
-    real = {f"{INSIDE}/{name}": str(place.folder / name) for name in EQUIPMENT}
-    real |= {INSIDE: str(place.job), f"{INSIDE}/{BUILD}": str(place.build)}
-    for folder in (place.job, *(place.folder / name for name in EQUIPMENT)):
+    real = {f"{INSIDE}/{name}": str(workdir.folder / name) for name in EQUIPMENT}
+    real |= {INSIDE: str(workdir.job), f"{INSIDE}/{BUILD}": str(workdir.build)}
+    for folder in (workdir.job, *(workdir.folder / name for name in EQUIPMENT)):
         move_links(folder, real)
     try:
         yield
     finally:
-        move_links(place.job, {path: seen for seen, path in real.items()})
+        move_links(workdir.job, {path: seen for seen, path in real.items()})
 
 
-def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -> list[str]:
+def enclose(sandbox: Enclosure, step: Step, workdir: WorkDir, slots: str | None) -> list[str]:
     """Return the command that runs a step in the sandbox."""
     if sandbox.kind == "none":
         return list(step.run)
     if sandbox.kind == "view":
         if is_traced(sandbox.kind):
-            view = [fixed_path_program(place.folder.parent)]
+            view = [fixed_path_program(workdir.folder.parent)]
             view += [word for path in sandbox.absent for word in ("--bind", _NOWHERE, path)]
         else:
             view = [*machine_view(INSIDE), *without(sandbox.absent)]
-        return [*view, *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
+        return [*view, *_own_directories(workdir), "--chdir", step.cwd, "--", *step.run]
     root = sandbox.root
     bwrap = [*isolated(), *system_view(root, sandbox.absent)]
     if root is not None:
@@ -127,7 +127,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     else:
         network = [NAME_SERVERS] if step.network else []
         bwrap += read_only([*own_paths(), *sandbox.readable, *network], sandbox.hidden)
-    bwrap += _own_directories(place)
+    bwrap += _own_directories(workdir)
     if slots:
         bwrap += ["--bind", slots, SLOTS]
     for device in sandbox.devices:
@@ -139,28 +139,28 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     return [*bwrap, "--remount-ro", "/", "--chdir", step.cwd, "--", *step.run]
 
 
-def refuse_open_root(root: str, place: WorkDir) -> None:
+def refuse_open_root(root: str, workdir: WorkDir) -> None:
     """Refuse a root that is no system, or that would show what a sandbox hides."""
     check_root(root)
     real = os.path.realpath(root)
-    if real == "/" or place.folder.is_relative_to(real) or Path.home().is_relative_to(real):
+    if real == "/" or workdir.folder.is_relative_to(real) or Path.home().is_relative_to(real):
         msg = f"the root `{root}` contains files of this machine's users"
         raise HostError(msg, hint="make one with `torchyard toolchain root`, or leave `root` out")
 
 
-def tool_paths(variables: Mapping[str, str], place: WorkDir) -> tuple[str, ...]:
+def tool_paths(variables: Mapping[str, str], workdir: WorkDir) -> tuple[str, ...]:
     """Return the installations that the variables of a toolchain name, in whatever place."""
-    found = {path for text in variables.values() for path in _installed(text, place)}
-    return tuple(sorted(path for path in found if not Path(path).is_relative_to(place.folder)))
+    found = {path for text in variables.values() for path in _installed(text, workdir)}
+    return tuple(sorted(path for path in found if not Path(path).is_relative_to(workdir.folder)))
 
 
-def _installed(text: str, place: WorkDir) -> Iterator[str]:
+def _installed(text: str, workdir: WorkDir) -> Iterator[str]:
     for word in text.split(":"):
         if not word.startswith("/"):
             continue
         path = Path(word)
         if path.is_relative_to(INSIDE):  # an environment there uses a Python that is elsewhere
-            path = place.folder / path.relative_to(INSIDE)
+            path = workdir.folder / path.relative_to(INSIDE)
         elif path.exists():  # else the directory above would be shown
             yield _prefix(path)
         yield from (_prefix(path / name) for name in ("python", "python3"))
@@ -177,13 +177,13 @@ def _prefix(path: Path) -> str:
     return str(folder if is_shared else above)
 
 
-def _own_directories(place: WorkDir) -> list[str]:
+def _own_directories(workdir: WorkDir) -> list[str]:
     """Return bwrap's options for the directories and the spec of the job."""
-    bwrap = ["--bind", str(place.job), INSIDE, "--ro-bind", str(place.spec_path), _SPEC_FILE]
-    if not place.build.is_relative_to(place.job):
-        bwrap += ["--bind", str(place.build), f"{INSIDE}/{BUILD}"]
-    with UntrustedTree(place.job) as tree:
+    bwrap = ["--bind", str(workdir.job), INSIDE, "--ro-bind", str(workdir.spec_path), _SPEC_FILE]
+    if not workdir.build.is_relative_to(workdir.job):
+        bwrap += ["--bind", str(workdir.build), f"{INSIDE}/{BUILD}"]
+    with UntrustedTree(workdir.job) as tree:
         for name in EQUIPMENT:
             tree.make_directory(name)  # a link there would be where bwrap puts it
-            bwrap += ["--ro-bind", str(place.folder / name), f"{INSIDE}/{name}"]
+            bwrap += ["--ro-bind", str(workdir.folder / name), f"{INSIDE}/{name}"]
     return bwrap

@@ -47,8 +47,8 @@ _PAUSE = 5.0
 class StepTries:
     """The tries of a step, noted in the state of its job, which survives a killed run."""
 
-    def __init__(self, place: WorkDir, state: JobState, step: str) -> None:
-        self._place = place
+    def __init__(self, workdir: WorkDir, state: JobState, step: str) -> None:
+        self._place = workdir
         self._state = self._running = state
         self._step = step
         self._noted = 0.0
@@ -103,7 +103,7 @@ class StepContext(NamedTuple):
     `known` is what the units of the job took in earlier builds.
     """
 
-    place: WorkDir
+    workdir: WorkDir
     sandbox: Enclosure
     slots: str | None
     file: str
@@ -114,8 +114,8 @@ class StepContext(NamedTuple):
 
     def places(self) -> dict[str, str]:
         """Return what the words in braces stand for."""
-        task = self.place.spec.task
-        work = work_path(self.sandbox.kind, self.place)
+        task = self.workdir.spec.task
+        work = work_path(self.sandbox.kind, self.workdir)
         root = self.sandbox.root if self.sandbox.kind == "bwrap" else None
         inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
         return {
@@ -123,7 +123,7 @@ class StepContext(NamedTuple):
             "build": f"{work}/build",
             "out": f"{work}/out",
             "inputs": f"{work}/inputs",
-            "spec": spec_path(self.sandbox.kind, self.place),
+            "spec": spec_path(self.sandbox.kind, self.workdir),
             "self": own_python(root) if root else sys.executable,
             "file": self.file,
             "base": str(Path(self.file).parent),
@@ -134,7 +134,7 @@ class StepContext(NamedTuple):
 
     def recorded(self) -> dict[str, str]:
         """Return the environment for the result, with the caller's own values hidden."""
-        env, task = self.environment(), self.place.spec.task
+        env, task = self.environment(), self.workdir.spec.task
         passed = (
             *task.words("pass_env"),
             *(credentials() if task.stage is Stage.PUBLISH else ()),
@@ -143,14 +143,14 @@ class StepContext(NamedTuple):
         return env | dict.fromkeys(hidden, "(the caller's)")
 
     def environment(self) -> dict[str, str]:
-        work = work_path(self.sandbox.kind, self.place)
+        work = work_path(self.sandbox.kind, self.workdir)
         slots, flags = slots_path(self.sandbox.kind, self.slots), None
         if slots:
             # Another root has its own make, of unknown version.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
-        task = self.place.spec.task
-        first = {"PATH": f"{tools_path(self.sandbox.kind, self.place)}/tools"}
+        task = self.workdir.spec.task
+        first = {"PATH": f"{tools_path(self.sandbox.kind, self.workdir)}/tools"}
         tools = compose(self.tools, first)
         env = job_environment(task, work, flags, tools, foreign=self.foreign)
         folders = (self.sandbox.replaced.get(name, name) for name in env["PATH"].split(":"))
@@ -168,10 +168,10 @@ def run_steps(
 
     `on_units` is called with the units that a step has compiled, also if it fails.
     """
-    place, job = context.place, context.place.spec.task.id
-    state = place.state()
+    workdir, job = context.workdir, context.workdir.spec.task.id
+    state = workdir.state()
     places, env = context.places(), context.environment()
-    tools = _size_of_tools(place)
+    tools = _size_of_tools(workdir)
     for number, step in enumerate(steps):
         if number < len(state.steps):
             log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
@@ -183,20 +183,20 @@ def run_steps(
         on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
-        tries = StepTries(place, state, step.title)
-        meter, seen_as = UnitMeter(), watched_path(context.sandbox.kind, place)
-        left = WorkLeft(place.job, seen_as, meter, context.known)
+        tries = StepTries(workdir, state, step.title)
+        meter, seen_as = UnitMeter(), watched_path(context.sandbox.kind, workdir)
+        left = WorkLeft(workdir.job, seen_as, meter, context.known)
         try:
             with meter:
                 ended = _run(context, whole, tries, log, _Reporter(job, on_event, left))
         finally:
-            leave_units(meter, place.job, seen_as)
+            leave_units(meter, workdir.job, seen_as)
             on_units(meter.units)
-        used = tries.usage(ended.used, disk=tools + _disk_usage(place))
+        used = tries.usage(ended.used, disk=tools + _disk_usage(workdir))
         log.add(f"== ended well after {ended.seconds:.3f} s")
-        _check_outputs(filled, place)
+        _check_outputs(filled, workdir)
         state = msgspec.structs.replace(state, steps=(*state.steps, used), unfinished=None)
-        place.save(state)
+        workdir.save(state)
         on_event(Stepped(job=job, usage=used))
     return state.steps
 
@@ -235,9 +235,9 @@ class _Reporter:
 
 def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter: _Reporter) -> Exit:
     """Run one step, with no other environment than its own."""
-    place = context.place
-    job = place.spec.task
-    argv = enclose(context.sandbox, step, place, context.slots)
+    workdir = context.workdir
+    job = workdir.spec.task
+    argv = enclose(context.sandbox, step, workdir, context.slots)
     log.add(f"+ {shlex.join(argv)}")
     mark = log.mark()
 
@@ -271,35 +271,35 @@ def _working_directory(context: StepContext, step: Step) -> Path:
 
     A sandbox goes to the step's directory by itself, where its links lead nowhere else.
     """
-    place = context.place
-    work = work_path(context.sandbox.kind, place)
+    workdir = context.workdir
+    work = work_path(context.sandbox.kind, workdir)
     if step.cwd.startswith(f"{work}/"):
-        with UntrustedTree(place.job) as tree, suppress(HostError):  # the step may use a link
+        with UntrustedTree(workdir.job) as tree, suppress(HostError):  # the step may use a link
             tree.make_directory(os.path.normpath(step.cwd)[len(work) + 1 :])
     if context.sandbox.kind != "none":
-        return place.folder
+        return workdir.folder
     if not Path(step.cwd).is_dir():
-        msg = f"{place.spec.task.id}: there is no directory `{step.cwd}` for `{step.title}`"
+        msg = f"{workdir.spec.task.id}: there is no directory `{step.cwd}` for `{step.title}`"
         raise BuildError(msg, hint="correct the step's `cwd`, or let an earlier step make it")
     return Path(step.cwd)
 
 
-def _check_outputs(step: Step, place: WorkDir) -> None:
-    with UntrustedTree(place.job, OUT) as out:
+def _check_outputs(step: Step, workdir: WorkDir) -> None:
+    with UntrustedTree(workdir.job, OUT) as out:
         for glob in step.outputs:
             if not out.has(glob):
-                job = place.spec.task.id
+                job = workdir.spec.task.id
                 msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
                 raise BuildError(msg, hint="correct the step, or its `outputs`")
 
 
-def _size_of_tools(place: WorkDir) -> int:
+def _size_of_tools(workdir: WorkDir) -> int:
     """Return the bytes on disk of what no step can write to."""
-    walks = (os.walk(place.folder / name) for name in EQUIPMENT)
+    walks = (os.walk(workdir.folder / name) for name in EQUIPMENT)
     paths = (f"{top}/{name}" for walk in walks for top, _, names in walk for name in names)
     return 512 * sum(os.lstat(path).st_blocks for path in paths)
 
 
-def _disk_usage(place: WorkDir) -> int:
-    with UntrustedTree(place.job) as tree:
+def _disk_usage(workdir: WorkDir) -> int:
+    with UntrustedTree(workdir.job) as tree:
         return tree.disk_usage()

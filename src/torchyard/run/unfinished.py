@@ -22,29 +22,29 @@ _FINISHED = "finished"
 _PLACE = "place"
 
 
-def keep_unfinished(place: WorkDir, store: Store) -> int | None:
+def keep_unfinished(workdir: WorkDir, store: Store) -> int | None:
     """Store the directory of a job that was stopped; return how many of its steps are finished.
 
     None means that there is nothing to store: it was not begun, or another process goes on with it.
     """
-    state = place.state()
+    state = workdir.state()
     begun = state.steps if state.unfinished is None else (*state.steps, state.unfinished)
     if not begun:
         return None
-    with place.alone(wait=False) as alone:
+    with workdir.alone(wait=False) as alone:
         if not alone:
             return None
         writer = Writer(store)
         kept = Result(
-            fingerprint=place.spec.task.fingerprint,
-            spec=place.spec,
-            tree=writer.add_tree(place.job),
-            log=writer.add_file(place.log, "log"),
+            fingerprint=workdir.spec.task.fingerprint,
+            spec=workdir.spec,
+            tree=writer.add_tree(workdir.job),
+            log=writer.add_file(workdir.log, "log"),
             steps=begun,
             facts={
                 _FINISHED: str(len(state.steps)),
                 **state.facts,
-                _PLACE: str(place.folder),
+                _PLACE: str(workdir.folder),
             },
             machine=platform.node(),
             torchyard=__version__,
@@ -53,18 +53,18 @@ def keep_unfinished(place: WorkDir, store: Store) -> int | None:
     return len(state.steps)
 
 
-def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> int:
+def restore_unfinished(workdir: WorkDir, store: Store, sandbox: SandboxKind) -> int:
     """Lay out what an earlier run of a job kept, if this machine has nothing of it.
 
     Return how many of its steps are finished. Without a sandbox, paths of its directory are in what
     it made, so it has to be at the same place.
     """
-    kept = None if place.folder.exists() else store.find_unfinished(place.spec.task.fingerprint)
+    kept = None if workdir.folder.exists() else store.find_unfinished(workdir.spec.task.fingerprint)
     if kept is None or kept.facts.get("sandbox") != sandbox:
         return 0
-    if sandbox == "none" and kept.facts.get(_PLACE) != str(place.folder):
+    if sandbox == "none" and kept.facts.get(_PLACE) != str(workdir.folder):
         return 0
-    part = WorkDir(place.folder.parent, place.spec, f"{place.folder.name}.part")
+    part = WorkDir(workdir.folder.parent, workdir.spec, f"{workdir.folder.name}.part")
     remove_tree(part.folder)
     try:
         fetch_tree(store, kept.tree, part.job)
@@ -83,5 +83,5 @@ def restore_unfinished(place: WorkDir, store: Store, sandbox: SandboxKind) -> in
     if left := kept.steps[finished:]:
         state = msgspec.structs.replace(state, unfinished=left[0])
     part.save(state)
-    part.folder.rename(place.folder)
+    part.folder.rename(workdir.folder)
     return finished

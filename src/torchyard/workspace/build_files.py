@@ -36,10 +36,10 @@ def named_build(what: str | None, file: str) -> str:
     from torchyard.run.workdir import WorkDir
 
     if left := left_job(what, file):
-        place = WorkDir(Path(work_directory(file)), left)
-        for log in sorted(place.build.rglob(LOG), key=_changed_at, reverse=True):
+        workdir = WorkDir(Path(work_directory(file)), left)
+        for log in sorted(workdir.build.rglob(LOG), key=_changed_at, reverse=True):
             return str(log.parent)
-        if len(place.state().steps) < len(steps_of(left)):
+        if len(workdir.state().steps) < len(steps_of(left)):
             msg = f"ninja has finished nothing of {left.task.id} so far"
             raise SelectionError(msg, hint=f"torchyard status {left.task.id} says what it does")
     return what or (left.task.id if left else "core:*")

@@ -163,9 +163,9 @@ class LocalEngine(Value, kw_only=True):
             job = plan.jobs[number]
             if ended.outcome != "skipped" or job.stage is Stage.PUBLISH:
                 continue
-            place = WorkDir(self.work_directory(context.home), make_job_spec(plan, job))
+            workdir = WorkDir(self.work_directory(context.home), make_job_spec(plan, job))
             try:
-                finished = keep_unfinished(place, store)
+                finished = keep_unfinished(workdir, store)
             except (HostError, BuildError) as error:
                 text = f"what it has done can't be kept: {error}"
                 emit(Noted(job=job.identifier, text=text))

@@ -36,7 +36,7 @@ class DevelopStart(NamedTuple):
     @property
     def script(self) -> Path:
         """The script to source in the caller's shell; there is none for a root."""
-        return self.development.place.folder / f"activate.{own_shell()}"
+        return self.development.workdir.folder / f"activate.{own_shell()}"
 
 
 def start_text(begun: DevelopStart) -> Lines:

@@ -109,9 +109,9 @@ def start_development(
     Raises:
         StoreError: The store does not have the core.
     """
-    place = DevelopDir(request.folder, request.job.spec, request.tree)
-    with report_full_disk(place.folder), place.alone(wait=False) as alone:
-        _refuse_busy(place, alone=alone)
+    workdir = DevelopDir(request.folder, request.job.spec, request.tree)
+    with report_full_disk(workdir.folder), workdir.alone(wait=False) as alone:
+        _refuse_busy(workdir, alone=alone)
         found = _existing(request)
         if found is not None and found.record.ready:
             return DevelopStart(found)
@@ -122,7 +122,7 @@ def start_development(
         if found is not None and found.record.core != core.fingerprint:
             msg = f"{request.folder} was begun with another core"
             raise UsageError(msg, hint="remove it to begin anew")
-        development = _open(request, place, core, on_event)
+        development = _open(request, workdir, core, on_event)
         say(f"restores {core.id} of {core.started} in {development.tree}")
         folder = request.job.config.project.recipe.build_tree or ""
         restored = restore_core(request.store, core, folder, development.tree)
@@ -151,12 +151,12 @@ def build_development(
         on_line: Is called with ninja's output.
     """
     development, began = find_development(file, cell), time.monotonic()
-    place = development.place
-    with report_full_disk(place.folder), place.alone(wait=False) as alone:
-        _refuse_busy(place, alone=alone)
+    workdir = development.workdir
+    with report_full_disk(workdir.folder), workdir.alone(wait=False) as alone:
+        _refuse_busy(workdir, alone=alone)
         made = development.build(on_line, tuple(targets), jobs)
         if not targets:
-            development.install(_steps_of(place.spec).install, lambda _: None)
+            development.install(_steps_of(workdir.spec).install, lambda _: None)
         development.write_commands()
     return DevelopReport(
         cell=development.record.cell,
@@ -173,9 +173,9 @@ def enter_development(
     development = find_development(file, cell)
     context = development.context
     step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
-    argv = enclose(context.sandbox, step, context.place, None)
+    argv = enclose(context.sandbox, step, context.workdir, None)
     env = context.environment() | {"TERM": "xterm-256color", "PS1": f"{development.record.cell}$ "}
-    replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
+    replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env)
 
 
 def find_development(file: str, cell: str | None) -> OpenDevelopment:
@@ -189,7 +189,7 @@ def find_development(file: str, cell: str | None) -> OpenDevelopment:
     if cell is not None:
         cells = {name: one for one in found for name in _cells_of(one)}
         selector = NameSelector([cell], cells)
-        named = {one.place.folder: one for name, one in cells.items() if selector.matches(name)}
+        named = {one.workdir.folder: one for name, one in cells.items() if selector.matches(name)}
         fitting = list(named.values())
     if len(fitting) == 1 and fitting[0].record.ready:
         return fitting[0]
@@ -235,9 +235,9 @@ def _refuse_built(checkout: Path) -> None:
         raise UsageError(msg, hint="move it away")
 
 
-def _refuse_busy(place: DevelopDir, *, alone: bool) -> None:
+def _refuse_busy(workdir: DevelopDir, *, alone: bool) -> None:
     if not alone:
-        msg = f"another process is at work in {place.folder}"
+        msg = f"another process is at work in {workdir.folder}"
         raise BusyError(msg, hint="wait for it, or stop it")
 
 
@@ -253,36 +253,36 @@ def _existing(request: DevelopRequest) -> OpenDevelopment | None:
 
 
 def _open(
-    request: DevelopRequest, place: DevelopDir, core: Result, on_event: Listener
+    request: DevelopRequest, workdir: DevelopDir, core: Result, on_event: Listener
 ) -> OpenDevelopment:
     """Make the directories and the toolchain of a development, and write its record."""
     spec, config = request.job
-    place.make_directories()
-    conditions = job_conditions(spec, request.file, str(place.folder.parent), None)
+    workdir.make_directories()
+    conditions = job_conditions(spec, request.file, str(workdir.folder.parent), None)
     is_rooted = conditions.sandbox.root is not None
     kind: SandboxKind = "bwrap" if is_rooted else "view"
     conditions = with_found_root(conditions, spec, kind)
-    bring_ninja(place.folder / "tools")
+    bring_ninja(workdir.folder / "tools")
     if is_rooted:
-        tools = equip_job(place, kind, conditions, on_event)
+        tools = equip_job(workdir, kind, conditions, on_event)
     else:
         cache = compile_cache_url(request.file, config)
         pip = pinned_pip(spec.compiled.words("requires"))
-        tools = equip_here(place, kind, cache, on_event, also=pip)
+        tools = equip_here(workdir, kind, cache, on_event, also=pip)
     record = Development(
         cell=spec.task.cell,
         core=core.fingerprint,
         tree=str(request.tree) if request.tree else None,
         file=absolute(request.file),
-        enclosure=enclosure_of(kind, place, conditions, tools, request.store),
+        enclosure=enclosure_of(kind, workdir, conditions, tools, request.store),
         tools=dict(tools),
     )
-    development = OpenDevelopment(place, record)
+    development = OpenDevelopment(workdir, record)
     if not is_rooted:
         outside = {name: development.outside(value) for name, value in tools.items()}
-        variables = cell_variables(spec.task, outside, str(place.folder / "tools"))
+        variables = cell_variables(spec.task, outside, str(workdir.folder / "tools"))
         cell = CellEnvironment(
-            cell=record.cell, folder=str(place.folder), parts=(), variables=variables
+            cell=record.cell, folder=str(workdir.folder), parts=(), variables=variables
         )
         write_scripts(cell)
     development.save(ready=False)

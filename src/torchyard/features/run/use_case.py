@@ -81,9 +81,9 @@ def _follow(
     on_line: Callable[[str], object],
 ) -> None:
     """Start a job or follow the one that runs, pass its events on, and end as it does."""
-    place, job = WorkDir(conditions.work, spec), spec.task.id
-    if not is_detached(place) and store.has(spec.task.fingerprint):
-        forget_detached(place)
+    workdir, job = WorkDir(conditions.work, spec), spec.task.id
+    if not is_detached(workdir) and store.has(spec.task.fingerprint):
+        forget_detached(workdir)
         run_job(spec, store, conditions, on_event)
         return
 
@@ -115,8 +115,8 @@ def cancel_job(
 ) -> None:
     """End a detached job and all its processes, and tell where its directory is."""
     planned, _ = find_job_spec(job, spec, file, changes)
-    place = WorkDir(job_conditions(planned, file, work, None).work, planned)
-    if end_detached(place):
-        on_line(f"{planned.task.id} was stopped; its directory is {place.folder}")
+    workdir = WorkDir(job_conditions(planned, file, work, None).work, planned)
+    if end_detached(workdir):
+        on_line(f"{planned.task.id} was stopped; its directory is {workdir.folder}")
     else:
-        on_line(f"{planned.task.id} does not run detached in {place.folder.parent}")
+        on_line(f"{planned.task.id} does not run detached in {workdir.folder.parent}")

@@ -49,11 +49,11 @@ def enter_job(
     step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
     env = context.environment() | _introduce(context, on_line)
     env |= {"TERM": "xterm-256color", "PS1": f"{planned.task.id}$ "}
-    argv = enclose(context.sandbox, step, context.place, None)
+    argv = enclose(context.sandbox, step, context.workdir, None)
     if context.sandbox.kind == "none":
-        replace_process(argv, cwd=context.place.build, env=env)
+        replace_process(argv, cwd=context.workdir.build, env=env)
     else:
-        replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
+        replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env)
 
 
 def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[str, str]:
@@ -62,10 +62,10 @@ def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[s
     With these it can be repeated by hand.
     """
     places = context.places()
-    for name in places_of(context.place.spec.task.stage):
+    for name in places_of(context.workdir.spec.task.stage):
         if places[name].startswith(places["work"]):
             on_line(f"{{{name}}} is {places[name]}")
-    steps, done = steps_of(context.place.spec), len(context.place.state().steps)
+    steps, done = steps_of(context.workdir.spec), len(context.workdir.state().steps)
     if done >= len(steps):
         return {}
     following = steps[done].filled(places)

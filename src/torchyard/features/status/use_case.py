@@ -30,19 +30,19 @@ def job_state(job: str, file: str, store_url: str | None = None) -> Iterator[str
     """Yield lines on the state of a job, by its directory or else its result."""
     spec, config = find_left_job(job, file, None)
     name, steps = spec.task.id, steps_of(spec)
-    place = WorkDir(Path(work_directory(file)), spec)
-    state = place.state()
+    workdir = WorkDir(Path(work_directory(file)), spec)
+    state = workdir.state()
     if result := open_store(store_url, file, config).find(spec.task.fingerprint):
         took = show_duration(result.seconds)
         yield f"{name} is finished: made in {took} at {result.started}, on {result.machine}"
-    elif not place.log.exists():
+    elif not workdir.log.exists():
         yield f"{name} has not run; `torchyard run {name}` runs it"
     else:
-        with place.alone(wait=False) as is_idle:
+        with workdir.alone(wait=False) as is_idle:
             how = "does not run, and did not finish" if is_idle else "runs"
         done = f"{len(state.steps)} of {show_count(len(steps), 'step')} done"
         yield f"{name} {how}: {done}, {show_duration(state.seconds)} so far"
         yield from (f"step: {step.title}" for step in steps[len(state.steps) :][:1])
-        yield f"log: {place.log}, which ends:\n  {last_line(place.log)}"
+        yield f"log: {workdir.log}, which ends:\n  {last_line(workdir.log)}"
         more = f"torchyard diagnose {name}; " if is_idle else ""
         yield f"more: {more}torchyard shell {name}"

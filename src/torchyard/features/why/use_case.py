@@ -60,15 +60,15 @@ def _job_view(folder: Path) -> JobView | None:
     if above is None:
         return None
     spec = msgspec.json.decode((above / SPEC_FILE).read_bytes(), type=JobSpec)
-    place = WorkDir(above.parent, spec, above.name)
-    if place.state().sandbox == "none":
+    workdir = WorkDir(above.parent, spec, above.name)
+    if workdir.state().sandbox == "none":
         return None
-    cwd = f"{INSIDE}/{folder.resolve().relative_to(place.job)}"
+    cwd = f"{INSIDE}/{folder.resolve().relative_to(workdir.job)}"
 
     def view(argv: list[str]) -> list[str]:
-        return enclose(Enclosure("view"), Step(run=tuple(argv), cwd=cwd), place, None)
+        return enclose(Enclosure("view"), Step(run=tuple(argv), cwd=cwd), workdir, None)
 
-    return JobView(place.job, INSIDE, view)
+    return JobView(workdir.job, INSIDE, view)
 
 
 def _why_job(spec: JobSpec, store: Store, started: str = "") -> WhyReport:
