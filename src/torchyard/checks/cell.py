@@ -27,9 +27,9 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
     What a package does not say, such as the compute of a wheel without a local version, agrees.
     """
     identifier = parse(cell)
-    place = Cell.from_path(identifier.path)
+    cell_parts = Cell.from_path(identifier.path)
     version = identifier.label.rpartition("-")[2]
-    form = load_tables().packages[place.package].format
+    form = load_tables().packages[cell_parts.package].format
     if contents.format != form:
         yield f"it is a {contents.format}, and the cell's package a {form}"
         return
@@ -40,10 +40,10 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
     if not is_version_of(label.version, version):
         yield f"its version is {label.version or 'not known'}, and the cell's {version}"
     compute = labelled_compute(contents, label)
-    if compute and compute != place.compute:
-        yield f"it is for {compute}, and the cell for {place.compute}"
-    yield from _wrong_python(contents, label, place.python)
-    yield from _wrong_platform(contents, label, place.platform)
+    if compute and compute != cell_parts.compute:
+        yield f"it is for {compute}, and the cell for {cell_parts.compute}"
+    yield from _wrong_python(contents, label, cell_parts.python)
+    yield from _wrong_platform(contents, label, cell_parts.platform)
     has_library = any(file.binary or "/lib/" in name for name, file in contents.files.items())
     if is_libtorch(contents) and not has_library and not is_torn(contents):
         yield "it has no library at all"

@@ -89,7 +89,7 @@ def compare_packages(before: Contents, after: Contents) -> PackageDiff:
     """Put two packages side by side; members are the same if they are at the same place."""
     roots = [] if before.format == after.format else [_root(before), _root(after)]
     old, new = _places(before, roots), _places(after, roots)
-    both = [(old[place], file) for place, file in new.items() if place in old]
+    both = [(old[path], file) for path, file in new.items() if path in old]
     changed = [(a, b) for a, b in both if (a.digest, a.link) != (b.digest, b.link)]
     return PackageDiff(
         before=before.file_name,
@@ -97,8 +97,8 @@ def compare_packages(before: Contents, after: Contents) -> PackageDiff:
         size=Sizes(before.size, after.size),
         unpacked=Sizes(_unpacked(before), _unpacked(after)),
         same=len(both) - len(changed),
-        removed={file.name: file.size for place, file in old.items() if place not in new},
-        added={file.name: file.size for place, file in new.items() if place not in old},
+        removed={file.name: file.size for path, file in old.items() if path not in new},
+        added={file.name: file.size for path, file in new.items() if path not in old},
         changed={b.name: Sizes(a.size, b.size) for a, b in changed},
         libraries=tuple(
             _library(b.name, Sizes(a.size, b.size), a.binary, b.binary)
@@ -134,11 +134,11 @@ def _places(contents: Contents, roots: Sequence[str]) -> dict[str, PackageFile]:
     """The files by where they belong, whatever version and Python it is; and below these roots."""
     places: dict[str, PackageFile] = {}
     for file in contents.files.values():
-        place = _SITE_PACKAGES.sub("", file.name) if roots else file.name
-        place = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", place))
+        path = _SITE_PACKAGES.sub("", file.name) if roots else file.name
+        path = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", path))
         for root in roots:
-            place = place.removeprefix(root)
-        places[file.name if place in places else place] = file
+            path = path.removeprefix(root)
+        places[file.name if path in places else path] = file
     return places
 
 

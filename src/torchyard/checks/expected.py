@@ -112,8 +112,8 @@ def spec_in_package(contents: Contents) -> JobSpec | None:
 def spec_text(contents: Contents) -> bytes | None:
     """The text of the spec that a package carries."""
     places = (name for name in contents.texts if name.rpartition("/")[2] == SPEC_FILE)
-    place = min(places, key=lambda name: name.count("/"), default=None)
-    return None if place is None else contents.texts[place]
+    name_of_spec = min(places, key=lambda name: name.count("/"), default=None)
+    return None if name_of_spec is None else contents.texts[name_of_spec]
 
 
 def _as_specified(expected: Expected, spec: JobSpec) -> Expected:

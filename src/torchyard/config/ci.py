@@ -163,13 +163,13 @@ def _check_hooks(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:
     """Check that hooks replace no other job, and run what was reviewed."""
     names = [hook.name for hook in spec.hook if hook.name]
     for number, hook in enumerate(spec.hook):
-        place = (*path, "hook", number)
+        key = (*path, "hook", number)
         if hook.name and (not _HOOK.fullmatch(hook.name) or names.count(hook.name) > 1):
             hint = "letters, digits, - and _; not the name of another job"
-            problems.add((*place, "name"), f"`{hook.name}` can't be the name of a hook", hint)
+            problems.add((*key, "name"), f"`{hook.name}` can't be the name of a hook", hint)
         if not _REVIEWED.fullmatch(hook.uses):
             hint = "a file of this repository, `./…`, or one of another at the hash of a commit"
-            problems.add((*place, "uses"), f"`{hook.uses}` pins nothing", hint)
+            problems.add((*key, "uses"), f"`{hook.uses}` pins nothing", hint)
 
 
 def _check_events(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:

@@ -71,15 +71,15 @@ class Document:
         if change is not None:
             return Span("--set", 1, 1, len(change), change)
         for length in range(len(path), 0, -1):
-            place = self._places.get(path[:length]) or self._below(path[:length])
-            if place is not None:
-                by_key = place.key is not None and (at_key or length < len(path))
-                return self._span(*(place.key if by_key and place.key else place.value))
+            span = self._places.get(path[:length]) or self._below(path[:length])
+            if span is not None:
+                by_key = span.key is not None and (at_key or length < len(path))
+                return self._span(*(span.key if by_key and span.key else span.value))
         return Span(self.name, 1, 1, 1, self._lines[0])
 
     def _below(self, path: Path) -> Place | None:
         """Return the first place inside a table without a header of its own, as `a` in `[a.b]`."""
-        inside = (place for other, place in self._places.items() if other[: len(path)] == path)
+        inside = (span for other, span in self._places.items() if other[: len(path)] == path)
         return next(inside, None)
 
     def _span(self, start: int, end: int) -> Span:

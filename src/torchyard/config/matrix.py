@@ -179,11 +179,11 @@ class MatrixReader:
             admitted = (*known, ANY_PYTHON) if dimension is Dimension.PYTHON else known
             for index, pattern in enumerate(patterns):
                 if not any(any_match(value, (pattern,)) for value in admitted):
-                    place: Path = (*path, dimension)
+                    key: Path = (*path, dimension)
                     if isinstance(written, list):
-                        place = (*place, index)
+                        key = (*key, index)
                     what = f"`{pattern}` matches no known {dimension}"
-                    self.problems.add(place, what, did_you_mean(pattern, known))
+                    self.problems.add(key, what, did_you_mean(pattern, known))
             globs[Cell._fields[self.recipe.dimensions.index(dimension)]] = patterns
         return Pattern(**globs)
 

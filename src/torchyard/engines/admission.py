@@ -292,10 +292,10 @@ def job_modules(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]
 def job_channels(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
     """Channels in directories, from which smoke tests install, are there."""
     tasks = [task for task in pending.tasks(Stage.SMOKE) if is_tried_by_us(task)]
-    for place in sorted({place for task in tasks for place in task.words("channels")}):
-        folder = pending.base / place.removeprefix("file://")
+    for url in sorted({url for task in tasks for url in task.words("channels")}):
+        folder = pending.base / url.removeprefix("file://")
         if "://" not in str(folder) and not any(folder.glob("*/repodata.json*")):
-            what = f"there is no channel `{place}`, which `channels` of [smoke] names"
+            what = f"there is no channel `{url}`, which `channels` of [smoke] names"
             cure = f"make it, or build without tests: --skip '{Stage.SMOKE}:*'"
             yield Trouble(what, "packages are installed from it to be tested", cure)
 
@@ -305,8 +305,8 @@ def job_publication(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trou
     for task in pending.tasks(Stage.PUBLISH):
         url = task.text("url")
         if "steps" not in task.settings:
-            place = url if "://" in url else str(pending.base / url)
-            yield from _refusal(partial(Channel.is_at, place))
+            address = url if "://" in url else str(pending.base / url)
+            yield from _refusal(partial(Channel.is_at, address))
 
 
 def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:

@@ -15,19 +15,19 @@ _SCHEMES = ("http", "https", "file")
 _CHUNK = 1 << 20
 
 
-def directory_url(place: str) -> str:
+def directory_url(target: str) -> str:
     """Return the URL of a directory or server path, with a `/` at the end."""
-    scheme, separator, rest = place.partition("://")
+    scheme, separator, rest = target.partition("://")
     if not separator:
-        path = Path(place)
+        path = Path(target)
         if not path.is_dir():
-            msg = f"`{place}` is no directory"
+            msg = f"`{target}` is no directory"
             raise UsageError(msg, hint="name a directory, or an address: https://…, file:///…")
         return f"{path.absolute().as_uri()}/"
-    if scheme not in _SCHEMES or not _is_address(place) or (scheme == "file" and rest[:1] != "/"):
+    if scheme not in _SCHEMES or not _is_address(target) or (scheme == "file" and rest[:1] != "/"):
         msg = f"`{scheme}://…` is no address that can be read"
         raise UsageError(msg, hint="https://…, http://…, file:///… or a directory")
-    return place if place.endswith("/") else f"{place}/"
+    return target if target.endswith("/") else f"{target}/"
 
 
 class Fetcher:

@@ -154,7 +154,7 @@ def list_data(folder: str) -> list[str]:
     return os.listdir(data_path(folder))
 
 
-def link_or_copy(source: str, place: str) -> None:
+def link_or_copy(source: str, path: str) -> None:
     """Hard-link a file, or copy it where that is not possible; symbolic links are followed.
 
     An existing file at `place` is never written to: it may be linked from elsewhere.
@@ -162,22 +162,22 @@ def link_or_copy(source: str, place: str) -> None:
     real = realpath(source)
     try:
         try:
-            os.link(real, place)
+            os.link(real, path)
         except OSError as error:
             if error.errno not in _NO_LINK:
                 raise
-            _copy(real, place)
+            _copy(real, path)
     except FileExistsError as error:
-        msg = f"`{source}` would replace `{place}`, which is there already"
+        msg = f"`{source}` would replace `{path}`, which is there already"
         raise BuildError(msg, hint="let only one of them be installed") from error
 
 
-def _copy(source: str, place: str) -> None:
+def _copy(source: str, path: str) -> None:
     import shutil  # noqa: PLC0415 - hardly ever needed, and slow to import
 
-    with open(source, "rb") as old, open(place, "xb") as new:
+    with open(source, "rb") as old, open(path, "xb") as new:
         shutil.copyfileobj(old, new)
-    shutil.copystat(source, place)
+    shutil.copystat(source, path)
 
 
 def write_text(path: str, text: str, *, replace: bool = False) -> None:

@@ -89,7 +89,7 @@ def find_top(inside: str) -> Path:
     return Path(found.rstrip("\n"))
 
 
-def export_tree(revision: str, top: Path, place: Path) -> None:
+def export_tree(revision: str, top: Path, folder: Path) -> None:
     """Write the files of a revision to a directory, which is made; submodules are left out."""
     asked = ["git", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
     try:
@@ -97,9 +97,9 @@ def export_tree(revision: str, top: Path, place: Path) -> None:
     except HostError as error:
         msg = f"the repository has no commit `{revision}`"
         raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
-    place.mkdir(parents=True)
-    own_index = {"GIT_INDEX_FILE": str(place.with_name(f"{place.name}.index"))}
-    words = ["git", "--work-tree", str(place), "checkout", "--quiet", "--force", commit, "--", "."]
+    folder.mkdir(parents=True)
+    own_index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
+    words = ["git", "--work-tree", str(folder), "checkout", "--quiet", "--force", commit, "--", "."]
     capture(words, cwd=top, env={**os.environ, **HARMLESS, **own_index})
 
 

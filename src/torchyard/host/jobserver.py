@@ -157,23 +157,23 @@ class Jobserver:
             if self._on_close:
                 self._on_close()
 
-    def _acquire(self, count: int, place: _Place, timeout: float) -> int:
+    def _acquire(self, count: int, slot: _Place, timeout: float) -> int:
         """Take slots out of the fifo, as many as can be had in time, and return how many."""
         deadline = time.monotonic() + timeout
         got = 0
         while True:
             with self._lock:
                 now = self._get(count - got)
-                self._kept[place] += now
+                self._kept[slot] += now
             got += now
             left = deadline - time.monotonic()
             if got == count or left <= 0:
                 return got
             self._poll.poll(left * 1000)
 
-    def _return(self, count: int, place: _Place) -> None:
+    def _return(self, count: int, slot: _Place) -> None:
         with self._lock:
-            self._kept[place] -= count
+            self._kept[slot] -= count
             self._put(count)
 
     def _free(self) -> int:

@@ -273,8 +273,8 @@ def _default_index() -> str:
 def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
     """Return addresses of indexes and pages, which may be directories; a keyring has passwords."""
     found = []
-    for place in places:
-        url = place if "://" in place else Path(place).expanduser().absolute().as_uri()
+    for path in places:
+        url = path if "://" in path else Path(path).expanduser().absolute().as_uri()
         parts = urlsplit(url)
         user = unquote(parts.username or "")
         if keyring and user and parts.password is None:

@@ -33,9 +33,9 @@ class RemoteFile:
     def read(self, size: int, offset: int) -> bytes:
         """Return bytes at an offset, as `os.pread` does: fewer at the end of the file."""
         end = min(offset + size, self.size)
-        place = offset - self._start
-        if 0 <= place <= len(self._block):
-            kept = self._block[place : place + end - offset]
+        begin = offset - self._start
+        if 0 <= begin <= len(self._block):
+            kept = self._block[begin : begin + end - offset]
             if len(kept) >= end - offset:
                 return kept
             return kept + self._fetch(offset + len(kept), end)[: end - offset - len(kept)]

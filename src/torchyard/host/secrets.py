@@ -85,9 +85,9 @@ def _wipe(name: str) -> None:
 
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
-    place = libc.getenv(os.fsencode(name))
-    if place:
-        ctypes.memset(place, 0, len(ctypes.string_at(place)))
+    address = libc.getenv(os.fsencode(name))
+    if address:
+        ctypes.memset(address, 0, len(ctypes.string_at(address)))
 
 
 def secret_files() -> list[str]:

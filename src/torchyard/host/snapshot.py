@@ -128,13 +128,13 @@ def _fetch(folder: Path, remote: str, commit: str) -> None:
         _git(folder, "fetch", "--quiet", "--tags", "--", remote, every)
 
 
-def unpack_archive(place: str, sha256: str, to: Path) -> None:
+def unpack_archive(path: str, sha256: str, to: Path) -> None:
     """Unpack an archive, which is a file or an address; raise HostError if it is another one."""
     with (
         TemporaryDirectory(dir=to.parent) as folder,
-        fetch_archive(place, sha256, Path(folder)).open("rb") as file,
+        fetch_archive(path, sha256, Path(folder)).open("rb") as file,
     ):
-        unpack_source(file, basename(place), to)
+        unpack_source(file, basename(path), to)
     normalise(to)
 
 

@@ -158,6 +158,6 @@ def _waits_of(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
         for thread in sorted(Path(f"/proc/{pid}/task").iterdir()):
             name = (thread / "comm").read_text(encoding="utf-8", errors="replace").strip()
-            place = (thread / "wchan").read_text(encoding="utf-8").strip("0") or "no system call"
-            waits.append(f"Thread {thread.name} ({name}) in {place}")
+            call = (thread / "wchan").read_text(encoding="utf-8").strip("0") or "no system call"
+            waits.append(f"Thread {thread.name} ({name}) in {call}")
     return waits

@@ -50,12 +50,12 @@ def decompress_text(data: bytes) -> bytearray:
         msg = f"it says that it has {size} bytes, more than the limit of {LARGEST_TEXT}"
         raise ZstdError(msg)
     text, frame = bytearray(size), ZstdDecompressor()
-    place, piece = 0, frame.decompress(data, _PIECE)
-    while piece and place + len(piece) <= size:
-        text[place : place + len(piece)] = piece
-        place += len(piece)
+    offset, piece = 0, frame.decompress(data, _PIECE)
+    while piece and offset + len(piece) <= size:
+        text[offset : offset + len(piece)] = piece
+        offset += len(piece)
         piece = b"" if frame.eof else frame.decompress(b"", _PIECE)
-    if place != size or not frame.eof:
+    if offset != size or not frame.eof:
         msg = "it has another size than it says"
         raise ZstdError(msg)
     return text

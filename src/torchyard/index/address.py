@@ -9,7 +9,7 @@ def parse_index_url(url: str) -> str:
     """Return an index URL without its last slash; refuse those that no installer can read."""
     try:
         parts = urlsplit(url)
-        place = parts.hostname if parts.scheme in _SERVED else parts.path.lstrip("/")
+        root = parts.hostname if parts.scheme in _SERVED else parts.path.lstrip("/")
         _ = parts.port  # raises for a malformed port
     except ValueError as error:
         msg = f"`{url}` is no address: {error}"
@@ -17,7 +17,7 @@ def parse_index_url(url: str) -> str:
     if parts.scheme not in (*_SERVED, "file"):
         msg = f"no installer reads `{url}`: write https://…, http://… or file:///…"
         raise ValueError(msg)
-    if not place or (parts.scheme == "file" and parts.netloc not in ("", "localhost")):
+    if not root or (parts.scheme == "file" and parts.netloc not in ("", "localhost")):
         form = "file:///srv/channel" if parts.scheme == "file" else f"{parts.scheme}://example.org/"
         msg = f"`{url}` names no place: write it as {form}"
         raise ValueError(msg)

@@ -57,7 +57,7 @@ def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
     """Return the rank of each version. Only the few versions without local parts are parsed."""
     public = {version: version.partition("+")[0] for version in {one.version for one in entries}}
     ordered = sorted(set(public.values()), key=lambda version: (version_key(version), version))
-    places = {version: place for place, version in enumerate(ordered)}
+    places = {version: rank for rank, version in enumerate(ordered)}
     return {version: (places[short], version) for version, short in public.items()}
 
 

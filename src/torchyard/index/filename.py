@@ -28,7 +28,7 @@ def read_name(file: str, project: str) -> Named:
         name, version, _, tags = parse_wheel_filename(file)
         return Named(name, version, tags)
     stem = file.removesuffix(".tar.gz").removesuffix(".zip")
-    for place, sign in enumerate(stem):
-        if sign == "-" and canonicalize_name(stem[:place]) == project:
-            return Named(project, Version(stem[place + 1 :]))
+    for index, sign in enumerate(stem):
+        if sign == "-" and canonicalize_name(stem[:index]) == project:
+            return Named(project, Version(stem[index + 1 :]))
     return Named(*parse_sdist_filename(file))

@@ -56,10 +56,10 @@ def landing_page(
 
 def _rows(part: str, found: Sequence[PackageOffer]) -> Iterator[LandingRow]:
     section = part.partition("/")[0]
-    place = [*SECTIONS].index(section)
+    position = [*SECTIONS].index(section)
     for offer in found:
         yield LandingRow(
-            offer.project, place, section, offer.name, offer.variant, offer.build, offer.torch
+            offer.project, position, section, offer.name, offer.variant, offer.build, offer.torch
         )
 
 

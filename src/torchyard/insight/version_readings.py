@@ -137,7 +137,7 @@ def find_versions(pattern: str, text: str, start: int = 0) -> Iterator[tuple[str
 def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
     text: str,
     file: str,
-    place: ReadFrom,
+    read_from: ReadFrom,
     names: Mapping[str, str],
     *,
     required: bool = False,
@@ -148,7 +148,7 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
     Args:
         text: The file.
         file: Its name, by whose ending it is known whether a line can be a requirement by itself.
-        place: Where it is.
+        read_from: Where it is.
         names: The dependency of each distribution that is looked for.
         required: Whether the file binds: then every requirement in it is one.
         start: How many lines are before the text.
@@ -168,7 +168,7 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
             if name in names or (alone and required and (suffix in _PLAIN or found["bounds"])):
                 yield VersionReading(
                     dependency=names.get(name, name),
-                    place=place,
+                    place=read_from,
                     version="".join(found["bounds"].split()),
                     file=file,
                     line=number,

@@ -46,9 +46,9 @@ OWN = ("{self}", "-P", "-m", "torchyard")
 """Runs a command of torchyard; `-P` keeps the project's modules from shadowing torchyard's."""
 
 
-def beside(place: str) -> str:
+def beside(word: str) -> str:
     """Return a place as steps see it: relative directories are below `{base}`."""
-    return place if "://" in place or place.startswith("/") else f"{{base}}/{place}"
+    return word if "://" in word or word.startswith("/") else f"{{base}}/{word}"
 
 
 class Step(Value, kw_only=True):

@@ -41,8 +41,8 @@ def site_path(contents: Contents, member: str) -> str | None:
 
 def installed_paths(contents: Contents) -> dict[str, str]:
     """Return the members of a package by their installed paths."""
-    place = format_of(contents).installed_path
-    return {place(name): name for name in contents.files}
+    path = format_of(contents).installed_path
+    return {path(name): name for name in contents.files}
 
 
 def is_split(contents: Contents) -> bool:

@@ -43,7 +43,7 @@ class TarMember(NamedTuple):
     size: int
     mode: int
     link: str
-    place: int
+    offset: int
 
 
 class Stream:
@@ -52,7 +52,7 @@ class Stream:
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._rest = b""
-        self.place = 0
+        self.offset = 0
 
     def take(self, size: int) -> Iterator[bytes]:
         """Yield the next `size` bytes, in pieces of any size."""
@@ -64,7 +64,7 @@ class Stream:
             self._rest = piece[size:]
             piece = piece[:size]
             size -= len(piece)
-            self.place += len(piece)
+            self.offset += len(piece)
             yield piece
 
     def rest(self) -> Iterator[bytes]:
@@ -74,8 +74,8 @@ class Stream:
     def read(self, size: int) -> bytes:
         return b"".join(self.take(size))
 
-    def skip_to(self, place: int) -> None:
-        for _ in self.take(place - self.place):
+    def skip_to(self, offset: int) -> None:
+        for _ in self.take(offset - self.offset):
             pass
 
 
@@ -92,7 +92,7 @@ def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMem
             _check_end(stream)
             return
         if sum(block) - sum(block[148:156]) + 8 * 32 != _number(block[148:156]):
-            msg = f"its header at {stream.place - _BLOCK} is damaged"
+            msg = f"its header at {stream.offset - _BLOCK} is damaged"
             raise TarError(msg)
         kind = block[156:157]
         size = _number(block[124:136])
@@ -110,13 +110,13 @@ def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMem
                 field = "path" if kind == _LONG_NAME else "linkpath"
                 notes[field] = _text(content)
             continue
-        member = _member(block, kind, notes, stream.place)
+        member = _member(block, kind, notes, stream.offset)
         notes = {}
         yield member
-        stream.skip_to(member.place + _padded(member.size))
+        stream.skip_to(member.offset + _padded(member.size))
 
 
-def _member(block: bytes, kind: bytes, notes: dict[str, str], place: int) -> TarMember:
+def _member(block: bytes, kind: bytes, notes: dict[str, str], offset: int) -> TarMember:
     name = _text(block[:100])
     if block[257:263] == b"ustar\0" and block[345]:
         name = f"{_text(block[345:500])}/{name}"
@@ -131,7 +131,7 @@ def _member(block: bytes, kind: bytes, notes: dict[str, str], place: int) -> Tar
     found = _TYPES[kind]
     if found is not Type.FILE:
         size = 0
-    return TarMember(name, found, size, _number(block[100:108]), link, place)
+    return TarMember(name, found, size, _number(block[100:108]), link, offset)
 
 
 def _check_end(stream: Stream) -> None:
@@ -151,16 +151,16 @@ def _note(stream: Stream, size: int) -> bytes:
 def _records(content: bytes) -> dict[str, str]:
     """Read the lines of a POSIX header: their length, a key, and a value."""
     found: dict[str, str] = {}
-    place = 0
-    while place < len(content):
-        space = content.find(b" ", place, place + _MOST_DIGITS + 1)
-        end = place + _decimal(content[place : max(space, place)].decode(errors="replace"))
+    offset = 0
+    while offset < len(content):
+        space = content.find(b" ", offset, offset + _MOST_DIGITS + 1)
+        end = offset + _decimal(content[offset : max(space, offset)].decode(errors="replace"))
         if not space < end <= len(content):
             msg = "one of its POSIX headers is damaged"
             raise TarError(msg)
         key, _, value = content[space + 1 : end].removesuffix(b"\n").partition(b"=")
         found[_text(key)] = _text(value)
-        place = end
+        offset = end
     return found
 
 

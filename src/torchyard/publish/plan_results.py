@@ -35,17 +35,17 @@ class PlanResults(NamedTuple):
 
     def cell_for(self, path: Path, sha256: str) -> str:
         """Return the cell whose job delivered a file; empty if no job of the plan did."""
-        place = self.folder / Stage.PACKAGE
-        if path.is_relative_to(place):
-            return f"{self.label}/{path.relative_to(place).parent.as_posix()}"
+        folder = self.folder / Stage.PACKAGE
+        if path.is_relative_to(folder):
+            return f"{self.label}/{path.relative_to(folder).parent.as_posix()}"
         return self.made.get(sha256, "")
 
     def reports(self, stage: Stage, name: str) -> Iterator[tuple[str, bytes]]:
         """Yield the reports of torchyard's own jobs of a stage, each with its cell."""
         for cell, folder in self._folders(stage).items():
-            place = folder / name
-            if place.is_file() and not place.is_symlink():
-                yield cell, place.read_bytes()
+            target = folder / name
+            if target.is_file() and not target.is_symlink():
+                yield cell, target.read_bytes()
 
     def succeeded(self, stage: Stage) -> set[str]:
         """Return the cells whose jobs of a stage succeeded, also those with steps of the file."""
@@ -56,8 +56,8 @@ class PlanResults(NamedTuple):
         file = self.folder / CONFINED
         return set(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else set()
 
-    def _folders(self, place: str) -> dict[str, Path]:
+    def _folders(self, target: str) -> dict[str, Path]:
         """Return the folders of a stage by their cells."""
-        root = self.folder / place
+        root = self.folder / target
         found = sorted(path for path in root.glob(_SCOPE) if path.is_dir())
         return {f"{self.label}/{path.relative_to(root).as_posix()}": path for path in found}

@@ -297,12 +297,12 @@ _STATEMENT = msgspec.json.Decoder(_Statement)
 
 def _provenance(path: Path, sha256: str) -> bytes:
     """What is beside a wheel as PEP 740 has it, if it speaks of this wheel; else nothing."""
-    place = path.with_name(path.name + PROVENANCE)
-    if not place.is_file():
+    provenance = path.with_name(path.name + PROVENANCE)
+    if not provenance.is_file():
         return b""
-    checked = checked_provenance(place.name, place.read_bytes(), sha256)
+    checked = checked_provenance(provenance.name, provenance.read_bytes(), sha256)
     if not checked:
-        msg = f"`{place.name}` has no attestation"
+        msg = f"`{provenance.name}` has no attestation"
         raise PublishError(msg, hint="write it anew, or take it away")
     return checked
 

@@ -26,7 +26,7 @@ def proof(task: Task) -> tuple[Step, ...]:
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
     places = tuple(map(beside, task.words("channels")))
-    channels = tuple(word for place in places for word in ("--channel", place))
+    channels = tuple(word for channel in places for word in ("--channel", channel))
     if PUBLISHED in task.settings:
         return (
             Step(
@@ -42,6 +42,6 @@ def proof(task: Task) -> tuple[Step, ...]:
         Step(
             run=(*_TOOL, "smoke", *around, *given),
             name="install and try the package",
-            network=any("://" in place for place in places),
+            network=any("://" in channel for channel in places),
         ),
     )

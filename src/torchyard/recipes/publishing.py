@@ -22,8 +22,8 @@ def input_place(task: Task) -> str:
     Steps of the project may have written what is in a package result, or in that of a check whose
     steps the file replaces. So only reports of torchyard's own jobs are where evidence is read.
     """
-    place = f"{task.stage}/{task.scope}"
-    return place if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{place}"
+    path = f"{task.stage}/{task.scope}"
+    return path if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{path}"
 
 
 def is_confined(result: Result, store: Store) -> bool:
@@ -41,8 +41,8 @@ def is_confined(result: Result, store: Store) -> bool:
 
 def publishing(task: Task) -> tuple[Step, ...]:
     """Return the step that publishes all packages of a plan; the result is a report."""
-    place = beside(task.text("url"))
-    run = (*OWN, "tool", "publish", "--spec", "{spec}", "--url", place, "--to", "{out}")
+    url = beside(task.text("url"))
+    run = (*OWN, "tool", "publish", "--spec", "{spec}", "--url", url, "--to", "{out}")
     return (
         Step(
             run=(*run, "{inputs}"),

@@ -51,7 +51,7 @@ def draw_layers(graph: DrawnGraph, width: int, title: str, description: str) -> 
     rows = _rows(graph, max(1, (width - _GAP) // (_WIDTH + _GAP)))
     routes = _routes(graph, rows)
     places = _places(graph, _untangled(rows, routes), width)
-    height = max((place.y + place.height for place in places.values()), default=0.0) + _GAP
+    height = max((rect.y + rect.height for rect in places.values()), default=0.0) + _GAP
     return SvgPicture(
         "graph",
         width,
@@ -142,15 +142,15 @@ def _untangled(rows: list[list[_Spot]], routes: list[list[_Spot]]) -> list[list[
     for one, other in (pair for route in routes for pair in pairwise(route)):
         around[one].add(other)
         around[other].add(one)
-    place = {spot: _middle(i, row) for row in rows for i, spot in enumerate(row)}
+    middle = {spot: _middle(i, row) for row in rows for i, spot in enumerate(row)}
     for sweep in range(_SWEEPS):
         for row in rows if sweep % 2 else reversed(rows):
             wanted = {
-                spot: sum(place[other] for other in around[spot]) / max(1, len(around[spot]))
+                spot: sum(middle[other] for other in around[spot]) / max(1, len(around[spot]))
                 for spot in row
             }
             row.sort(key=lambda spot: wanted[spot])
-            place |= {spot: _middle(i, row) for i, spot in enumerate(row)}
+            middle |= {spot: _middle(i, row) for i, spot in enumerate(row)}
     return rows
 
 
@@ -163,19 +163,19 @@ def _line(places: list[Rect], kind: str) -> Line:
     """Draw a line from the first place to the last; through bends it goes straight down."""
     first = places[0]
     path = f"M{first.x + first.width / 2:.0f} {first.y + first.height:.1f}"
-    for above, place in pairwise(places):
+    for above, rect in pairwise(places):
         x, y = above.x + above.width / 2, above.y + above.height
-        end, middle = place.x + place.width / 2, (y + place.y) / 2
-        path += f"C{x:.0f} {middle:.1f} {end:.0f} {middle:.1f} {end:.0f} {place.y:.1f}"
-        if not place.width:
-            path += f"V{place.y + place.height:.1f}"
+        end, middle = rect.x + rect.width / 2, (y + rect.y) / 2
+        path += f"C{x:.0f} {middle:.1f} {end:.0f} {middle:.1f} {end:.0f} {rect.y:.1f}"
+        if not rect.width:
+            path += f"V{rect.y + rect.height:.1f}"
     return Line(kind, path)
 
 
-def _shape(node: DrawnNode, place: Rect) -> Shape:
-    room = int((place.width - 10) / LETTER)
+def _shape(node: DrawnNode, rect: Rect) -> Shape:
+    room = int((rect.width - 10) / LETTER)
     texts = tuple(
-        PictureText(round(place.x) + 6, place.y + _PAD + LINE * number - 4, shorten(line, room))
+        PictureText(round(rect.x) + 6, rect.y + _PAD + LINE * number - 4, shorten(line, room))
         for number, line in enumerate(node.lines, start=1)
     )
-    return Shape(node.kind, node.title, place._replace(x=round(place.x)), texts, corner=4)
+    return Shape(node.kind, node.title, rect._replace(x=round(rect.x)), texts, corner=4)

@@ -119,43 +119,43 @@ def _title(part: Area) -> str:
     return f"{part.name}: {show_size(part.size)}{several} ({KINDS[part.kind]})"
 
 
-def _labels(part: Area, place: Rect) -> tuple[PictureText, ...]:
+def _labels(part: Area, rect: Rect) -> tuple[PictureText, ...]:
     """Return the name and the size, as far as there is room for them."""
-    room = int((place.width - 6) / LETTER)
+    room = int((rect.width - 6) / LETTER)
     name = part.name.rpartition("/")[2]
     name = show_count(part.files, "small file") if name == "…" else name
     name, size = (f"{name}/" if part.parts else name), show_size(part.size)
     if room < min(len(name), 5):
         return ()
-    x, y = place.x + 4, place.y + 12.5
+    x, y = rect.x + 4, rect.y + 12.5
     both = f"{name} {size}"
     if len(both) <= room:
         return (PictureText(x, y, both),)
     texts = (PictureText(x, y, shorten(name, room)),)
-    if not part.parts and place.height >= 2 * LINE + 2 and len(size) <= room:
+    if not part.parts and rect.height >= 2 * LINE + 2 and len(size) <= room:
         return (*texts, PictureText(x, y + LINE, size))
     return texts
 
 
-def squarify(sizes: Sequence[int], place: Rect) -> list[Rect]:
+def squarify(sizes: Sequence[int], rect: Rect) -> list[Rect]:
     """Cut a rectangle into parts of these areas, the largest first, each nearly a square.
 
     After Bruls, Huizing and van Wijk: rows grow along the shorter side while that makes the worst
     of their parts more like a square.
     """
     total = sum(sizes)
-    scale = place.width * place.height / total if total else 0
+    scale = rect.width * rect.height / total if total else 0
     areas = [size * scale for size in sizes]
     rects: list[Rect] = []
     while areas:
-        side = min(place.width, place.height)
+        side = min(rect.width, rect.height)
         count = 1
         while count < len(areas) and _worst(areas[: count + 1], side) <= _worst(
             areas[:count], side
         ):
             count += 1
         row, areas = areas[:count], areas[count:]
-        cut, place = _row(row, place)
+        cut, rect = _row(row, rect)
         rects += cut
     return rects
 
@@ -169,18 +169,18 @@ def _worst(areas: Sequence[float], side: float) -> float:
     return max(max(length / thick, thick / length) for length in lengths)
 
 
-def _row(areas: Sequence[float], place: Rect) -> tuple[list[Rect], Rect]:
+def _row(areas: Sequence[float], rect: Rect) -> tuple[list[Rect], Rect]:
     """Lay a row along the shorter side, and return what is left of the place."""
-    x, y, width, height = place
+    x, y, width, height = rect
     total, rects = sum(areas), []
     if width >= height:
         thick = min(width, total / height) if height else 0
         for area in areas:
             rects.append(Rect(x, y, thick, height * area / total if total else 0))
             y += rects[-1].height
-        return rects, Rect(x + thick, place.y, max(0, width - thick), height)
+        return rects, Rect(x + thick, rect.y, max(0, width - thick), height)
     thick = min(height, total / width) if width else 0
     for area in areas:
         rects.append(Rect(x, y, width * area / total if total else 0, thick))
         x += rects[-1].width
-    return rects, Rect(place.x, y + thick, width, max(0, height - thick))
+    return rects, Rect(rect.x, y + thick, width, max(0, height - thick))

@@ -52,14 +52,14 @@ def blamed_line(diagnosis: Diagnosis, job: Path, work: str) -> Span | None:
         with suppress(HostError, OSError), UntrustedTree(job, _ROOTS[0]) as tree:
             if found := next(_search(tree, re.compile(diagnosis.find, re.MULTILINE)), None):
                 return found
-    place = diagnosis.where or SourceLocation(file="", line=1)
+    location = diagnosis.where or SourceLocation(file="", line=1)
     for root in _ROOTS:
-        name = place.file.removeprefix(f"{work}/").removeprefix(f"{root}/")
+        name = location.file.removeprefix(f"{work}/").removeprefix(f"{root}/")
         with suppress(HostError, OSError, IndexError), UntrustedTree(job, root) as tree:
-            text = _read(tree, name).splitlines()[place.line - 1].rstrip()
-            start = place.column or len(text) - len(text.lstrip()) + 1
-            length = 1 if place.column else len(text.strip())
-            return Span(name, place.line, start, length, text)
+            text = _read(tree, name).splitlines()[location.line - 1].rstrip()
+            start = location.column or len(text) - len(text.lstrip()) + 1
+            length = 1 if location.column else len(text.strip())
+            return Span(name, location.line, start, length, text)
     return None
 
 

@@ -87,7 +87,7 @@ class FailurePatterns:
                 if not literal.first:
                     anywhere.add(literal.text)
         self._failures = failures
-        self._order = {name: place for place, name in enumerate(failures)}
+        self._order = {name: index for index, name in enumerate(failures)}
         self._names = list(names.values())
         self._anywhere = [text in anywhere for text in names]
         self._lengths = [len(text.encode()) for text in names]

@@ -60,8 +60,9 @@ def location_in(line: str) -> SourceLocation | None:
 
 def _nearest(lines: Iterable[str]) -> SourceLocation | None:
     """Return the first place that belongs to what is built, or else the first one."""
-    found = [place for line in lines if (place := location_in(line))]
-    return next((place for place in found if not place.is_foreign), found[0] if found else None)
+    found = [location for line in lines if (location := location_in(line))]
+    own = (location for location in found if not location.is_foreign)
+    return next(own, found[0] if found else None)
 
 
 class LineMatcher(Protocol):
@@ -135,12 +136,12 @@ class LogBlock:
         if len(self.lines) < self.limit:
             self.lines.setdefault(number, excerpt(number, line, start))
 
-    def keep(self, matches: Iterable[Match], place: tuple[int, str] | None = None) -> None:
+    def keep(self, matches: Iterable[Match], location: tuple[int, str] | None = None) -> None:
         """Remember matches, each failure once, with its line."""
         for match in matches:
             is_new = self.matches.setdefault(match.name, match) is match
-            if place:
-                line = excerpt(*place, match.start)
+            if location:
+                line = excerpt(*location, match.start)
                 old = self.places.get(match.name)
                 if is_new or (old and old.text == line.text):  # tried again: the last one counts
                     self.places[match.name] = line
@@ -166,19 +167,19 @@ class LogBlock:
         """Return the lines to show, and the failure that explains them, whose line is included."""
         match = self.chosen or best(self.matches.values())
         lines = dict(sorted(self.lines.items())[: self.limit])
-        if match and (place := self.places.get(match.name)) and place.number not in lines:
+        if match and (location := self.places.get(match.name)) and location.number not in lines:
             if len(lines) == self.limit:
                 lines.popitem()
-            lines[place.number] = place
+            lines[location.number] = location
         return tuple(line for _, line in sorted(lines.items())), match
 
     def only(self, match: Match) -> "LogBlock":
         """Return a block with nothing but a match and its line."""
         block = LogBlock(self.known, self.limit)
         block.matches[match.name] = block.chosen = match
-        place = self.places.get(match.name) or next(iter(self.lines.values()), None)
-        if place:
-            block.lines[place.number] = block.places[match.name] = place
+        location = self.places.get(match.name) or next(iter(self.lines.values()), None)
+        if location:
+            block.lines[location.number] = block.places[match.name] = location
         return block
 
     def look(self, number: int, line: str) -> list[Match]:
@@ -192,10 +193,10 @@ class LogBlock:
             self.add(number, line, telling[0].start)
             self.keep(telling, (number, line))
             above = [text for _, text in self._recent if text.lstrip().startswith(_LEADS)]
-            place = _nearest((line, *reversed(above)))
+            location = _nearest((line, *reversed(above)))
             if ": note: " in line:  # which belongs to the error above
-                place = next(iter(self.locations.values()), place)
-            self.locations = {match.name: place for match in telling} | self.locations
+                location = next(iter(self.locations.values()), location)
+            self.locations = {match.name: location for match in telling} | self.locations
             self.last = number
             self._quotes = _QUOTES
         elif self._quotes and line[:1] == " ":

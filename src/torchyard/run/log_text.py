@@ -127,8 +127,8 @@ class LogText:
     def _next_sign(self, *, edges: bool) -> int | None:
         if self._found is None:
             self._found = self._signs(self._data, self._at, self._end)
-        place = bisect_left(self._found, self._at)
-        sign = self._found[place] if place < len(self._found) else None
+        index = bisect_left(self._found, self._at)
+        sign = self._found[index] if index < len(self._found) else None
         if edges and (edge := _EDGE.search(self._data, self._at, sign or self._end)):
             return edge.start()
         return sign

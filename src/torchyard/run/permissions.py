@@ -44,7 +44,7 @@ def stricter(one: SandboxKind, other: SandboxKind | None) -> SandboxKind:
 
 def offered_roots() -> list[str]:
     """Return the roots that this machine offers; if there are some, jobs run in no other one."""
-    return [place for place in os.environ.get(ROOTS, "").split(os.pathsep) if place]
+    return [root for root in os.environ.get(ROOTS, "").split(os.pathsep) if root]
 
 
 def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:

@@ -21,8 +21,8 @@ def take_snapshot(task: Task, file: str, to: Path, root: str = "") -> None:
         left_out, ignored = source_exclusions(source, file), source.include_ignored
         copy_folder(base / source.path, task.text("digest"), to, left_out, include_ignored=ignored)
     elif source.archive is not None:
-        place = source.archive if source.file is None else str(base / source.archive)
-        unpack_archive(place, task.text("sha256"), to)
+        archive = source.archive if source.file is None else str(base / source.archive)
+        unpack_archive(archive, task.text("sha256"), to)
     elif source.sdist is not None:
         from torchyard.host.network_settings import network_settings  # noqa: PLC0415 - slow
         from torchyard.index.simple.sdist import download_sdist, find_sdist  # noqa: PLC0415

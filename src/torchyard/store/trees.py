@@ -245,16 +245,16 @@ def _contents(tree: Tree) -> dict[str, str]:
 
 def fetch_file(store: Store, file: File, path: Path) -> None:
     """Write one file of a result, whatever its name there, to a path."""
-    with UntrustedTree(path.parent.resolve()) as place:
-        _fetch(store, replace(file, path=path.name), place, None)
+    with UntrustedTree(path.parent.resolve()) as tree:
+        _fetch(store, replace(file, path=path.name), tree, None)
 
 
-def _fetch(store: Store, file: File, place: UntrustedTree, cache: LocalCache | None) -> int:
+def _fetch(store: Store, file: File, tree: UntrustedTree, cache: LocalCache | None) -> int:
     """Write a file, which gets its name only after its bytes are verified."""
     folder, slash, _ = file.path.rpartition("/")
     part = f"{folder}{slash}.{uuid4().hex}.part"  # a name that no other file of the tree has
     try:
-        with place.create_file(part) as out:
+        with tree.create_file(part) as out:
             is_here = cache is not None and cache.lay_out(file.digest, out)
             if not is_here:
                 _write(store, file.blobs, file.digest, out, file.path)
@@ -264,11 +264,11 @@ def _fetch(store: Store, file: File, place: UntrustedTree, cache: LocalCache | N
             out.flush()
             os.utime(out.fileno(), ns=(file.mtime, file.mtime))
         if cache is not None and not is_here:
-            with place.open_file(part) as fetched:
+            with tree.open_file(part) as fetched:
                 cache.keep(file.digest, fetched)
-        place.rename(part, file.path)
+        tree.rename(part, file.path)
     except BaseException:
-        place.remove(part)  # the disk may be full
+        tree.remove(part)  # the disk may be full
         raise
     return 0 if is_here else file.size
 

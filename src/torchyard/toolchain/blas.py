@@ -113,8 +113,8 @@ def _generic(compiler: Compiler, digests: Digests) -> Blas | None:
 
 def _mkl(compiler: Compiler, digests: Digests) -> Blas | None:
     triplet = compiler.asked("-print-multiarch") if compiler.kind == "gcc" else ""
-    for place in _MKL_PLACES:
-        for root in sorted(Path("/").glob(place.lstrip("/")), reverse=True):
+    for pattern in _MKL_PLACES:
+        for root in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True):
             if found := mkl_in(root, (f"lib/{triplet}", "lib", "lib/intel64"), digests):
                 return found
     return None
@@ -130,8 +130,8 @@ def mkl_in(root: Path, libraries: tuple[str, ...], digests: Digests) -> Blas | N
         if header and there:
             digest = digests.of(there | {"header": header})
             version = _mkl_version(header)
-            place = {"root": str(root), "library": library.rstrip("/")}
-            return Blas(name="mkl", version=version, origin="system", digest=digest, **place)
+            paths = {"root": str(root), "library": library.rstrip("/")}
+            return Blas(name="mkl", version=version, origin="system", digest=digest, **paths)
     return None
 
 

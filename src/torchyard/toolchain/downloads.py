@@ -60,12 +60,12 @@ def _keep(download: DeclaredDownload, base: Path, to: Path) -> None:
     make_empty(to)
     with TemporaryDirectory(dir=to.parent) as folder:
         sha256 = download.sha256 or ""
-        place = download.archive or ""
-        place = place if "://" in place else str(base / place)
+        archive = download.archive or ""
+        archive = archive if "://" in archive else str(base / archive)
         if download.to:
-            unpack_archive(place, sha256, to)
+            unpack_archive(archive, sha256, to)
         else:
-            shutil.copy(fetch_archive(place, sha256, Path(folder)), to)
+            shutil.copy(fetch_archive(archive, sha256, Path(folder)), to)
 
 
 def offer_downloads(source: Path, build: Path) -> dict[str, str]:
@@ -78,14 +78,14 @@ def offer_downloads(source: Path, build: Path) -> dict[str, str]:
         return {}
     settings = [("protocol.file.allow", "always"), ("safe.directory", "*")]
     for number, asked in enumerate(msgspec.json.decode((folder / _LIST).read_bytes())):
-        place = folder / str(number)
-        if (place / "HEAD").is_file():
+        repository = folder / str(number)
+        if (repository / "HEAD").is_file():
             plain = asked.removesuffix("/").removesuffix(".git")
-            key = f"url.{place.as_uri()}.insteadOf"
+            key = f"url.{repository.as_uri()}.insteadOf"
             settings += [(key, f"{plain}{end}") for end in ("", "/", ".git")]
         else:
-            links.append(str(place))
-            files[asked] = next(place.iterdir()).as_uri()
+            links.append(str(repository))
+            files[asked] = next(repository.iterdir()).as_uri()
     _replace_addresses({asked: uri for asked, uri in files.items() if "://" in asked}, build)
     found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings):

@@ -131,10 +131,10 @@ def running_interpreter() -> Interpreter:
 def find_interpreters() -> tuple[Interpreter, ...]:
     """Return every CPython of this machine, the newest first."""
     places: dict[Path, Place] = {}
-    for place, program in _candidates():
+    for source, program in _candidates():
         with suppress(PermissionError):
             if program.is_file():
-                places.setdefault(program.resolve(), place)
+                places.setdefault(program.resolve(), source)
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(_ask, places, places.values())
     found: dict[str, Interpreter] = {}
@@ -150,13 +150,13 @@ def query_interpreter(program: Path) -> Interpreter:
     return _DECODER.decode(said)
 
 
-def _ask(program: Path, place: Place) -> Interpreter | None:
+def _ask(program: Path, source: Place) -> Interpreter | None:
     """Return the interpreter's description, or None if it is broken or older than 3.4."""
     try:
         answer = query_interpreter(program)
     except (HostError, OSError, msgspec.MsgspecError):
         return None
-    return msgspec.structs.replace(answer, origin=place)
+    return msgspec.structs.replace(answer, origin=source)
 
 
 def _candidates() -> Iterator[tuple[Place, Path]]:

@@ -98,11 +98,11 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     python = interpreter.path if interpreter else sys.executable
     if tools.kit:
         check_host_compiler(f"{source.title} {source.version(compute)}", tools.compiler, newest)
-        place = layout.place_of(tools.kit.name, tools.kit.identity)
-        tools.kit.prepare(place, python=python, compiler=tools.compiler, archs=archs)
+        folder = layout.place_of(tools.kit.name, tools.kit.identity)
+        tools.kit.prepare(folder, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:
-        place = layout.place_of(_BLAS, tools.blas.identity)
-        blas_room.install_blas(tools.blas, place, python)
+        folder = layout.place_of(_BLAS, tools.blas.identity)
+        blas_room.install_blas(tools.blas, folder, python)
     if interpreter:
         make_environment(interpreter, requires, layout.folder / ENV)
     env = build_variables(tools, archs, layout, platforms, python=interpreter is not None)
@@ -176,11 +176,11 @@ def _pieces(tools: Tools, archs: Sequence[str], layout: ToolchainLayout) -> list
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
         own = tools.blas.origin == "pypi"
-        place = layout.seen_place_of(_BLAS, tools.blas.identity)
-        pieces.append((own, blas_room.blas_variables(tools.blas, place)))
+        folder = layout.seen_place_of(_BLAS, tools.blas.identity)
+        pieces.append((own, blas_room.blas_variables(tools.blas, folder)))
     if tools.kit:
         own = tools.kit.origin == "pypi"
-        place = layout.seen_place_of(tools.kit.name, tools.kit.identity)
-        env = tools.kit.variables(place, compiler=tools.compiler, archs=archs)
+        folder = layout.seen_place_of(tools.kit.name, tools.kit.identity)
+        env = tools.kit.variables(folder, compiler=tools.compiler, archs=archs)
         pieces.append((own, env))
     return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]

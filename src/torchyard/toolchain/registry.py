@@ -32,29 +32,29 @@ def find_digest(image: str) -> str:
     return f"sha256:{sha256(manifest.encode()).hexdigest()}"
 
 
-def locked_digest(place: str) -> str:
+def locked_digest(image: str) -> str:
     """Return the SHA-256 of an image that is a root; raise PlanError if it is not known."""
-    return _split(place)[1]
+    return _split(image)[1]
 
 
 @contextmanager
-def pulled(place: str, folder: Path) -> Iterator[Path]:
+def pulled(image: str, folder: Path) -> Iterator[Path]:
     """Pull the image of a root for this machine, and yield its OCI layout, which is removed."""
-    name, digest = _split(place)
+    name, digest = _split(image)
     remove_tree(folder)  # left by a process that was killed
     try:
         source = f"{REGISTRY}{name}@sha256:{digest}"
-        _skopeo(place.removeprefix(REGISTRY), "copy", "--quiet", source, f"oci:{folder}")
+        _skopeo(image.removeprefix(REGISTRY), "copy", "--quiet", source, f"oci:{folder}")
         yield folder
     finally:
         remove_tree(folder)
 
 
-def _split(place: str) -> tuple[str, str]:
+def _split(image: str) -> tuple[str, str]:
     """Return the name of an image without its tag, and its SHA-256."""
-    found = _REFERENCE.fullmatch(place.removeprefix(REGISTRY))
+    found = _REFERENCE.fullmatch(image.removeprefix(REGISTRY))
     if found is None:
-        msg = f"nothing says which `{place.removeprefix(REGISTRY)}` jobs run in"
+        msg = f"nothing says which `{image.removeprefix(REGISTRY)}` jobs run in"
         raise PlanError(msg, hint="run `torchyard lock`, which writes its digest")
     return found[1], found[2]
 

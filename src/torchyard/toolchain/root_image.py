@@ -104,17 +104,17 @@ class _Configuration(msgspec.Struct):
     config: _Variables | None = None
 
 
-def find_root(place: str, base: Path, work: Path) -> str:
+def find_root(source: str, base: Path, work: Path) -> str:
     """Return the directory of a root: as it is, or unpacked below the directory of jobs.
 
     A place is an image (`docker://NAME@sha256:…`), or relative to `base`: a directory, a tar
     archive, or a directory with an OCI layout, which `oci:` may precede.
     """
-    path = base / place.removeprefix(_OCI)
+    path = base / source.removeprefix(_OCI)
     layers: list[Layer] = []
-    if place.startswith(REGISTRY):
-        digest = locked_digest(place)
-    elif place.startswith(_OCI) or (path / _LAYOUT).is_file():
+    if source.startswith(REGISTRY):
+        digest = locked_digest(source)
+    elif source.startswith(_OCI) or (path / _LAYOUT).is_file():
         digest, layers = read_layout(path)
     elif path.is_file():
         digest = Digests(work / DIGESTS).of_file(path)
@@ -125,30 +125,30 @@ def find_root(place: str, base: Path, work: Path) -> str:
     if not folder.is_dir():
         with locked(folder.with_name(f"{digest}.lock"), wait=True), report_full_disk(work):
             if not folder.is_dir() and not layers:
-                with pulled(place, folder.with_name(f"{digest}.pulled")) as layout:
-                    _unpack(read_layout(layout)[1], place, folder, _search_path(layout))
+                with pulled(source, folder.with_name(f"{digest}.pulled")) as layout:
+                    _unpack(read_layout(layout)[1], source, folder, _search_path(layout))
             elif not folder.is_dir():
                 _unpack(layers, str(path), folder)
     return str(folder)
 
 
-def root_identity(place: str, root: str) -> str:
+def root_identity(source: str, root: str) -> str:
     """Return the identity of the root that was found for a place: of an image, its digest."""
-    if place.startswith(REGISTRY):
-        return f"image sha256:{locked_digest(place)}"
+    if source.startswith(REGISTRY):
+        return f"image sha256:{locked_digest(source)}"
     return identify_root(root)
 
 
-def own_image(place: str | None) -> str:
+def own_image(source: str | None) -> str:
     """Return the identity of a root if this machine is a container of its image, else ""."""
     image = os.environ.get(IMAGE)
-    if not image or place is None or not place.startswith(REGISTRY):
+    if not image or source is None or not source.startswith(REGISTRY):
         return ""
-    if locked_digest(place) != locked_digest(image):
-        msg = f"this is a container of `{image}` ({IMAGE}), and jobs run in `{place}`"
+    if locked_digest(source) != locked_digest(image):
+        msg = f"this is a container of `{image}` ({IMAGE}), and jobs run in `{source}`"
         hint = "`torchyard ci generate` writes files with the image of the lock"
         raise HostError(msg, hint=hint)
-    return root_identity(place, "/")
+    return root_identity(source, "/")
 
 
 def read_layout(layout: Path) -> tuple[str, list[Layer]]:
@@ -217,8 +217,8 @@ def _decoded(layout: Path, data: bytes, kind: type[Json]) -> Json:
         raise _damaged(layout, str(error)) from error
 
 
-def _damaged(place: Path | str, what: str) -> HostError:
-    return HostError(f"`{place}` is damaged: {what}", hint="get it again")
+def _damaged(source: Path | str, what: str) -> HostError:
+    return HostError(f"`{source}` is damaged: {what}", hint="get it again")
 
 
 def _blob(layout: Path, digest: str) -> str:
@@ -232,7 +232,7 @@ def _hex(layout: Path, digest: str) -> str:
     return found[1]
 
 
-def _unpack(layers: Sequence[Layer], place: str, folder: Path, path: Sequence[str] = ()) -> None:
+def _unpack(layers: Sequence[Layer], source: str, folder: Path, path: Sequence[str] = ()) -> None:
     """Unpack layers into a new directory, whole or not at all; its programs are on `path`."""
     part = folder.with_name(f"{folder.name}.part")
     remove_tree(part)  # left by a process that was killed
@@ -240,8 +240,8 @@ def _unpack(layers: Sequence[Layer], place: str, folder: Path, path: Sequence[st
     room = _Room()
     try:
         for layer in layers:
-            _add_layer(layer, place, part, room)
-        check_root(str(part), place)
+            _add_layer(layer, source, part, room)
+        check_root(str(part), source)
         with UntrustedTree(part) as tree:
             add_environments(tree)
             add_compilers(tree, path)
@@ -251,16 +251,16 @@ def _unpack(layers: Sequence[Layer], place: str, folder: Path, path: Sequence[st
         remove_tree(part)
 
 
-def _add_layer(layer: Layer, place: str, folder: Path, room: _Room) -> None:
+def _add_layer(layer: Layer, source: str, folder: Path, room: _Room) -> None:
     """Unpack a layer over those below it; raise HostError if it has other bytes than it should."""
     try:
         file = layer.path.open("rb")
     except OSError as error:
-        raise _damaged(place, str(error)) from error
+        raise _damaged(source, str(error)) from error
     with file:
         if file_digest(file, "sha256").hexdigest() != layer.sha256:
-            raise _damaged(place, f"{layer.path.name} has other bytes")
-        with refused_by_name(place), UntrustedTree(folder) as tree:
+            raise _damaged(source, f"{layer.path.name} has other bytes")
+        with refused_by_name(source), UntrustedTree(folder) as tree:
             _hide(file, tree)
             _add(file, tree, room)
 

@@ -119,11 +119,11 @@ def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None
     """
     if output and config.source.path is not None:
         source = (Path(absolute(file)).parent / config.source.path).resolve()
-        place = Path(absolute(str(output)))
+        folder = Path(absolute(str(output)))
         own = (Path(home_directory(file)), *(source / name for name in config.left_out))
-        is_ours = any(map(place.is_relative_to, own)) or not (
-            place.exists() and any(place.iterdir())
+        is_ours = any(map(folder.is_relative_to, own)) or not (
+            folder.exists() and any(folder.iterdir())
         )
-        if place.is_relative_to(source) and not is_ours:
+        if folder.is_relative_to(source) and not is_ours:
             msg = f"`{output}` is inside the source directory, and would be part of the next build"
             raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")

@@ -35,9 +35,9 @@ class CiWriter(NamedTuple):
         from torchyard.host.git import is_checkout
 
         config = load_config(file, tuple(changes))
-        place = Path(absolute(file))
-        folders = [place.parent, *place.parent.parents]
-        top = next(filter(is_checkout, folders), place.parent)
+        path = Path(absolute(file))
+        folders = [path.parent, *path.parent.parents]
+        top = next(filter(is_checkout, folders), path.parent)
         names = tuple(providers) or config.ci.providers or tuple(_providers_in(top))
         if not names:
             from torchyard.ci.registry import provider_names
@@ -47,7 +47,7 @@ class CiWriter(NamedTuple):
             raise UsageError(msg, hint=hint)
         for name in names:
             find_provider(name)
-        return cls(config, place.relative_to(top).as_posix(), top, names)
+        return cls(config, path.relative_to(top).as_posix(), top, names)
 
     def plan(self, subset: str | None) -> "Plan":
         """Return the plan of a subset, without the identity of this machine's compilers."""
@@ -120,12 +120,12 @@ class CiWriter(NamedTuple):
             hint = "[ci] has settings for machines, times and hooks; --force overwrites the file"
             raise HostError(msg, hint=hint)
         for one in files:
-            place = self.top / one.path
+            path = self.top / one.path
             if one.state is FileState.LEFT_OVER:
-                place.unlink()
+                path.unlink()
             elif one.state is not FileState.CURRENT:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(one.text, encoding="utf-8", newline="")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(one.text, encoding="utf-8", newline="")
         return files
 
     def explain(self, job: str) -> list[PlacedJob]:
@@ -162,6 +162,6 @@ def _files_in(top: Path, globs: Sequence[str]) -> Iterator[str]:
     from torchyard.ci.yaml import read_header
 
     for glob in globs:
-        for place in sorted(top.glob(glob)):
-            if read_header(place.read_text(encoding="utf-8", errors="replace")):
-                yield place.relative_to(top).as_posix()
+        for path in sorted(top.glob(glob)):
+            if read_header(path.read_text(encoding="utf-8", errors="replace")):
+                yield path.relative_to(top).as_posix()

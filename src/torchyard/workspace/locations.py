@@ -49,26 +49,26 @@ def open_store(
     return Store.at(url, make=make)
 
 
-def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
+def open_channel(path: str, file: str, *, make: bool = False) -> "Channel":
     """Open a channel: one of the file, by its name, or any, by its address or directory."""
     from torchyard.publish.channel.channel import Channel
 
-    return Channel.at(channel_url(place, file), make=make)
+    return Channel.at(channel_url(path, file), make=make)
 
 
-def open_damaged_channel(place: str, file: str) -> "Channel":
+def open_damaged_channel(path: str, file: str) -> "Channel":
     """Open a channel whose head may be missing."""
     from torchyard.publish.channel.channel import Channel
     from torchyard.store.objects import Objects
 
-    return Channel(Objects(channel_url(place, file), make=False))
+    return Channel(Objects(channel_url(path, file), make=False))
 
 
-def read_channel(place: str, file: str) -> "ChannelReader":
+def read_channel(path: str, file: str) -> "ChannelReader":
     """Open a channel for reading; it may be on a web server."""
-    url = channel_url(place, file)
+    url = channel_url(path, file)
     if not url.startswith(("https://", "http://")):
-        return open_channel(place, file)
+        return open_channel(path, file)
     from torchyard.publish.channel.website import read_website
 
     return read_website(url)
@@ -88,30 +88,30 @@ def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
         yield Channel.at(empty, make=True)
 
 
-def channel_url(place: str, file: str) -> str:
+def channel_url(path: str, file: str) -> str:
     """Return the address of a channel; relative directories in the file are beside the file."""
-    if "/" in place or place in (".", ".."):
-        return place
+    if "/" in path or path in (".", ".."):
+        return path
     from torchyard.config.load import load_config
 
-    directory = f"for a directory write ./{place}"
+    directory = f"for a directory write ./{path}"
     if not os.path.exists(file):  # noqa: PTH110 - strings, see host.files
-        msg = f"`{place}` would be a channel of `{file}`, and there is no such file"
+        msg = f"`{path}` would be a channel of `{file}`, and there is no such file"
         raise SelectionError(msg, hint=f"{directory}; `-f FILE` names another file")
     channels = load_config(file).channels
-    if place not in channels:
-        msg = f"`{file}` has no channel `{place}`"
-        hint = f"{directory}; {did_you_mean(place, channels)}" if channels else directory
+    if path not in channels:
+        msg = f"`{file}` has no channel `{path}`"
+        hint = f"{directory}; {did_you_mean(path, channels)}" if channels else directory
         raise SelectionError(msg, hint=hint)
-    url = channels[place].url
+    url = channels[path].url
     return url if "://" in url else join(dirname(absolute(file)), url)
 
 
-def installer_url(place: str) -> str:
+def installer_url(path: str) -> str:
     """Return a channel's address as installers take it."""
     from pathlib import Path
 
-    return place if "://" in place else Path(absolute(place)).as_uri()
+    return path if "://" in path else Path(absolute(path)).as_uri()
 
 
 def is_same(one: str, other: str) -> bool:

@@ -112,7 +112,7 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
     graph = job_graph(plan)
     left = sorted(demanded(graph, known, graph.wanted))
     ways = urgency(plan, graph)
-    places = {number: place for place, number in enumerate(left)}
+    places = {number: index for index, number in enumerate(left)}
     tasks = tuple(make_task(plan, job) for job in plan.jobs)
     jobs = tuple(
         PlannedJob(

@@ -155,9 +155,9 @@ def _general_name(name: str) -> x509.GeneralName:
 
 def _authority(folder: Path, now: datetime) -> _Issuer:
     """Return the farm's own authority; created once, as workers have copies of it."""
-    path, place = folder / AUTHORITY, folder / "ca.key"
+    path, key_path = folder / AUTHORITY, folder / "ca.key"
     if path.exists():
-        read = load_pem_private_key(place.read_bytes(), password=None)
+        read = load_pem_private_key(key_path.read_bytes(), password=None)
         assert isinstance(read, ec.EllipticCurvePrivateKey)  # noqa: S101 - as it was written
         return _Issuer(x509.load_pem_x509_certificate(path.read_bytes()), read)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -179,7 +179,7 @@ def _authority(folder: Path, now: datetime) -> _Issuer:
         .add_extension(rights, critical=True)
         .sign(key, hashes.SHA256())
     )
-    _write_key(place, key)
+    _write_key(key_path, key)
     replace_durably(path, made.public_bytes(Encoding.PEM))
     return _Issuer(made, key)
 

@@ -89,8 +89,8 @@ def above(subject: Subject) -> Iterator[Hit]:
     lib = f"{PREFIX}/lib" if form.IN_ENVIRONMENT else ""
 
     def leads_up(path: str, entry: str) -> bool:
-        place = folders(path, entry)
-        is_up = bool(place) and place[0].startswith("..") and place[0] != lib
+        home = folders(path, entry)
+        is_up = bool(home) and home[0].startswith("..") and home[0] != lib
         return is_up and not path.startswith("..")
 
     for listed, member, others in _entries(subject, leads_up):
@@ -119,8 +119,8 @@ def _shown(path: str, entry: str) -> str:
     """Return an entry for messages, with the folder that it leads to."""
     if not entry:
         return "the current directory (an empty entry)"
-    place = folders(path, entry)
-    return f"`{entry}` (`{place[0]}`)" if place else f"`{entry}`"
+    home = folders(path, entry)
+    return f"`{entry}` (`{home[0]}`)" if home else f"`{entry}`"
 
 
 def _outside(path: str, entry: str) -> bool:

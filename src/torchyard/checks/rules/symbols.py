@@ -142,11 +142,11 @@ def _uses_old(name: bytes) -> bool:
     """Return whether a mangled name uses the old std::string, not just a similar word."""
     if not name.startswith(b"_Z") or _OF_STD.match(name):
         return False
-    place = 2
-    while (token := _TOKEN.match(name, place)) is not None:
+    offset = 2
+    while (token := _TOKEN.match(name, offset)) is not None:
         if token[1]:
             return True
-        place = token.end() + (int(token[2]) if token[2] else 0)
+        offset = token.end() + (int(token[2]) if token[2] else 0)
     return False
 
 

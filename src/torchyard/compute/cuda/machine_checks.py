@@ -164,8 +164,8 @@ def _missing(bench: Bench, compute: str, other: _Kit | None) -> Iterator[Trouble
     for root, version in system_roots().items():
         if release and version.startswith(f"{release}."):
             what = f"the build takes CUDA {other.release if other else 'nowhere'}, not {release}"
-            place = shlex.quote(str(root))
-            yield Trouble(what, why, _choose(bench, place))
+            prefix = shlex.quote(str(root))
+            yield Trouble(what, why, _choose(bench, prefix))
             return
     there = f"; the build takes {other.release} in {other.root}" if other else ""
     what = f"there is no CUDA {release}".strip() + there

@@ -122,8 +122,8 @@ def system_roots() -> dict[Path, str]:
 def _compilers() -> Iterator[Path]:
     if nvcc := shutil.which("nvcc"):
         yield Path(nvcc)
-    for place in cuda_table().machine.places:
-        roots = sorted(Path("/").glob(place), reverse=True)
+    for pattern in cuda_table().machine.places:
+        roots = sorted(Path("/").glob(pattern), reverse=True)
         yield from (root / "bin/nvcc" for root in roots if (root / "bin/nvcc").is_file())
 
 

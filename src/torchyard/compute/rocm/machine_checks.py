@@ -163,9 +163,9 @@ def rocm_translation(bench: Bench) -> Iterator[Seen | Trouble]:
         pattern = rocm_table().machine.translated
         if script and (bench.source / script).is_file() and not any(bench.source.glob(pattern)):
             python = shlex.quote(str(bench.python_program or "python"))
-            place = shlex.quote(str(bench.source / script))
+            path = shlex.quote(str(bench.source / script))
             what = f"the tree is not translated to HIP: there is no {pattern}"
-            yield Trouble(what, "CMake finds no sources for ROCm", f"{python} {place}")
+            yield Trouble(what, "CMake finds no sources for ROCm", f"{python} {path}")
 
 
 def _verbose(bench: Bench, rocm: RocmToolkit) -> _Verbose:

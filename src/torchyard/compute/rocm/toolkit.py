@@ -108,8 +108,8 @@ def _found() -> list[RocmToolkit]:
 def _roots() -> Iterator[Path]:
     if hipcc := shutil.which("hipcc"):
         yield Path(hipcc).resolve().parent.parent
-    for place in rocm_table().machine.places:
-        for root in sorted(Path("/").glob(place), reverse=True):
+    for pattern in rocm_table().machine.places:
+        for root in sorted(Path("/").glob(pattern), reverse=True):
             if (root / "bin/hipcc").exists():
                 yield root.resolve()
 

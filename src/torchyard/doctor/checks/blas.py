@@ -51,14 +51,14 @@ def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
     asked = bench.env.get("BLAS", "").lower()
     wanted = bench.demand.blas or tuple(n for n in known if table[n].cmake.lower() == asked)
     places = {name: _place(bench, table[name]) for name in known}
-    there = {name: place for name, place in places.items() if place}
+    there = {name: folder for name, folder in places.items() if folder}
     for name in wanted:
         if name not in there and name in table:
             what = f"{table[name].cmake} is asked for, and there is none with its headers"
             yield Trouble(what, _SILENT, _install(bench, name))
-    for name, place in there.items():
+    for name, folder in there.items():
         wins = name in wanted or (not wanted and name == next(iter(there)))
-        yield Seen(f"{table[name].cmake} in {place}{': the build takes it' if wins else ''}")
+        yield Seen(f"{table[name].cmake} in {folder}{': the build takes it' if wins else ''}")
     if not wanted and not there and bench.demand.is_torch:
         names = ", ".join(table[name].cmake for name in known)
         what = f"there is no BLAS with its headers: none of {names}"

@@ -30,8 +30,8 @@ def network(bench: Bench) -> Iterator[Seen | Trouble]:
     installed = Path(__file__).stat().st_mtime
     yield from _skewed(max(time.time(), installed), "torchyard was installed at")
     if cache_base() is None:
-        place = cache_folder("uv")
-        yield Seen(f"the home directory can't be written to: caches are in {place or 'none'}")
+        folder = cache_folder("uv")
+        yield Seen(f"the home directory can't be written to: caches are in {folder or 'none'}")
     if not (bench.by_hand or bench.demand.compiles or bench.demand.pythons):
         return
     settings = network_settings()

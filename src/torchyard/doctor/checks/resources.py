@@ -62,27 +62,27 @@ def _more(bench: Bench, needed: int) -> str:
 @machine_check("disk", outside=True)
 def disk(bench: Bench) -> Iterator[Seen | Trouble]:
     """Free disk where the build works, as `[requirements]` say, and leave to run programs there."""
-    place = _existing(Path(bench.demand.work))
-    free = shutil.disk_usage(place).free
+    folder = _existing(Path(bench.demand.work))
+    free = shutil.disk_usage(folder).free
     needs = {**bench.demand.disk} or {"any job": FULL}
-    if bench.by_hand and not (place / "build").is_dir():  # else a part of it is there already
+    if bench.by_hand and not (folder / "build").is_dir():  # else a part of it is there already
         kind = "torch" if bench.demand.is_torch else "other"
         needs["the build"] = machine_table().trees[kind].disk_bytes
     short = {name: size for name, size in needs.items() if size > free}
     if not short:
-        yield Seen(f"{show_size(free)} of disk are free in {place}")
+        yield Seen(f"{show_size(free)} of disk are free in {folder}")
     for name, size in short.items():
         yield Trouble(
-            f"{name} needs {show_size(size)} of disk in {place}, and {show_size(free)} are free",
+            f"{name} needs {show_size(size)} of disk in {folder}, and {show_size(free)} are free",
             "a full disk is noticed hours later, in the middle of a link",
-            "torchyard store gc" if _shares_disk(bench.demand.store, place) else "",
+            "torchyard store gc" if _shares_disk(bench.demand.store, folder) else "",
         )
-    yield from _unrunnable(bench, place)
+    yield from _unrunnable(bench, folder)
 
 
-def _shares_disk(store: str, place: Path) -> bool:
+def _shares_disk(store: str, folder: Path) -> bool:
     """Return whether removing results of a store makes room in a directory."""
-    return bool(store) and _existing(Path(store)).stat().st_dev == place.stat().st_dev
+    return bool(store) and _existing(Path(store)).stat().st_dev == folder.stat().st_dev
 
 
 def _existing(path: Path) -> Path:
@@ -90,11 +90,11 @@ def _existing(path: Path) -> Path:
     return next(one for one in (path.absolute(), *path.absolute().parents) if one.is_dir())
 
 
-def _unrunnable(bench: Bench, place: Path) -> Iterator[Seen | Trouble]:
+def _unrunnable(bench: Bench, folder: Path) -> Iterator[Seen | Trouble]:
     """Yield what is mounted with `noexec`: CMake runs what it compiles to try a compiler."""
-    if not can_run_in(place):
+    if not can_run_in(folder):
         cure = "" if bench.by_hand else "name a directory on another disk: --work DIR"
-        yield Trouble(f"no program in {place} may be run: it is mounted with `noexec`", _RUN, cure)
+        yield Trouble(f"no program in {folder} may be run: it is mounted with `noexec`", _RUN, cure)
     if not can_run_in(Path(gettempdir())):
         what = f"no program in {gettempdir()} may be run: it is mounted with `noexec`"
         other = runnable_folder()
@@ -105,15 +105,15 @@ def _unrunnable(bench: Bench, place: Path) -> Iterator[Seen | Trouble]:
 def temporary_directory(bench: Bench) -> Iterator[Seen | Trouble]:
     """TMPDIR exists, can be written to, and has room: compilers keep assembler code there."""
     named = bench.env.get("TMPDIR", "")
-    place = Path(named or "/tmp")  # noqa: S108 - as compilers do
+    folder = Path(named or "/tmp")  # noqa: S108 - as compilers do
     why = "compilers write their intermediate files there"
     cure = "unset TMPDIR" if named else f"export TMPDIR={Path.home() / '.cache'}"
-    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        yield Trouble(f"the temporary directory {place} can't be written to", why, cure)
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        yield Trouble(f"the temporary directory {folder} can't be written to", why, cure)
         return
-    needed, free = machine_table().limits.temporary_bytes, shutil.disk_usage(place).free
+    needed, free = machine_table().limits.temporary_bytes, shutil.disk_usage(folder).free
     if free < needed:
-        what = f"the temporary directory {place} has {show_size(free)} left"
+        what = f"the temporary directory {folder} has {show_size(free)} left"
         yield Trouble(what, why, cure, Severity.WARNING)
 
 

@@ -25,8 +25,8 @@ class ListedWheel(NamedTuple):
 
 def files_in_index(index: str, project: str) -> tuple[FileLink, ...]:
     """Return the files of a project in an index; none if it does not have the project."""
-    place = directory_url(index)
-    page = Fetcher(place).get(f"{place}{canonicalize_name(project)}/", _ACCEPT)
+    url = directory_url(index)
+    page = Fetcher(url).get(f"{url}{canonicalize_name(project)}/", _ACCEPT)
     return read_listing(page.data, page.url, page.media).files if page.found else ()
 
 
@@ -41,16 +41,16 @@ def list_wheels(
         links: Directories with files, and addresses of pages with links to files.
     """
     found = [link for index in indexes for link in files_in_index(index, project)]
-    found += [link for place in links for link in _linked(place)]
+    found += [link for link_page in links for link in _linked(link_page)]
     return [wheel for link in found if (wheel := listed_wheel(link, canonicalize_name(project)))]
 
 
-def _linked(place: str) -> Iterator[FileLink]:
-    if place.startswith(("https://", "http://")):
-        page = Fetcher(place).get(place, _ACCEPT)
+def _linked(url: str) -> Iterator[FileLink]:
+    if url.startswith(("https://", "http://")):
+        page = Fetcher(url).get(url, _ACCEPT)
         yield from read_listing(page.data, page.url, page.media).files if page.found else ()
         return
-    for path in sorted(Path(unquote(place.removeprefix("file://"))).glob("*.whl")):
+    for path in sorted(Path(unquote(url.removeprefix("file://"))).glob("*.whl")):
         yield FileLink(file=path.name, url=path.absolute().as_uri())
 
 

@@ -44,29 +44,29 @@ class Prepared(NamedTuple):
 
 def empty_place(scratch: Path) -> PackingPlace:
     """Create empty folders, removing what an earlier attempt may have left."""
-    place = PackingPlace(scratch / "image", scratch / "debug")
-    for folder in place:
+    packing = PackingPlace(scratch / "image", scratch / "debug")
+    for folder in packing:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    return place
+    return packing
 
 
 def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path | None) -> Prepared:
     """Prepare the files of a package, with the vendored libraries that they need, if it has any."""
-    place = empty_place(scratch)
-    files = dynamic_files(place.root, copy_tree(source, place.root))
+    packing = empty_place(scratch)
+    files = dynamic_files(packing.root, copy_tree(source, packing.root))
     bring = find_vendored(files, (vendor,), policy) if vendor else ()
-    return finish(place, files, policy, bring=bring)
+    return finish(packing, files, policy, bring=bring)
 
 
-def copy_tree(source: Path, place: Path) -> list[Path]:
+def copy_tree(source: Path, folder: Path) -> list[Path]:
     """Hard-link all files of a directory into another, following links; return the new paths.
 
     A file that already exists is an error.
     """
     made = []
     for member in members_of(source):
-        copy = place / member.name
+        copy = folder / member.name
         copy.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(str(source / member.name), str(copy))
         made.append(copy)
@@ -84,7 +84,7 @@ def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]
 
 
 def finish(
-    place: PackingPlace,
+    packing: PackingPlace,
     files: Files,
     policy: Policy,
     *,
@@ -99,19 +99,19 @@ def finish(
     names = new_names((*known, *bring))
 
     def change(file: PurePosixPath) -> None:
-        path = place.root / file
+        path = packing.root / file
         _make_own(path)
-        strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
+        strip(path, packing.debug / f"{file}{DEBUG_SUFFIX}")
         rpath = policy.rpath(file, files[file].runpath or files[file].rpath)
         rewrite(path, _changes(rpath, policy, names))
 
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(change, files))
-        list(pool.map(lambda library: bring_along(place.root, library, policy, names), bring))
+        list(pool.map(lambda library: bring_along(packing.root, library, policy, names), bring))
     elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
     needed = frozenset(library for elf in elfs for library in elf.needed)
     versions = frozenset(version for elf in elfs for version in elf.versions)
-    return Prepared(*place, needed, versions)
+    return Prepared(*packing, needed, versions)
 
 
 def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:

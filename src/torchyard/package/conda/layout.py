@@ -162,39 +162,39 @@ def _place_data(data: Path, prefix: Path, site: Path) -> None:
         if part.name not in _SCHEMES:
             msg = f"the wheel has `{data.name}/{part.name}`, for which conda has no place"
             raise BuildError(msg, hint=f"wheels may have {', '.join(_SCHEMES)} there")
-        place = prefix / _SCHEMES[part.name].format(site=site.relative_to(prefix))
+        path = prefix / _SCHEMES[part.name].format(site=site.relative_to(prefix))
         if part.name == "scripts":
             for script in part.iterdir():
-                _place_script(script, place / script.name)
+                _place_script(script, path / script.name)
         else:
-            copy_tree(part, place)
+            copy_tree(part, path)
     shutil.rmtree(data)
 
 
-def _place_script(script: Path, place: Path) -> None:
+def _place_script(script: Path, path: Path) -> None:
     """Copy a program; a `#!python` line is replaced by the prefix's interpreter."""
     content = script.read_bytes()
     first, _, rest = content.partition(b"\n")
     ours = first.startswith(b"#!python")
-    _write_program(place, _START.encode() + rest if ours else content, f"`{script}`")
+    _write_program(path, _START.encode() + rest if ours else content, f"`{script}`")
 
 
-def _write_script(place: Path, entry: EntryPoint) -> None:
+def _write_script(path: Path, entry: EntryPoint) -> None:
     top = entry.attr.partition(".")[0]
     call = _CALL.format(module=entry.module, top=top, function=entry.attr)
-    _write_program(place, (_START + call).encode(), f"the entry point `{entry.name}`")
+    _write_program(path, (_START + call).encode(), f"the entry point `{entry.name}`")
 
 
-def _write_program(place: Path, content: bytes, what: str) -> None:
+def _write_program(path: Path, content: bytes, what: str) -> None:
     """Write a new file; an existing one may be a hard link to an input, and is never replaced."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with place.open("xb") as file:
+        with path.open("xb") as file:
             file.write(content)
     except FileExistsError as error:
-        msg = f"{what} would replace `{place}`, which is there already"
+        msg = f"{what} would replace `{path}`, which is there already"
         raise BuildError(msg, hint="let only one of them be installed") from error
-    place.chmod(0o755)
+    path.chmod(0o755)
 
 
 def _libraries(folder: Path) -> Iterator[Path]:

@@ -80,14 +80,14 @@ def _check_sum(handle: int, entry: ZipEntry, found: FoundMembers) -> None:
 
 
 def _parts(
-    handle: int, place: int, size: int, progress: Progress = ignore_progress
+    handle: int, offset: int, size: int, progress: Progress = ignore_progress
 ) -> Iterator[bytes]:
-    end = place + size
-    while place < end:
-        piece = os.pread(handle, min(_IN, end - place), place)
+    end = offset + size
+    while offset < end:
+        piece = os.pread(handle, min(_IN, end - offset), offset)
         if not piece:
             return
-        place += len(piece)
+        offset += len(piece)
         progress(len(piece))
         yield piece
 
@@ -208,7 +208,7 @@ def _file(
 
     def again() -> Iterator[bytes]:
         once_more = Stream(unpack(ignore_progress))
-        once_more.skip_to(tar.place)
+        once_more.skip_to(tar.offset)
         return with_start(once_more.take(tar.size))
 
     binary = member.finish(again)

@@ -123,15 +123,15 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     if distribution is not None:
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses kinds that the build does not have, before any work
-    place = empty_place(scratch)
-    filled = _fill(kind, build, place, sources)
+    packing = empty_place(scratch)
+    filled = _fill(kind, build, packing, sources)
     if filled is not None:
-        needed = filled.needed - _own_names(place, sources.core)
+        needed = filled.needed - _own_names(packing, sources.core)
         glibc = glibc_of(filled.versions)
         build = msgspec.structs.replace(build, glibc=glibc, needed=needed)
     out.mkdir(parents=True, exist_ok=True)
     return write_conda(
-        place.root,
+        packing.root,
         out,
         metadata=describe(kind, build),
         about=_about(distribution),
@@ -140,21 +140,21 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
 
 
 def _fill(
-    kind: CondaKind, build: CondaBuild, place: PackingPlace, sources: Sources
+    kind: CondaKind, build: CondaBuild, packing: PackingPlace, sources: Sources
 ) -> Prepared | None:
     """Fill a prefix with the files of one package; return what its compiled files need."""
     match kind:
         case CondaKind.PACKAGE:
             return _fill_package(
-                build, place, _given(sources.image, kind, "bindings"), sources.core
+                build, packing, _given(sources.image, kind, "bindings"), sources.core
             )
         case CondaKind.TESTS:
-            lay_out_tests(sources.tests, place.root, build.name)
+            lay_out_tests(sources.tests, packing.root, build.name)
             return None
         case CondaKind.LIBRARIES:
-            return _fill_libraries(build, place, _given(sources.core, kind, "a core"))
+            return _fill_libraries(build, packing, _given(sources.core, kind, "a core"))
         case CondaKind.LINALG:
-            return _fill_linalg(build, place, _given(sources.core, kind, "a core"))
+            return _fill_linalg(build, packing, _given(sources.core, kind, "a core"))
         case CondaKind.META:
             return None  # it is there for what it depends on
         case _:
@@ -162,7 +162,7 @@ def _fill(
 
 
 def _fill_package(
-    build: CondaBuild, place: PackingPlace, image: Path, core: Path | None
+    build: CondaBuild, packing: PackingPlace, image: Path, core: Path | None
 ) -> Prepared:
     package = package_folder(build.name)
     site = PurePosixPath("lib", _library_folder(build), "site-packages")
@@ -172,26 +172,26 @@ def _fill_package(
         check_core(core / "install", image / package)
         known = _vendored(build, core)
         shared = Core(core / "install", [library.target.name for library in known])
-    lay_out_package(image, shared, place.root, place.root / site, package)
+    lay_out_package(image, shared, packing.root, packing.root / site, package)
     policy = _policy(build, str(site / package))
-    done = finish(place, _laid_out(place), policy, known=known)
-    write_record(place.root, place.root / site)
+    done = finish(packing, _laid_out(packing), policy, known=known)
+    write_record(packing.root, packing.root / site)
     return done
 
 
-def _fill_libraries(build: CondaBuild, place: PackingPlace, core: Path) -> Prepared:
+def _fill_libraries(build: CondaBuild, packing: PackingPlace, core: Path) -> Prepared:
     """Include the plugin's needs: both of its packages would have to contain them otherwise."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
-    lay_out_libraries(core / "install", place.root, without=without)
+    lay_out_libraries(core / "install", packing.root, without=without)
     bring = _vendored(build, core)
-    return finish(place, _laid_out(place), _policy(build), bring=bring)
+    return finish(packing, _laid_out(packing), _policy(build), bring=bring)
 
 
-def _fill_linalg(build: CondaBuild, place: PackingPlace, core: Path) -> Prepared:
+def _fill_linalg(build: CondaBuild, packing: PackingPlace, core: Path) -> Prepared:
     folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
-    lay_out_linalg(folder, place.root, load_conda_table().linalg.library)
+    lay_out_linalg(folder, packing.root, load_conda_table().linalg.library)
     known = _vendored(build, core)
-    return finish(place, _laid_out(place), _policy(build), known=known)
+    return finish(packing, _laid_out(packing), _policy(build), known=known)
 
 
 def _policy(build: CondaBuild, package: str = "") -> Policy:
@@ -200,10 +200,10 @@ def _policy(build: CondaBuild, package: str = "") -> Policy:
     return policy_for(NAME, build.compute, package, brought)
 
 
-def _own_names(place: PackingPlace, core: Path | None) -> set[str]:
+def _own_names(packing: PackingPlace, core: Path | None) -> set[str]:
     """Return the names of all files of a package, and of the core's libraries."""
     own = core / "install" / "lib" if core else None
-    return {path.name for folder in filter(None, (place.root, own)) for path in files_of(folder)}
+    return {path.name for folder in filter(None, (packing.root, own)) for path in files_of(folder)}
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
@@ -213,9 +213,9 @@ def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
     return find_vendored(files, (core / "vendor",), _policy(build))
 
 
-def _laid_out(place: PackingPlace) -> dict[PurePosixPath, Elf]:
-    own = (path for path in files_of(place.root) if not path.is_symlink())
-    return dynamic_files(place.root, own)
+def _laid_out(packing: PackingPlace) -> dict[PurePosixPath, Elf]:
+    own = (path for path in files_of(packing.root) if not path.is_symlink())
+    return dynamic_files(packing.root, own)
 
 
 def _given(path: Path | None, kind: CondaKind, what: str) -> Path:

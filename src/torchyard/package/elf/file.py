@@ -126,9 +126,11 @@ def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterat
         kind = info & 15
         if index == _SHN_UNDEF or kind in _NO_NAME:
             continue
-        place = sections[index].name if index < len(sections) else _SPECIAL_SECTIONS.get(index, "")
+        section = (
+            sections[index].name if index < len(sections) else _SPECIAL_SECTIONS.get(index, "")
+        )
         known = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
-        yield Symbol(text_at(names, name), known, place)
+        yield Symbol(text_at(names, name), known, section)
 
 
 def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:

@@ -247,12 +247,12 @@ class Image:
         """Follow the chain of defined versions, without the file's own name."""
         found: dict[str, None] = {}
         if _DT_VERDEF in self.tags:
-            place = self.offset_of(self.tags[_DT_VERDEF][0])
+            offset = self.offset_of(self.tags[_DT_VERDEF][0])
             for _ in range(self._links(self._value(_DT_VERDEFNUM))):
-                _, flags, _, _, _, first, following = self.unpack("HHHHIII", place)
+                _, flags, _, _, _, first, following = self.unpack("HHHHIII", offset)
                 if not flags & _VER_FLG_BASE:
-                    found[self.name(self.unpack("II", place + first)[0])] = None
-                place += following
+                    found[self.name(self.unpack("II", offset + first)[0])] = None
+                offset += following
         return tuple(found)
 
     def _links(self, count: int) -> int:
@@ -269,14 +269,14 @@ class Image:
                 continue
             left -= segment.size
             data = self.read(segment.offset, segment.size)
-            place = 0
-            while place + 12 <= len(data):
-                name_size, size, kind = struct.unpack_from(f"{self.order}III", data, place)
-                name = place + 12
+            offset = 0
+            while offset + 12 <= len(data):
+                name_size, size, kind = struct.unpack_from(f"{self.order}III", data, offset)
+                name = offset + 12
                 content = name + _rounded(name_size)
                 if kind == _NT_GNU_BUILD_ID and data[name : name + 4] == b"GNU\0":
                     return data[content : content + size].hex()
-                place = content + _rounded(size)
+                offset = content + _rounded(size)
         return ""
 
     def symbol_table(self) -> tuple[int, int]:
@@ -303,13 +303,13 @@ class Image:
             return 0
         start = self.offset_of(self.tags[_DT_GNU_HASH][0])
         buckets, first, filters, _ = self.unpack("IIII", start)
-        place = start + 16 + filters * (8 if self.is_64 else 4)
+        offset = start + 16 + filters * (8 if self.is_64 else 4)
         size = _bounded(buckets * 4)
-        table = struct.iter_unpack(f"{self.order}I", self.read(place, size))
+        table = struct.iter_unpack(f"{self.order}I", self.read(offset, size))
         last: int = max(table, default=(0,))[0]
         if last < first:
             return first
-        chain = place + size + (last - first) * 4
+        chain = offset + size + (last - first) * 4
         length = 0
         while not self.unpack("I", chain + length * 4)[0] & 1:
             length = self._links(length + 1)

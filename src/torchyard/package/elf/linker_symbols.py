@@ -52,16 +52,16 @@ def _images(data: mmap.mmap) -> Iterator[tuple[int, int]]:
         yield 0, len(data)
     if data[: len(_ARCHIVE)] != _ARCHIVE:
         return
-    place = len(_ARCHIVE)
-    while place + _MEMBER <= len(data):
-        size = int(data[place : place + _MEMBER][_SIZE])
+    offset = len(_ARCHIVE)
+    while offset + _MEMBER <= len(data):
+        size = int(data[offset : offset + _MEMBER][_SIZE])
         if size < 0:
             msg = f"a member has {size} bytes"
             raise ValueError(msg)
-        start = place + _MEMBER
+        start = offset + _MEMBER
         if data[start : start + len(MAGIC)] == MAGIC:
             yield start, size
-        place = start + size + size % 2
+        offset = start + size + size % 2
 
 
 def _image(data: mmap.mmap, start: int, size: int) -> Image:

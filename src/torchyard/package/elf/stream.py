@@ -124,12 +124,12 @@ class _Kept:
 
     def read(self, offset: int, size: int) -> bytes:
         found = b""
-        place, end = offset, offset + size
+        position, end = offset, offset + size
         for start, _, data in self._parts:
-            if start <= place < start + len(data):
-                more = bytes(memoryview(data)[place - start : end - start])
+            if start <= position < start + len(data):
+                more = bytes(memoryview(data)[position - start : end - start])
                 found = found + more if found else more
-                place += len(more)
-        if place < end:
+                position += len(more)
+        if position < end:
             raise NotKept((offset, end))
         return found

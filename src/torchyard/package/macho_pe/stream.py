@@ -35,8 +35,8 @@ def _is_pe(piece: bytes | bytearray) -> bool:
     """Return whether the DOS header leads to a PE header; else it is a DOS program."""
     if piece[:2] != b"MZ" or len(piece) < 64:  # noqa: PLR2004 - the old header
         return False
-    (place,) = struct.unpack_from("<I", piece, 60)
-    return piece[place : place + 4] == b"PE\0\0"
+    (offset,) = struct.unpack_from("<I", piece, 60)
+    return piece[offset : offset + 4] == b"PE\0\0"
 
 
 def _temporary() -> "_TemporaryFileWrapper[bytes]":

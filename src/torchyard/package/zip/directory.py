@@ -118,22 +118,22 @@ def _listed(read: ReadAt, end: End, limits: Limits, faults: Faults) -> list[ZipE
 
 def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
     """Yield the rows of the directory, up to the first malformed one."""
-    place = count = 0
-    while place < len(data):
-        if data[place : place + 4] != b"PK\x01\x02" or place + _CENTRAL.size > len(data):
+    offset = count = 0
+    while offset < len(data):
+        if data[offset : offset + 4] != b"PK\x01\x02" or offset + _CENTRAL.size > len(data):
             what = f"the directory has something else than a member after {count} members"
             faults.add(FaultKind.STRUCTURE, "", what)
             break
-        name, extra, comment = _SIZES.unpack_from(data, place + 28)
-        start, place = place, place + _CENTRAL.size + name + extra + comment
-        if place > len(data):
+        name, extra, comment = _SIZES.unpack_from(data, offset + 28)
+        start, offset = offset, offset + _CENTRAL.size + name + extra + comment
+        if offset > len(data):
             faults.add(FaultKind.STRUCTURE, "", "the directory's last member is cut off")
             break
         if count == limits.members:
             faults.add(FaultKind.BOMB, "", f"the archive has more than {count} members")
             break
         count += 1
-        yield data[start:place]
+        yield data[start:offset]
     if count != end.members:
         what = f"the directory has {count} members, and the archive's end says {end.members}"
         faults.add(FaultKind.STRUCTURE, "", what)
@@ -264,17 +264,17 @@ def _placed(entries: list[ZipEntry], end: End, faults: Faults) -> tuple[ZipEntry
         what = "the members lie in another order than the directory has them"
         faults.add(FaultKind.STRUCTURE, "", what)
     found = list(entries)
-    place = end.shift
+    offset = end.shift
     for index in order:
         entry = entries[index]
-        if entry.header > place:
-            what = f"{entry.header - place} bytes in front of it belong to no member"
+        if entry.header > offset:
+            what = f"{entry.header - offset} bytes in front of it belong to no member"
             faults.add(FaultKind.STRUCTURE, entry.name, what)
-        elif entry.header < place:
+        elif entry.header < offset:
             faults.add(FaultKind.STRUCTURE, entry.name, "overlaps with another member")
             found[index] = entry._replace(sound=False)
-        place = max(place, entry.end)
-    if place < end.start:
-        what = f"{end.start - place} bytes in front of the directory belong to no member"
+        offset = max(offset, entry.end)
+    if offset < end.start:
+        what = f"{end.start - offset} bytes in front of the directory belong to no member"
         faults.add(FaultKind.STRUCTURE, "", what)
     return tuple(found)

@@ -34,13 +34,13 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
     """Find the end record, and with it the directory; None if there is none."""
     reach = min(length, _END.size + _MAX_16)
     tail = read(reach, length - reach)
-    place = _place(tail)
-    if place < 0:
+    offset = _place(tail)
+    if offset < 0:
         what = "the archive has no end record: it is cut off, or no zip archive"
         faults.add(FaultKind.STRUCTURE, "", what)
         return None
-    where = length - reach + place
-    members, size, start = _numbers(tail, place, faults)
+    where = length - reach + offset
+    members, size, start = _numbers(tail, offset, faults)
     large = _large_end(read, where, faults)
     if large is not None:
         known = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
@@ -48,7 +48,7 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
             if number not in (most, wide):
                 what = f"the archive's end says {number} where its ZIP64 record says {wide}"
                 faults.add(FaultKind.STRUCTURE, "", what)
-        where = large.place
+        where = large.offset
         members, size, start = large.numbers
     elif _MAX_32 in (size, start):
         what = "the archive's end refers to a ZIP64 record, and there is none"
@@ -61,18 +61,18 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
     if shift:
         what = f"{shift} bytes are in front of the archive, or between its parts"
         faults.add(FaultKind.STRUCTURE, "", what)
-    return End(where - size, size, members, shift, tail[place + _END.size :])
+    return End(where - size, size, members, shift, tail[offset + _END.size :])
 
 
-def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
+def _numbers(tail: bytes, offset: int, faults: Faults) -> tuple[int, int, int]:
     """Return the number of members, and the directory's size and offset, by the end record."""
-    row = _END.unpack_from(tail, place)
+    row = _END.unpack_from(tail, offset)
     _, disk, start_disk, here, members, size, start, comment = row
-    after = len(tail) - place - _END.size
+    after = len(tail) - offset - _END.size
     if after != comment:
         what = f"{after} bytes follow the end record, which speaks of {comment}"
         faults.add(FaultKind.STRUCTURE, "", what)
-    if tail.find(_SIGNATURE, place + 4) >= 0:
+    if tail.find(_SIGNATURE, offset + 4) >= 0:
         what = "a second end record follows the first: readers differ in which they take"
         faults.add(FaultKind.STRUCTURE, "", what)
     if disk or start_disk or here != members:
@@ -83,15 +83,15 @@ def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
 
 def _place(tail: bytes) -> int:
     """Return the last end record whose comment reaches the end of the file; else the last one."""
-    place = tail.rfind(_SIGNATURE)
+    offset = tail.rfind(_SIGNATURE)
     last = -1
-    while place >= 0:
-        if place + _END.size <= len(tail):
-            size = int.from_bytes(tail[place + 20 : place + 22], "little")
-            if place + _END.size + size == len(tail):
-                return place
-            last = max(last, place)
-        place = tail.rfind(_SIGNATURE, 0, place + 3)
+    while offset >= 0:
+        if offset + _END.size <= len(tail):
+            size = int.from_bytes(tail[offset + 20 : offset + 22], "little")
+            if offset + _END.size + size == len(tail):
+                return offset
+            last = max(last, offset)
+        offset = tail.rfind(_SIGNATURE, 0, offset + 3)
     return last
 
 
@@ -99,7 +99,7 @@ class _Large(NamedTuple):
     """The numbers of the ZIP64 record, and where it is."""
 
     numbers: tuple[int, int, int]
-    place: int
+    offset: int
 
 
 def _large_end(read: ReadAt, where: int, faults: Faults) -> _Large | None:
@@ -109,18 +109,18 @@ def _large_end(read: ReadAt, where: int, faults: Faults) -> _Large | None:
     note = read(_LOCATOR.size, where - _LOCATOR.size)
     if note[:4] != b"PK\x06\x07":
         return None
-    _, disk, place, disks = _LOCATOR.unpack(note)
+    _, disk, offset, disks = _LOCATOR.unpack(note)
     nearest = where - _LOCATOR.size - _LARGE_END.size
     row = read(_LARGE_END.size, nearest) if nearest >= 0 else b""
-    if row[:4] != b"PK\x06\x06" and place <= max(nearest, 0):
-        nearest = place
+    if row[:4] != b"PK\x06\x06" and offset <= max(nearest, 0):
+        nearest = offset
         row = read(_LARGE_END.size, nearest)
     if len(row) < _LARGE_END.size or row[:4] != b"PK\x06\x06":
         faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record is not where it should be")
         return None
     _, size, _, _, own_disk, start_disk, here, count, length, start = _LARGE_END.unpack(row)
     shift = nearest - length - start
-    if nearest + 12 + size != where - _LOCATOR.size or place + shift != nearest:
+    if nearest + 12 + size != where - _LOCATOR.size or offset + shift != nearest:
         faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record has a wrong size or place")
     if disk or disks > 1 or own_disk or start_disk or here != count:
         what = "the archive's ZIP64 record says that it is one of several parts"

@@ -38,13 +38,13 @@ def large_numbers(
 
 def _fields(extra: bytes, name: str, faults: Faults) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
-    place = 0
-    while place + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, place)
-        place += 4 + size
-        if place > len(extra):
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, offset)
+        offset += 4 + size
+        if offset > len(extra):
             break
-        found.append((kind, extra[place - size : place]))
-    if place != len(extra):
+        found.append((kind, extra[offset - size : offset]))
+    if offset != len(extra):
         faults.add(FaultKind.STRUCTURE, name, "has extra fields that are cut off")
     return found

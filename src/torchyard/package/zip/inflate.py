@@ -49,20 +49,20 @@ def whole(read: ReadAt, entry: ZipEntry) -> bytes | bytearray:
 def pieces(read: ReadAt, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
     """Yield the pieces of a member; at most one byte more than it should have."""
     if entry.method == STORED:
-        for place in range(entry.data, entry.data + entry.stored, _OUT):
-            size = min(_OUT, entry.data + entry.stored - place)
-            piece = read(size, place)
+        for offset in range(entry.data, entry.data + entry.stored, _OUT):
+            size = min(_OUT, entry.data + entry.stored - offset)
+            piece = read(size, offset)
             if len(piece) < size:
                 raise BadDataError
             progress(size)
             yield piece
         return
     stream = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
-    place, end = entry.data, entry.data + entry.stored
+    offset, end = entry.data, entry.data + entry.stored
     left = entry.size + 1
     while not stream.eof and left:
-        data = read(min(_IN, end - place), place) if stream.needs_input else b""
-        place += len(data)
+        data = read(min(_IN, end - offset), offset) if stream.needs_input else b""
+        offset += len(data)
         progress(len(data))
         try:
             piece = stream.decompress(data, min(_OUT, left))
@@ -73,5 +73,5 @@ def pieces(read: ReadAt, entry: ZipEntry, progress: Progress = ignore_progress) 
         left -= len(piece)
         if piece:
             yield piece
-    if left and (place < end or stream.unused_data):
+    if left and (offset < end or stream.unused_data):
         raise BadDataError

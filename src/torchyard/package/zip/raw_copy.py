@@ -40,13 +40,13 @@ class Raw(NamedTuple):
 def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:
     """Copy members, and yield the directory's rows for them."""
     first, last = raw.entries[0], raw.entries[-1]
-    place, start = to.tell(), first.header
+    offset, start = to.tell(), first.header
     if raw.name:
         to.write(_renamed(raw.source, first, raw.name))
         start = first.data
     _copy(raw.source, start, last.end, to)
     for entry in raw.entries:
-        yield _row(entry, raw.name or entry.name, place + entry.header - first.header)
+        yield _row(entry, raw.name or entry.name, offset + entry.header - first.header)
 
 
 def _renamed(source: BinaryIO, entry: ZipEntry, name: str) -> bytes:
@@ -65,15 +65,15 @@ def _flags(entry: ZipEntry, name: str) -> int:
 def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
     """Copy within the kernel where possible, which takes two thirds of the time."""
     if hasattr(os, "copy_file_range"):
-        place = to.tell()
+        offset = to.tell()
         to.flush()
         with suppress(OSError):  # not between all kinds of disks; what is wrong comes up below
             while start < end:
-                size = os.copy_file_range(source.fileno(), to.fileno(), end - start, start, place)
+                size = os.copy_file_range(source.fileno(), to.fileno(), end - start, start, offset)
                 if not size:
                     break
-                start, place = start + size, place + size
-        to.seek(place)
+                start, offset = start + size, offset + size
+        to.seek(offset)
     while start < end:
         part = os.pread(source.fileno(), min(_CHUNK, end - start), start)
         if not part:
@@ -103,9 +103,9 @@ def _row(entry: ZipEntry, name: str, offset: int) -> bytes:
 
 def _other_fields(extra: bytes) -> Iterator[bytes]:
     """Yield the extra fields of a row, except ZIP64."""
-    place = 0
-    while place + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, place)
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, offset)
         if kind != _ZIP64_FIELD:
-            yield extra[place : place + 4 + size]
-        place += 4 + size
+            yield extra[offset : offset + 4 + size]
+        offset += 4 + size

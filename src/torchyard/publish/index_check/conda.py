@@ -218,7 +218,7 @@ def _compared(
     where: str, name: str, one: Repodata, other_name: str, other: Repodata
 ) -> Iterator[IndexHit]:
     """Compare the records of two documents about the same subdir."""
-    place = f"{where}{other_name}"
+    url = f"{where}{other_name}"
     for file in sorted(one.records.keys() | other.records.keys()):
         if one.records.get(file) == other.records.get(file):
             continue
@@ -229,4 +229,4 @@ def _compared(
         else:
             fields = differing(one.records[file], other.records[file])
             what = f"it has another {', '.join(fields)} of {file} than {name}"
-        yield IndexHit(rules.REPODATA_DIFFERS, place, what)
+        yield IndexHit(rules.REPODATA_DIFFERS, url, what)

@@ -54,8 +54,8 @@ def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
     """Return all but the newest versions; yanked ones do not count among these."""
     ranked = sorted(versions, key=version_key)
     good = [
-        place
-        for place, version in enumerate(ranked)
+        rank
+        for rank, version in enumerate(ranked)
         if any(entry.yanked is None for entry in versions[version])
     ]
     return ranked[: min([*good[-number:], max(0, len(ranked) - number)])]

@@ -146,7 +146,7 @@ class Fitter:
     @cached_property
     def _supported(self) -> Mapping[Tag, int]:
         tags = python_tags(self.facts.python, _platforms(self.facts, self.tables))
-        return {tag: -place for place, tag in enumerate(tags)}
+        return {tag: -rank for rank, tag in enumerate(tags)}
 
     def _wheel(self, file: str) -> Misfit | int:
         try:
