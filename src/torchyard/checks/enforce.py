@@ -20,9 +20,9 @@ class Enforcer:
 
     def severity(self, rule: Rule, *, is_own: bool = False, mild: bool = False) -> Severity | None:
         """Return the severity under the policy, or None if the rule is off."""
-        said = self._policy.severity.get(rule.id)
-        if said is not None:
-            return None if said == "off" else Severity(said)
+        severity = self._policy.severity.get(rule.id)
+        if severity is not None:
+            return None if severity == "off" else Severity(severity)
         usual = (rule.own if is_own else None) or rule.severity
         if mild and not is_own and usual is Severity.ERROR:
             usual = Severity.WARNING

@@ -49,10 +49,10 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
     return _over(load_policies()[policy.base], policy) if policy.base else policy
 
 
-def _by_rule(said: Mapping[str, T]) -> dict[str, T]:
+def _by_rule(values: Mapping[str, T]) -> dict[str, T]:
     """Return what is said about each rule: by its name, or else by the last glob that fits."""
-    globs = {rule: word for glob, word in said.items() for rule in RULES if matches(rule, glob)}
-    return globs | {name: word for name, word in said.items() if name in RULES}
+    globs = {rule: word for glob, word in values.items() for rule in RULES if matches(rule, glob)}
+    return globs | {name: word for name, word in values.items() if name in RULES}
 
 
 def policy_digest(policy: CheckPolicy) -> str:

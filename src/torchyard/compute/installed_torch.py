@@ -104,16 +104,18 @@ def read_environment(python: Path) -> PythonEnvironment:
     Raises HostError if the Python does not run, or if it has a torch that can't be read.
     """
     try:
-        said = msgspec.json.decode(capture([str(python), "-c", _ASK], cwd=Path("/")), type=_Answer)
+        answer = msgspec.json.decode(
+            capture([str(python), "-c", _ASK], cwd=Path("/")), type=_Answer
+        )
     except (HostError, msgspec.MsgspecError) as error:
         msg = f"`{python}` does not describe itself: {error}"
         raise HostError(msg, hint="is it a CPython of version 3.9 or newer?") from error
-    versions = {canonicalize_name(name): version for name, version in said.versions.items()}
+    versions = {canonicalize_name(name): version for name, version in answer.versions.items()}
     return PythonEnvironment(
-        executable=said.executable or str(python),
-        python=f"cp{said.version.replace('.', '')}{'t' * said.free_threaded}",
+        executable=answer.executable or str(python),
+        python=f"cp{answer.version.replace('.', '')}{'t' * answer.free_threaded}",
         versions={name: version for name, version in versions.items() if version},
-        torch=read_torch_folder(said.folder, said.dist_info) if said.folder else None,
+        torch=read_torch_folder(answer.folder, answer.dist_info) if answer.folder else None,
     )
 
 

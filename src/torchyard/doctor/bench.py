@@ -182,17 +182,17 @@ class Bench:
             raise HostError(msg)
         if done.code:
             last = text.strip().rpartition("\n")[2]
-            said = f": {last}" if last else ""
-            msg = f"`{shlex.join(map(str, argv))}` fails ({_exit_text(done)}){said}"
+            detail = f": {last}" if last else ""
+            msg = f"`{shlex.join(map(str, argv))}` fails ({_exit_text(done)}){detail}"
             raise HostError(msg)
         return text
 
     def program_version(self, program: Path, pattern: str = r"(\d+(?:\.\d+)+)") -> str:
         """Return the version that a program says it has, or fail."""
-        said = self.output(program, "--version")
-        found = re.search(pattern, said)
+        output = self.output(program, "--version")
+        found = re.search(pattern, output)
         if found is None:
-            msg = f"`{program} --version` names no version: {said.partition(chr(10))[0]}"
+            msg = f"`{program} --version` names no version: {output.partition(chr(10))[0]}"
             raise HostError(msg)
         return found[1]
 
@@ -251,11 +251,11 @@ class Bench:
     def ask_environment(self, *names: str) -> ShellPython:
         """Return the environment of that Python, with the versions of some distributions."""
         program = self.python_program or Path("python")
-        said = self.output(program, "-c", _ASK, *names).rpartition("\n")[2]
+        output = self.output(program, "-c", _ASK, *names).rpartition("\n")[2]
         try:
-            return msgspec.json.decode(said, type=ShellPython)
+            return msgspec.json.decode(output, type=ShellPython)
         except msgspec.MsgspecError as error:
-            msg = f"`{program}` does not say what is installed in it: {said}"
+            msg = f"`{program}` does not say what is installed in it: {output}"
             raise HostError(msg) from error
 
     def other_compilers(self) -> Iterator[Compiler]:

@@ -146,8 +146,8 @@ def examine_jobs(pending: PendingJobs) -> Examination:
     if not (demand.compiles or demand.pythons):
         return outside
     root = find_root(toolchain.root, pending.base, pending.conditions.work)
-    said = ask_in_root(root, ["doctor", msgspec.json.encode(demand).decode()])
-    inside = msgspec.json.decode(said, type=Examination)
+    answer = ask_in_root(root, ["doctor", msgspec.json.encode(demand).decode()])
+    inside = msgspec.json.decode(answer, type=Examination)
     outside.findings.extend(inside.findings)
     outside.findings.sort(key=lambda one: _ORDER.index(one.severity))
     outside.seen.extend(inside.seen)

@@ -231,10 +231,10 @@ class Runner:
     def _judge(self, number: int, code: int) -> None:
         """Decide what the exit of a job's process means."""
         job = self._plan.jobs[number]
-        said = self._said.pop(number, None)
-        if code == 0 and said is not None:
-            self._ends[number] = said
-            self._emit(said)
+        ended = self._said.pop(number, None)
+        if code == 0 and ended is not None:
+            self._ends[number] = ended
+            self._emit(ended)
             self._schedule.done(number)
         elif code == BusyError.exit_code:
             self._attempts[number] -= 1
@@ -242,14 +242,14 @@ class Runner:
         elif self._stopped:
             self._schedule.left.discard(number)
             self._end(number, "skipped", why="it was stopped")
-        elif not self._given_up and self._may_work(job, code, said):
+        elif not self._given_up and self._may_work(job, code, ended):
             self._schedule.put_back(number, time.monotonic() + _PAUSE * self._attempts[number])
         else:
-            self._fail(number, code, said)
+            self._fail(number, code, ended)
 
-    def _may_work(self, job: Job, code: int, said: events.Ended | None) -> bool:
+    def _may_work(self, job: Job, code: int, ended: events.Ended | None) -> bool:
         """Return whether a failed job is worth a retry, and prepare that."""
-        reason = said.reason if said else ""
+        reason = ended.reason if ended else ""
         if self._attempts[job.number] >= _ATTEMPTS:
             return False
         if code < 0:
@@ -263,21 +263,21 @@ class Runner:
             self._fewer[job.number] = fewer
             why = f"a compiler was killed; now with at most {fewer} of {self._options.slots} slots"
         elif code == ElsewhereError.exit_code and reason != "disk":
-            why = said.why if said else ""
+            why = ended.why if ended else ""
         else:
             return False
         self._emit(self._ended(job.number, "retry", code=code, reason=reason, why=why))
         return True
 
-    def _fail(self, number: int, code: int, said: events.Ended | None) -> None:
-        if said is None:
+    def _fail(self, number: int, code: int, ended: events.Ended | None) -> None:
+        if ended is None:
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             code = code if code >= 0 else ElsewhereError.exit_code
-            said = self._ended(number, "failed", code=code, why=f"its process ended with {how}")
-        self._ends[number] = said
-        self._emit(said)
+            ended = self._ended(number, "failed", code=code, why=f"its process ended with {how}")
+        self._ends[number] = ended
+        self._emit(ended)
         for user in self._schedule.fail(number):
-            self._end(user, "skipped", why=f"{said.job} failed")
+            self._end(user, "skipped", why=f"{ended.job} failed")
         self._given_up = self._given_up or not self._options.context.keep_going
 
     def _end(self, number: int, outcome: events.Outcome, why: str) -> None:

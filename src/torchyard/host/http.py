@@ -309,13 +309,13 @@ def ask_index(index: str) -> FetchResult:
     return HttpClient(tries=1, patience=3).head(f"{index.rstrip('/')}/torch/")
 
 
-def explain_fetch(said: str) -> TorchyardError | None:
+def explain_fetch(output: str) -> TorchyardError | None:
     """Return why pip, uv or git could not fetch something, by what it said; None if it could.
 
     pip and uv take an index that refuses them for one that has no packages, so indexes are asked.
     """
-    found = network_error(said)
-    if not found and not _NOT_FOUND.search(said):
+    found = network_error(output)
+    if not found and not _NOT_FOUND.search(output):
         return None
     for index in network_settings().indexes:
         try:
@@ -323,5 +323,5 @@ def explain_fetch(said: str) -> TorchyardError | None:
                 ask_index(index)
         except TorchyardError as cause:
             hint = cause.diagnostics[0].hint
-            return type(cause)(f"{cause}\n{said}", hint=hint, reason=cause.reason)
+            return type(cause)(f"{cause}\n{output}", hint=hint, reason=cause.reason)
     return found

@@ -23,10 +23,10 @@ def network_faults() -> dict[str, NetworkFault]:
     return parse_table("network.toml", read_data("network.toml"), dict[str, NetworkFault])
 
 
-def network_error(said: str) -> TorchyardError | None:
+def network_error(text: str) -> TorchyardError | None:
     """Return the error for what a program said; None if it is not about the network."""
     for row in network_faults().values():
-        if re.search(row.pattern, said, re.IGNORECASE):
+        if re.search(row.pattern, text, re.IGNORECASE):
             kind = ElsewhereError if row.passes else HostError
-            return kind(said, hint=row.hint, reason="network")
+            return kind(text, hint=row.hint, reason="network")
     return None

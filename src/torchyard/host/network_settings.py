@@ -237,8 +237,8 @@ def _variables(env: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _unreadable(path: Path, error: Exception) -> HostError:
-    said = str(error).partition("\n")[0]
-    return HostError(f"`{path}` can't be read: {said}", hint="correct the file, or move it away")
+    reason = str(error).partition("\n")[0]
+    return HostError(f"`{path}` can't be read: {reason}", hint="correct the file, or move it away")
 
 
 def _without_name(word: str, env: Mapping[str, str]) -> str:
@@ -265,8 +265,8 @@ def _default_index() -> str:
     argv = [own_program("uv"), "pip", "compile", "--no-cache", *words, "-"]  # stdin is empty
     env = {name: text for name, text in caller_environment().items() if name == "TMPDIR"}
     with suppress(HostError):  # no directory can be written to
-        said = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", **env})
-        return said.strip().removeprefix("--index-url ")
+        output = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", **env})
+        return output.strip().removeprefix("--index-url ")
     return ""
 
 

@@ -62,11 +62,11 @@ def _is_applied(folder: Path, file: str) -> bool:
     return True
 
 
-def _reason(said: str, text: str) -> str:
+def _reason(output: str, text: str) -> str:
     """Return why git does not apply a patch: the first hunk that fails, or what git says."""
-    found = _FAILED.search(said)
+    found = _FAILED.search(output)
     if found is None:
-        return "; ".join(_ERROR.findall(said))
+        return "; ".join(_ERROR.findall(output))
     path, line = found.groups()
     here = ""
     for number, written in enumerate(text.splitlines(), start=1):

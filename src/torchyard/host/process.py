@@ -85,8 +85,8 @@ def capture(
     done = _run(argv, cwd, env, limit)
     command = " ".join(argv)
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
-        msg = f"`{command}` failed with exit code {done.returncode}: {said}"
+        output = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
+        msg = f"`{command}` failed with exit code {done.returncode}: {output}"
         raise HostError(msg)
     try:
         return (done.stdout + done.stderr * talk).decode()
@@ -103,8 +103,8 @@ def capture_done(argv: Sequence[str], done: str, *, cwd: Path, env: Mapping[str,
     ended = _run(argv, cwd, env)
     *lines, last = ended.stdout.decode(errors="replace").splitlines() or [""]
     if last != done:
-        said = ended.stderr.decode(errors="replace").strip()
-        msg = f"`{argv[0]}` failed with exit code {ended.returncode}: {said}"
+        output = ended.stderr.decode(errors="replace").strip()
+        msg = f"`{argv[0]}` failed with exit code {ended.returncode}: {output}"
         raise HostError(msg)
     return "\n".join(lines)
 

@@ -203,20 +203,20 @@ def bubblewrap_fault(bwrap: Sequence[str]) -> str:
     In a sandbox whose `/proc` is that of a container, its first process ends with an error, and its
     second one waits for that forever. So nothing may wait for the end of its output.
     """
-    with os.fdopen(os.memfd_create("said"), "w+b") as said:
+    with os.fdopen(os.memfd_create("said"), "w+b") as output:
         child = subprocess.Popen(
             [*bwrap, "--", "true"],
             cwd="/",
             env={"PATH": os.defpath},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=output,
             start_new_session=True,
         )
         code = child.wait()
         signal_group(child.pid, signal.SIGKILL)
-        said.seek(0)
-        text = said.read().decode(errors="replace").strip()
+        output.seek(0)
+        text = output.read().decode(errors="replace").strip()
         return f"exit code {code}: {text}" if code else ""
 
 

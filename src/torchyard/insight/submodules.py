@@ -86,10 +86,10 @@ def _status(tree: Path) -> list[re.Match[str]]:
     if not is_checkout(tree):
         return []
     try:
-        said = read_git(tree, "submodule", "status", "--recursive")
+        status = read_git(tree, "submodule", "status", "--recursive")
     except HostError:
         return []
-    return list(filter(None, map(_STATUS.fullmatch, said.splitlines())))
+    return list(filter(None, map(_STATUS.fullmatch, status.splitlines())))
 
 
 def _named(tree: Path, path: str) -> str:

@@ -166,17 +166,17 @@ def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iter
 
     What is in the channel is asked by its sidecars, each distinct one once.
     """
-    said: dict[str, dict[str, tuple[str, bytes]]] = {}
+    digests: dict[str, dict[str, tuple[str, bytes]]] = {}
     for package in packages:
         if package.metadata:
-            known = said.setdefault(package.entry.version, {})
+            known = digests.setdefault(package.entry.version, {})
             known.setdefault(package.entry.metadata, (package.entry.file, package.metadata))
-    for entry in state.entries if said else ():
-        known = said.get(entry.version, {})
+    for entry in state.entries if digests else ():
+        known = digests.get(entry.version, {})
         if known and entry.metadata and entry.metadata not in known:
             key = key_of(parse_part(packages[0].part), entry) + METADATA
             known[entry.metadata] = (entry.file, channel.objects.read(key) or b"")
-    for version, known in said.items():
+    for version, known in digests.items():
         (file, first), *others = known.values()
         for other, text in others:
             field = next(

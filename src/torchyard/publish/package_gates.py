@@ -175,9 +175,9 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
         file, first = package.entry.file, errors[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         readable = demangled(MANGLED.findall(first.what))
-        said = MANGLED.sub(lambda name: readable.get(name[0], name[0]), first.what)
+        message = MANGLED.sub(lambda name: readable.get(name[0], name[0]), first.what)
         where = f"{first.member}: " if first.member else ""
-        what = f"`{file}` has errors: {where}{said} [{first.rule}]{more}"
+        what = f"`{file}` has errors: {where}{message} [{first.rule}]{more}"
         hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
         yield GateRefusal(_CHECK, package, what, hint)
 

@@ -143,18 +143,18 @@ def _create(objects: Objects, one: _Object) -> bool:
     A large one is sent in parts, under a name that belongs to its bytes, and renamed when it is
     complete.
     """
-    said = headers(one.media, "name")
+    sent = headers(one.media, "name")
     if isinstance(one.data, bytes):
-        return objects.create(one.key, one.data, said)
+        return objects.create(one.key, one.data, sent)
     size = one.data.path.stat().st_size
     if size <= SMALL:
-        return objects.create(one.key, b"".join(one.data), said)
+        return objects.create(one.key, b"".join(one.data), sent)
     if objects.head(one.key) is not None:
         return False
     if size > LARGEST_COPY and objects.folder is None:
         msg = f"`{one.data.path.name}` has {show_size(size)}, which is too large for a bucket"
         raise PublishError(msg, hint=f"split it: S3 renames up to {show_size(LARGEST_COPY)}")
-    objects.write(one.sending, one.data, said)
+    objects.write(one.sending, one.data, sent)
     return objects.rename(one.sending, one.key)
 
 

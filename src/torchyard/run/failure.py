@@ -137,9 +137,9 @@ def _own_classes() -> dict[int, type[TorchyardError]]:
 
 def _own_error(context: StepContext, error: StepError, kind: Kind) -> TorchyardError:
     """Return the error for a step of torchyard itself, which has printed it."""
-    said = "\n".join((str(error), *_last_lines(context.workdir.log, error.mark)))
+    text = "\n".join((str(error), *_last_lines(context.workdir.log, error.mark)))
     own = _own_classes()[error.ended.code] if kind is Kind.BUILD else _class_of(kind)
-    return own(said, hint=_look_around(context), reason=kind.value)
+    return own(text, hint=_look_around(context), reason=kind.value)
 
 
 def _last_lines(path: Path, mark: int) -> Iterable[str]:

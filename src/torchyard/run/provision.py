@@ -54,8 +54,8 @@ def equip_job(
         return equip_here(workdir, sandbox, conditions.cache, on_event)
     from torchyard.toolchain.root import ask_in_root  # noqa: PLC0415 - as below
 
-    said = ask_in_root(root, ["equip", workdir.folder.name], folder=workdir.folder, network=True)
-    return msgspec.json.decode(said, type=dict[str, str])
+    answer = ask_in_root(root, ["equip", workdir.folder.name], folder=workdir.folder, network=True)
+    return msgspec.json.decode(answer, type=dict[str, str])
 
 
 def equip_in_root(name: str) -> Mapping[str, str]:

@@ -203,9 +203,9 @@ def _verdict(trial: TimedRun, test: Test) -> tuple[Outcome, str]:
 
 def _reason(trial: TimedRun, test: Test) -> str:
     """Return the most useful line: the last, or the first error of a compiler, linker or CMake."""
-    said = [line.strip() for line in trial.lines if line.strip()]
+    lines = [line.strip() for line in trial.lines if line.strip()]
     if test.language != "python":
-        for line, after in pairwise([*said, ""]):
+        for line, after in pairwise([*lines, ""]):
             if _ERROR.search(line):
                 return f"{line} {after}" if line.endswith(":") else line
-    return said[-1] if said else f"exit code {trial.code}"
+    return lines[-1] if lines else f"exit code {trial.code}"

@@ -72,10 +72,10 @@ def judge(
         return attempt
     row = max(fitting, key=lambda row: row.until)
     if row.until < today:
-        said = f"{attempt.why}; it was a known failure until {row.until}: {row.reason}"
-        return msgspec.structs.replace(attempt, why=said)
-    said = f"{row.reason} (until {row.until}): {attempt.why}"
-    return msgspec.structs.replace(attempt, outcome=Outcome.KNOWN, why=said)
+        why = f"{attempt.why}; it was a known failure until {row.until}: {row.reason}"
+        return msgspec.structs.replace(attempt, why=why)
+    why = f"{row.reason} (until {row.until}): {attempt.why}"
+    return msgspec.structs.replace(attempt, outcome=Outcome.KNOWN, why=why)
 
 
 def tell_unused(runs: Sequence[Run], package: str, known: tuple[Known, ...]) -> tuple[Run, ...]:

@@ -127,10 +127,10 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> S
     """Return a step that precedes all tests, reported like a test."""
     why = output = ""
     if error is not None:
-        said = error.diagnostics[0]
-        output = said.what.strip()
+        first = error.diagnostics[0]
+        output = first.what.strip()
         *_, why = output.splitlines()
-        why = why.strip(" └├─│.") + (f"; {said.hint}" if said.hint else "")
+        why = why.strip(" └├─│.") + (f"; {first.hint}" if first.hint else "")
     return SmokeAttempt(
         test=test,
         outcome=Outcome.FAILED if error else Outcome.PASSED,

@@ -110,8 +110,10 @@ def _read(path: Path, language: Language, prefix: str) -> Test:
             break
         pair = _PAIR.fullmatch(line.removeprefix(sign).strip())
         if pair is None or pair[1] in pairs:
-            said = "is no `key: value`" if pair is None else "is there twice"
-            _refuse(file, f"line {number} of its header {said}", "see docs/guides/smoke-a-package")
+            problem = "is no `key: value`" if pair is None else "is there twice"
+            _refuse(
+                file, f"line {number} of its header {problem}", "see docs/guides/smoke-a-package"
+            )
         pairs[pair[1]] = pair[2]
     header = _header(file, pairs)
     if header.package and language != "c++":

@@ -74,13 +74,13 @@ def gather(
     (folder / "complete").touch()
 
 
-def _missing(said: str, sources: WheelSources) -> HostError:
+def _missing(output: str, sources: WheelSources) -> HostError:
     """Return the error for requirements that pip could not find."""
-    lines = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+    lines = [line for line in output.splitlines() if line.startswith("ERROR: ")]
     if not lines:
-        return HostError(said)
+        return HostError(output)
     where = ", ".join(("those of pip", *sources.indexes))
-    msg = f"{lines[-1].removeprefix('ERROR: ')}\nindexes: {where}\n{said}"
+    msg = f"{lines[-1].removeprefix('ERROR: ')}\nindexes: {where}\n{output}"
     return HostError(msg, hint="check the names; `indexes` of [smoke] names further indexes")
 
 

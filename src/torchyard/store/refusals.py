@@ -28,5 +28,5 @@ def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
 def plain_message(error: Exception) -> str:
     """Return the message of an obstore error, without its debugging output."""
     text = str(error).partition("\n\nDebug source")[0].strip()
-    said = _S3_ERROR.search(text)
-    return f"{said[1]}: {said[2]}" if said else text
+    refusal = _S3_ERROR.search(text)
+    return f"{refusal[1]}: {refusal[2]}" if refusal else text

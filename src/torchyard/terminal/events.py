@@ -87,14 +87,16 @@ def show_progress(event: Progress) -> str:
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
     """Return a listener that prints events as lines; how far a step is, once a minute."""
-    said: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def listen(event: AnyEvent) -> None:
         line = event_line(event)
         if isinstance(event, Started | Stepping):
-            said[event.job] = event.at
-        elif isinstance(event, Progress) and event.at - said.setdefault(event.job, 0.0) >= _EVERY:
-            said[event.job] = event.at
+            reported[event.job] = event.at
+        elif (
+            isinstance(event, Progress) and event.at - reported.setdefault(event.job, 0.0) >= _EVERY
+        ):
+            reported[event.job] = event.at
             left = "" if event.left is None else f", about {show_duration(event.left)} left"
             line = f"working  {event.job}: {show_progress(event)}{left}"
         if line is not None:

@@ -93,10 +93,10 @@ def _openblas(compiler: Compiler, digests: Digests) -> Blas | None:
     if library is None:
         return None
     try:
-        said = compiler.asked(*_HEADERS)
+        macros = compiler.asked(*_HEADERS)
     except HostError:  # no headers
         return None
-    version = re.search(r"#define OPENBLAS_VERSION \"\D*([\d.]+)", said)
+    version = re.search(r"#define OPENBLAS_VERSION \"\D*([\d.]+)", macros)
     digest = digests.of({"library": library})
     return Blas(
         name="openblas", version=version[1] if version else "", origin="system", digest=digest

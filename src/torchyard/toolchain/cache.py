@@ -167,28 +167,28 @@ def _storage(cache: str) -> dict[str, str]:
 
 def _parts(query: str, *known: str) -> dict[str, str]:
     """Return the query parameters of a cache's address; fail on unknown ones."""
-    said = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := said.keys() - set(known):
+    query_values = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := query_values.keys() - set(known):
         msg = f"the place of the compile cache has an unknown part `{min(unknown)}`"
         raise ConfigError(msg, hint=_FORMS)
-    return said
+    return query_values
 
 
-def _directory(path: str, said: Mapping[str, str]) -> dict[str, str]:
-    if "size" not in said:
+def _directory(path: str, given: Mapping[str, str]) -> dict[str, str]:
+    if "size" not in given:
         return {"SCCACHE_DIR": path}
     try:
-        return {"SCCACHE_DIR": path, "SCCACHE_CACHE_SIZE": str(parse_size(said["size"]))}
+        return {"SCCACHE_DIR": path, "SCCACHE_CACHE_SIZE": str(parse_size(given["size"]))}
     except ValueError as error:
         msg = f"the size of the compile cache: {error}"
         raise ConfigError(msg, hint=_FORMS) from error
 
 
-def _bucket(bucket: str, prefix: str, said: Mapping[str, str]) -> dict[str, str]:
-    env = {"SCCACHE_BUCKET": bucket, "SCCACHE_REGION": said.get("region", "us-east-1")}
+def _bucket(bucket: str, prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+    env = {"SCCACHE_BUCKET": bucket, "SCCACHE_REGION": given.get("region", "us-east-1")}
     if prefix:
         env["SCCACHE_S3_KEY_PREFIX"] = prefix
-    if endpoint := said.get("endpoint"):
+    if endpoint := given.get("endpoint"):
         env["SCCACHE_ENDPOINT"] = endpoint
         env["SCCACHE_S3_USE_SSL"] = str(not endpoint.startswith("http://")).lower()
     return env
@@ -196,8 +196,8 @@ def _bucket(bucket: str, prefix: str, said: Mapping[str, str]) -> dict[str, str]
 
 def stats(env: Mapping[str, str], folder: Path) -> CacheStats:
     """Return the statistics of a job's server; to be called where the server can be reached."""
-    said = _sccache(["--show-stats", "--stats-format", "json"], env, folder)
-    counted = msgspec.json.decode(said, type=_Answer).stats
+    stats = _sccache(["--show-stats", "--stats-format", "json"], env, folder)
+    counted = msgspec.json.decode(stats, type=_Answer).stats
     return CacheStats(
         hits=sum(counted.cache_hits.counts.values()),
         misses=sum(counted.cache_misses.counts.values()),

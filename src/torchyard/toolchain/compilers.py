@@ -146,13 +146,13 @@ def program_output(program: str, *arguments: str) -> str:
 
 def query_compiler(cc: str) -> tuple[Kind, str]:
     """Run a compiler, and return its kind and version."""
-    said = program_output(cc, "--version")
-    if found := re.search(r"clang version (\d+[\d.]*)", said):
+    output = program_output(cc, "--version")
+    if found := re.search(r"clang version (\d+[\d.]*)", output):
         return "clang", found[1]
     try:
         return "gcc", program_output(cc, "-dumpfullversion")
     except HostError as error:
-        msg = f"`{cc}` is neither gcc nor clang: it says `{said.partition(chr(10))[0]}`"
+        msg = f"`{cc}` is neither gcc nor clang: it says `{output.partition(chr(10))[0]}`"
         raise HostError(msg, hint="set `compiler` of [toolchain] to one of them") from error
 
 

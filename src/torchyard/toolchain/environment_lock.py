@@ -91,6 +91,6 @@ def _no_torch(error: HostError, release: str, compute: str, target: LockTarget) 
     if NO_SOLUTION not in str(error) or error.reason:
         return error
     msg = f"no torch {release} for {compute} and Python {target.python} goes with the project"
-    said = str(error).partition(NO_SOLUTION)[2]
+    reason = str(error).partition(NO_SOLUTION)[2]
     hint = "look at what uv says, and at the indexes in its settings (UV_INDEX, UV_FIND_LINKS)"
-    return HostError(f"{msg}: no solution found{said}", hint=hint)
+    return HostError(f"{msg}: no solution found{reason}", hint=hint)

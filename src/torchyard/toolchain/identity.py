@@ -46,8 +46,8 @@ def identify_in_root(
     parts = {"root": root_identity(toolchain.root or root, root)}
     asked = SurveyRequest(toolchain=toolchain, computes=sorted(computes), variants=sorted(variants))
     if asked.computes or asked.variants:
-        said = ask_in_root(root, ["survey", msgspec.json.encode(asked).decode()])
-        parts |= msgspec.json.decode(said, type=dict[str, str])
+        answer = ask_in_root(root, ["survey", msgspec.json.encode(asked).decode()])
+        parts |= msgspec.json.decode(answer, type=dict[str, str])
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
 
 

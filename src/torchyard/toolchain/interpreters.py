@@ -146,8 +146,8 @@ def find_interpreters() -> tuple[Interpreter, ...]:
 
 def query_interpreter(program: Path) -> Interpreter:
     """Run an interpreter, and return its description of itself."""
-    said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
-    return _DECODER.decode(said)
+    answer = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
+    return _DECODER.decode(answer)
 
 
 def _ask(program: Path, source: Place) -> Interpreter | None:

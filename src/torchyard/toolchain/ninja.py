@@ -104,10 +104,10 @@ class ExplainedBuild:
         """Record an explanation of ninja; return whether the line is one."""
         if not line.startswith(_EXPLAIN):
             return False
-        said = line.removeprefix(_EXPLAIN)
-        if (found := _CAUSE.match(said)) and found.lastgroup:
-            newer = _NEWER.search(said)
-            why = f"{newer['input']} is newer" if newer else _REASONS.get(found.lastgroup, said)
+        reason = line.removeprefix(_EXPLAIN)
+        if (found := _CAUSE.match(reason)) and found.lastgroup:
+            newer = _NEWER.search(reason)
+            why = f"{newer['input']} is newer" if newer else _REASONS.get(found.lastgroup, reason)
             self._reasons.setdefault(found[found.lastgroup], why)
         return True
 

@@ -67,13 +67,13 @@ def _skopeo(image: str, *words: str) -> str:
         raise _refusal(image, str(error)) from error
 
 
-def _refusal(image: str, said: str) -> TorchyardError:
+def _refusal(image: str, output: str) -> TorchyardError:
     """Return the error for an image that can't be read, with what skopeo printed."""
-    if "No such file" in said and "prlimit: failed to execute" in said:
+    if "No such file" in output and "prlimit: failed to execute" in output:
         msg = f"`{image}` is pulled by skopeo, which is not on PATH"
         return HostError(msg, hint="install the package `skopeo`")
-    found = _SAID.search(said)
-    why = found[1].replace('\\"', '"') if found else said
+    found = _SAID.search(output)
+    why = found[1].replace('\\"', '"') if found else output
     why = _LOGIN.sub("***", redact(why))[:_SHOWN]
     host = image.partition("/")[0]
     msg = f"`{image}` can't be pulled: {why}"

@@ -281,9 +281,9 @@ def _installer_settings() -> tuple[list[str], dict[str, str]]:
     return bwrap, env
 
 
-def _unstartable(root: str, said: str) -> HostError:
-    if "GLIBC_" in said:
+def _unstartable(root: str, output: str) -> HostError:
+    if "GLIBC_" in output:
         msg = f"torchyard's Python needs a newer C library than the root `{root}` has"
         hint = "install torchyard with a Python of uv, which runs everywhere: `uv tool install`"
-        return HostError(f"{msg}: {said}", hint=hint)
-    return HostError(f"torchyard does not run in the root `{root}`: {said}")
+        return HostError(f"{msg}: {output}", hint=hint)
+    return HostError(f"torchyard does not run in the root `{root}`: {output}")

@@ -115,8 +115,8 @@ class CiWriter(NamedTuple):
         guarded = [file for file in files if file.state in GUARDED]
         if guarded and not force:
             first = guarded[0]
-            said = "has edits" if first.state is FileState.EDITED else "is not torchyard's"
-            msg = f"`{first.path}` {said}, which would be lost"
+            problem = "has edits" if first.state is FileState.EDITED else "is not torchyard's"
+            msg = f"`{first.path}` {problem}, which would be lost"
             hint = "[ci] has settings for machines, times and hooks; --force overwrites the file"
             raise HostError(msg, hint=hint)
         for one in files:

@@ -269,12 +269,12 @@ def metadata_siblings(subject: Subject) -> Iterator[Hit]:
     group = [other for other in subject.others if _is_sibling(subject, other)]
     if not ours or not group:
         return
-    said = {other.file_name: _said(other) for other in (contents, *group)}
-    times = Counter(said.values())
-    usual = max(sorted(said), key=lambda name: times[said[name]])
-    if said[usual] == said[contents.file_name]:
+    described = {other.file_name: _said(other) for other in (contents, *group)}
+    times = Counter(described.values())
+    usual = max(sorted(described), key=lambda name: times[described[name]])
+    if described[usual] == described[contents.file_name]:
         return
-    differing = set(said[usual]) ^ set(said[contents.file_name])
+    differing = set(described[usual]) ^ set(described[contents.file_name])
     names = ", ".join(sorted({name for name, _ in differing}, key=str.lower))
     what = f"METADATA is not that of {usual}: it differs in {names}"
     yield Hit(what, f"{dist_info(contents)}/METADATA")
@@ -291,8 +291,8 @@ def _said(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:
     text = (about_text(contents, "METADATA") or b"").decode(errors="replace")
     fields, description = parse_metadata(text)
     names = {field.name.title() for field in fields}
-    said = {(name, tuple(sorted(values(fields, name)))) for name in names}
-    return frozenset(said | {("Description", (description.strip(),))})
+    fields_of = {(name, tuple(sorted(values(fields, name)))) for name in names}
+    return frozenset(fields_of | {("Description", (description.strip(),))})
 
 
 @rule("sbom-missing", Severity.NOTE, "scanners cannot see which libraries are bundled")

@@ -154,8 +154,8 @@ def _compare(row: CondaPath, file: PackageFile | None) -> Iterator[Hit]:
         yield Hit("the file is listed, and it is not there", row.path)
         return
     if bool(file.link) != (row.path_type == "softlink"):
-        is_one, said = ("a link", "none") if file.link else ("no link", "one")
-        yield Hit(f"the file is {is_one}, and is listed as {said}", row.path)
+        is_one, recorded = ("a link", "none") if file.link else ("no link", "one")
+        yield Hit(f"the file is {is_one}, and is listed as {recorded}", row.path)
     if file.link or row.path_type == "softlink":
         return
     if row.size_in_bytes is not None and row.size_in_bytes != file.size:

@@ -197,11 +197,11 @@ def _has_commit(subject: Subject) -> bool:
 
 
 def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
-    said = text.decode(errors="replace")
-    if member.endswith("/build-version") and label and not is_version_of(said, label):
-        yield Hit(f"the file says {said}, and the package is {label}", member)
+    text_read = text.decode(errors="replace")
+    if member.endswith("/build-version") and label and not is_version_of(text_read, label):
+        yield Hit(f"the file says {text_read}, and the package is {label}", member)
     if member.endswith("/build-hash") and not _HASH.fullmatch(text):
-        yield Hit(f"this is no commit: {said}", member)
+        yield Hit(f"this is no commit: {text_read}", member)
 
 
 def _label(subject: Subject) -> str:

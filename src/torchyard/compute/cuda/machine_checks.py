@@ -264,8 +264,8 @@ def _tried(bench: Bench, kit: _Kit, compiler: Compiler) -> str:
         nvcc = kit.root / "bin/nvcc"
         done = bench.run(nvcc, "-ccbin", compiler.cxx, "-c", source, "-o", f"{folder}/probe.o")
     errors = [line for line in done.lines if "error" in line or "fatal" in line]
-    said = (errors or list(done.lines) or [done.signal or f"exit code {done.code}"])[0]
-    return said if done.code else ""
+    reason = (errors or list(done.lines) or [done.signal or f"exit code {done.code}"])[0]
+    return reason if done.code else ""
 
 
 def cuda_variables(bench: Bench) -> Iterator[Seen | Trouble]:

@@ -132,17 +132,19 @@ def toolkit_root(nvcc: Path) -> Path:
     root = nvcc.resolve().parent.parent
     if (root / "nvvm/bin/cicc").is_file():
         return root
-    said = capture([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null"], cwd=Path("/"), talk=True)
-    found = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
+    output = capture(
+        [str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null"], cwd=Path("/"), talk=True
+    )
+    found = re.search(r"^#\$ TOP=(.+)$", output, re.MULTILINE)
     return Path(found[1]).resolve() if found else root
 
 
 def toolkit_version(root: Path) -> str:
     """Return the version of the toolkit in a directory, as its nvcc says, or fail."""
-    said = program_output(str(root / "bin/nvcc"), "--version")
-    version = re.search(r"release [\d.]+, V([\d.]+)", said)
+    output = program_output(str(root / "bin/nvcc"), "--version")
+    version = re.search(r"release [\d.]+, V([\d.]+)", output)
     if version is None:
-        msg = f"`{root}/bin/nvcc --version` names no version: {said}"
+        msg = f"`{root}/bin/nvcc --version` names no version: {output}"
         raise HostError(msg)
     return version[1]
 

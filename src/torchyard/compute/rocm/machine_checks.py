@@ -90,14 +90,14 @@ def rocm_include_order(bench: Bench) -> Iterator[Seen | Trouble]:
     puts it first.
     """
     for rocm in _kits(bench):
-        said = _verbose(bench, rocm)
-        if not said.folders:
+        output = _verbose(bench, rocm)
+        if not output.folders:
             continue
         own = Path(rocm.root)
         strangers = {
             header: folder
             for header in rocm_table().machine.headers
-            if (folder := next((one for one in said.folders if (one / header).is_file()), None))
+            if (folder := next((one for one in output.folders if (one / header).is_file()), None))
             and not folder.resolve().is_relative_to(own.resolve())
             and (own / "include" / header).is_file()
         }
@@ -110,7 +110,7 @@ def rocm_include_order(bench: Bench) -> Iterator[Seen | Trouble]:
                 f"export CPLUS_INCLUDE_PATH={shlex.quote(value)}",
             )
         if not strangers:
-            yield Seen("hipcc searches " + ", ".join(map(str, said.folders[:4])))
+            yield Seen("hipcc searches " + ", ".join(map(str, output.folders[:4])))
 
 
 def rocm_gcc(bench: Bench) -> Iterator[Seen | Trouble]:

@@ -118,12 +118,12 @@ def query_rocm(root: Path) -> RocmToolkit:
     """Return a ROCm as its hipcc describes it, without a digest."""
     hipcc = root / "bin/hipcc"
     env = {**os.environ, "HIP_PLATFORM": "amd"}
-    said = capture([str(hipcc), _ANY_ARCH, "--version"], cwd=Path("/"), env=env)
-    version = re.search(r"HIP version: (\d+\.\d+\.\d+)", said)
-    clang = re.search(r"clang version (\d+)", said)
-    folder = re.search(r"InstalledDir: (\S+)", said)
+    output = capture([str(hipcc), _ANY_ARCH, "--version"], cwd=Path("/"), env=env)
+    version = re.search(r"HIP version: (\d+\.\d+\.\d+)", output)
+    clang = re.search(r"clang version (\d+)", output)
+    folder = re.search(r"InstalledDir: (\S+)", output)
     if not (version and clang and folder):
-        msg = f"`{hipcc} --version` names no version of HIP and clang: {said}"
+        msg = f"`{hipcc} --version` names no version of HIP and clang: {output}"
         raise HostError(msg)
     names = (Path(folder[1], name) for name in (f"clang-{clang[1]}", "clang"))
     program = next((path for path in names if path.exists()), hipcc)
@@ -143,12 +143,12 @@ def _identified(rocm: RocmToolkit, digests: Digests) -> RocmToolkit:
 
 def check_rocm_archs(rocm: RocmToolkit, archs: Sequence[str]) -> None:
     """Fail if its clang can't compile for one of the architectures, such as `gfx90a:xnack-`."""
-    said = capture(
+    output = capture(
         [rocm.clang, "--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"],
         cwd=Path("/"),
         talk=True,
     )
-    known = re.findall(r"^\s+(gfx\w+)$", said, re.MULTILINE)
+    known = re.findall(r"^\s+(gfx\w+)$", output, re.MULTILINE)
     bad = [arch for arch in archs if arch.partition(":")[0] not in known]
     if bad:
         msg = f"ROCm {rocm.release} can't compile for {', '.join(bad)}; it knows {', '.join(known)}"

@@ -77,5 +77,5 @@ def _skewed(there: float, what: str) -> Iterator[Trouble]:
     if abs(time.time() - there) > _SKEW:
         own, other = (datetime.fromtimestamp(one, UTC).date() for one in (time.time(), there))
         why = "certificates count as expired or not yet valid, and times in channels are wrong"
-        said = f"this machine's clock says {own}, and {what} {other}"
-        yield Trouble(said, why, f"sudo date -s @{there:.0f}", Severity.WARNING)
+        problem = f"this machine's clock says {own}, and {what} {other}"
+        yield Trouble(problem, why, f"sudo date -s @{there:.0f}", Severity.WARNING)

@@ -47,8 +47,8 @@ class Record(_Told, kw_only=True, forbid_unknown_fields=False):
 
     @property
     def hashes(self) -> dict[str, str]:
-        said = {"sha256": self.sha256, "md5": self.md5}
-        return {kind: value.lower() for kind, value in said.items() if value}
+        digests = {"sha256": self.sha256, "md5": self.md5}
+        return {kind: value.lower() for kind, value in digests.items() if value}
 
 
 class _ShardRecord(_Told, kw_only=True, forbid_unknown_fields=False):
@@ -58,9 +58,9 @@ class _ShardRecord(_Told, kw_only=True, forbid_unknown_fields=False):
     sha256: bytes | None = None
 
     def plain(self) -> Record:
-        said = {name: getattr(self, name) for name in _Told.__struct_fields__}
+        values = {name: getattr(self, name) for name in _Told.__struct_fields__}
         return Record(
-            **said,
+            **values,
             md5=self.md5.hex() if self.md5 else None,
             sha256=self.sha256.hex() if self.sha256 else None,
         )

@@ -170,21 +170,23 @@ def _parsed(text: str, faults: list[str]) -> _Parser:
 
 
 def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> FileLink:
-    said = anchor.attributes
+    attributes = anchor.attributes
     target, _, fragment = _join(base, href, faults).partition("#")
     name = _last(target)
     if anchor.text != name:
         faults.append(f"the link to `{name}` is called `{anchor.text[:99]}`")
-    metadata = said.get("data-core-metadata", said.get("data-dist-info-metadata", "false"))
-    provenance = said.get("data-provenance")
+    metadata = attributes.get(
+        "data-core-metadata", attributes.get("data-dist-info-metadata", "false")
+    )
+    provenance = attributes.get("data-provenance")
     return FileLink(
         file=name,
         url=target,
         written=href,
         hashes=_hashes(fragment),
-        requires_python=said.get("data-requires-python") or "",
+        requires_python=attributes.get("data-requires-python") or "",
         metadata=None if metadata == "false" else _hashes(metadata or ""),
-        yanked=(said["data-yanked"] or "") if "data-yanked" in said else None,
+        yanked=(attributes["data-yanked"] or "") if "data-yanked" in attributes else None,
         provenance=_join(base, provenance, faults) if provenance else "",
     )
 
@@ -200,7 +202,7 @@ def _is_project(text: str, target: str, base: str) -> bool:
 def _hashes(text: str) -> dict[str, str]:
     """Return the hashes in a fragment, `sha256=…`, at any position."""
     found = (part.partition("=")[::2] for part in text.split("&"))
-    return {kind.lower(): said.lower() for kind, said in found if _DIGITS.fullmatch(said)}
+    return {kind.lower(): digest.lower() for kind, digest in found if _DIGITS.fullmatch(digest)}
 
 
 class _Meta(Value, kw_only=True, forbid_unknown_fields=False):
@@ -300,9 +302,9 @@ def _add(link: FileLink, files: list[FileLink], faults: list[str]) -> None:
 def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str, str]:
     """Return valid hashes in lower case, and report the others."""
     found = {}
-    for kind, said in hashes.items():
-        if _DIGITS.fullmatch(said):
-            found[kind.lower()] = said.lower()
+    for kind, digest in hashes.items():
+        if _DIGITS.fullmatch(digest):
+            found[kind.lower()] = digest.lower()
         else:
             faults.append(f"the {kind[:99]} of `{file[:99]}` is not in hexadecimal digits")
     return found

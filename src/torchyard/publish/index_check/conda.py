@@ -192,9 +192,9 @@ class CondaAudit:
         if own is None:
             return
         for field in ("name", "version", "build", "depends"):
-            ours, said = getattr(own, field), getattr(record, field)
-            if ours != said:
-                what = f"its record says {field} {_short(said)}, and the package {_short(ours)}"
+            ours, theirs = getattr(own, field), getattr(record, field)
+            if ours != theirs:
+                what = f"its record says {field} {_short(theirs)}, and the package {_short(ours)}"
                 yield IndexHit(rules.RECORD, file, what)
 
     def _unresolved(self, where: str) -> Iterator[IndexHit]:

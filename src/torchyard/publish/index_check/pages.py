@@ -185,15 +185,15 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
 def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
     """Compare the wheels of each version; report those that differ from most."""
     groups: dict[Version | None, dict[str, ResolverMetadata]] = {}
-    for file, said in facts.items():
-        groups.setdefault(_version_of(file, ""), {})[file] = said
+    for file, fact in facts.items():
+        groups.setdefault(_version_of(file, ""), {})[file] = fact
     for group in groups.values():
         usual, _ = Counter(group.values()).most_common(1)[0]
-        model = next(file for file, said in group.items() if said == usual)
-        for file, said in group.items():
-            if said != usual:
+        model = next(file for file, fact in group.items() if fact == usual)
+        for file, fact in group.items():
+            if fact != usual:
                 fields = zip(
-                    ("Requires-Dist", "Requires-Python", "Provides-Extra"), said, usual, strict=True
+                    ("Requires-Dist", "Requires-Python", "Provides-Extra"), fact, usual, strict=True
                 )
                 names = ", ".join(name for name, one, other in fields if one != other)
                 what = f"METADATA is not that of {model}: it differs in {names}"

@@ -170,11 +170,11 @@ class SimpleAudit:
             progress.what = f"checking {pages.name}, {show_count(self.files, 'file')} so far"
             progress(0)
         facts = {
-            link.file: said for link in pages.files if (said := done[_key(link)].facts) is not None
+            link.file: fact for link in pages.files if (fact := done[_key(link)].facts) is not None
         }
         self._findings.add(metadata_hits(facts))
-        for file, said in facts.items():
-            for name in required_names(said):
+        for file, fact in facts.items():
+            for name in required_names(fact):
                 view.required.setdefault(name, file)
 
     def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[IndexHit]:
@@ -199,8 +199,8 @@ class SimpleAudit:
 
 def _key(link: FileLink) -> _Key:
     """Return the address of a file, and what the page says that is compared with it."""
-    said = (link.hashes, link.metadata, link.size, link.requires_python)
-    return link.url, msgspec.json.encode(said, order="sorted")
+    stated = (link.hashes, link.metadata, link.size, link.requires_python)
+    return link.url, msgspec.json.encode(stated, order="sorted")
 
 
 def _root_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
