@@ -103,10 +103,10 @@ def _wrong_python(contents: Contents, label: Label, python: str) -> Iterator[str
 def _wrong_platform(contents: Contents, label: Label, platform: str) -> Iterator[str]:
     tables = load_tables().platforms
     if is_wheel(contents):
-        found = {one for tag in label.platforms for one in tag_platforms(tag)}
+        found = {tag_platform for tag in label.platforms for tag_platform in tag_platforms(tag)}
         fits = bool(found & {platform, "any"})
     elif is_libtorch(contents):
-        found = {one for one in tables if one in contents.file_name}
+        found = {table for table in tables if table in contents.file_name}
         fits = not found or platform in found
     else:
         found = set(label.platforms)

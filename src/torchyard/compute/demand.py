@@ -28,7 +28,7 @@ def compute_demand(bench: Bench, platform: ComputePlatform) -> ComputeDemand | N
     A build by hand wants what `--compute` says, or the platform's switch, such as USE_CUDA; without
     either, its CMake code takes what it finds.
     """
-    named = tuple(one for one in bench.demand.computes if platform.recognises(one))
+    named = tuple(compute for compute in bench.demand.computes if platform.recognises(compute))
     if named:
         return ComputeDemand(named, required=True)
     if bench.demand.computes or not bench.by_hand:

@@ -70,7 +70,7 @@ def starter(answers: Answers, tables: Tables) -> str:
     environment.filters.update(json=_json, line=on_one_line, comment=_comment)
     environment.filters.update(shown=show_download, declared=_declared)
     given = {key: getattr(answers, key) for key in answers.__struct_fields__}
-    switches = [one for one in answers.reading.switches if _NAME.fullmatch(one.text)]
+    switches = [switch for switch in answers.reading.switches if _NAME.fullmatch(switch.text)]
     return environment.from_string(read_data(_TEMPLATE)).render(
         given
         | {
@@ -81,7 +81,7 @@ def starter(answers: Answers, tables: Tables) -> str:
             "variants": variants,
             "couple": couple,
             "build": tables.builds[tables.preset_for(own) or next(iter(tables.builds))],
-            "switches": [one for one in switches if not one.is_cmake],
+            "switches": [switch for switch in switches if not switch.is_cmake],
         }
     )
 

@@ -60,12 +60,12 @@ class Examination(Reported, kw_only=True):
 
     @property
     def errors(self) -> list[MachineFinding]:
-        return [one for one in self.findings if one.severity is Severity.ERROR]
+        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
 
     @property
     def error(self) -> TorchyardError | None:
         """The refusal of the build, with what to do about each error."""
-        faults = [Diagnostic(one.what, None, one.cure or one.why) for one in self.errors]
+        faults = [Diagnostic(error.what, None, error.cure or error.why) for error in self.errors]
         return HostError.of(faults) if faults else None
 
 
@@ -380,4 +380,4 @@ def examine_in_root(request: str) -> Examination:
     demand = msgspec.json.decode(request, type=BuildDemand)
     demand = msgspec.structs.replace(demand, source="")  # not visible there
     bench = Bench(demand, plain_environment())
-    return examine(bench, [one for one in all_machine_checks().values() if not one.outside])
+    return examine(bench, [check for check in all_machine_checks().values() if not check.outside])

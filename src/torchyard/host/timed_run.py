@@ -33,7 +33,7 @@ _DEBUGGERS = (
 )
 
 
-_NAMES = {one.value: one.name for one in signal.Signals}
+_NAMES = {Signal.value: Signal.name for Signal in signal.Signals}
 """Names of signals; real-time signals have none."""
 
 

@@ -105,7 +105,7 @@ class BuildLinks:
         `includes` are the include directories of targets, in the source: third-party projects of
         which only headers are used are found by these.
         """
-        seconds = {one.name: one.seconds for one in times}
+        seconds = {time.name: time.seconds for time in times}
         nodes: dict[str, LinkNode] = {}
         links: dict[str, tuple[str, ...]] = {}
         for target in dict.fromkeys((*self._linked, *self._sources)):

@@ -54,7 +54,7 @@ class FileCauses:
         if name in self._makers:
             return name
         msg = f"`{path}` is not made in `{self.folder}`"
-        known = [one for one in self._makers if one.endswith(path.suffix or "")]
+        known = [maker for maker in self._makers if maker.endswith(path.suffix or "")]
         raise SelectionError(msg, hint=did_you_mean(name, known[:1000]))
 
     def pending(self, output: str) -> RebuildCause | None:

@@ -101,8 +101,8 @@ def _working(results: PlanResults) -> set[tuple[str, str]]:
             report = msgspec.json.decode(data, type=_SmokeReport)
         except UNDECODABLE:
             continue
-        works = (one for one in report.packages if one.tried and one.works)
-        found.update((cell, one.sha256) for one in works if one.sha256)
+        works = (package for package in report.packages if package.tried and package.works)
+        found.update((cell, work.sha256) for work in works if work.sha256)
     return found
 
 

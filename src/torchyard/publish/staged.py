@@ -115,7 +115,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
             findings = judge(entry.sha256, contents)
             package = _package(path, contents, entry, findings, digests.md5)
             if cell:
-                found = (f"{one}: {cell}" for one in cell_mismatches(contents, cell))
+                found = (f"{mismatch}: {cell}" for mismatch in cell_mismatches(contents, cell))
                 package = package._replace(cells=(cell,), mismatches=tuple(found))
             key = (package.part, *sort_key(entry), entry.sha256)
             packages[key] = _merged(packages.get(key), package)

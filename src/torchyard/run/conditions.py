@@ -172,7 +172,7 @@ def _without_toolkits(kind: SandboxKind, workdir: WorkDir, root: str | None) -> 
     if not compiles_by_recipe(task):
         return Enclosure(kind, root=root)
     own = platform_for(task.facts["compute"]).name
-    others = [one.table().machine for one in compute_platforms() if one.name != own]
+    others = [platform.table().machine for platform in compute_platforms() if platform.name != own]
     folder, seen_as = workdir.folder / "tools", f"{tools_path(kind, workdir)}/tools"
     programs = {name for other in others for name in other.programs}
     return Enclosure(

@@ -80,7 +80,7 @@ def uses_other_wheels(package: PackageUnderTest, installation: Installation) -> 
 @cache
 def _library_wheels() -> frozenset[str]:
     """Return the names of wheels that bring libraries of any compute platform."""
-    rows = (row for one in compute_platforms() for row in one.libraries().values())
+    rows = (row for platform in compute_platforms() for row in platform.libraries().values())
     return frozenset(canonicalize_name(wheel.distribution) for row in rows for wheel in row.wheels)
 
 

@@ -43,7 +43,7 @@ def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interprete
             msg = f"it is not for {wanted}, which is a {chosen.tag}"
             raise UnfitError(msg)
         return chosen
-    fitting = [one for one in find_interpreters() if _fits(package, one)]
+    fitting = [interpreter for interpreter in find_interpreters() if _fits(package, interpreter)]
     if fitting:
         return min(fitting, key=lambda one: not one.headers)
     tags = ", ".join(sorted(map(str, package.tags)))

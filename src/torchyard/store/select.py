@@ -22,7 +22,7 @@ def select_results(
     names = list(store.fingerprints())
     chosen = [name for name in names if name.startswith(prefixes)]
     if words:
-        jobs = {one.fingerprint: one.id for one in store.results(names, unusable)}
+        jobs = {result.fingerprint: result.id for result in store.results(names, unusable)}
         try:
             chosen += named_jobs(jobs, words)
         except SelectionError as error:

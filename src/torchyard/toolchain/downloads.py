@@ -34,13 +34,13 @@ _LONGEST = 1 << 20
 def keep_downloads(downloads: Iterable[DeclaredDownload], base: Path, tree: Path) -> None:
     """Fetch everything that a build would download into the tree of its source."""
     asked: list[str] = []
-    for one in downloads:
-        to = tree / (one.to or f"{FOLDER}/{len(asked)}")
+    for download in downloads:
+        to = tree / (download.to or f"{FOLDER}/{len(asked)}")
         if to.is_symlink() or not to.parent.resolve().is_relative_to(tree.resolve()):
             msg = f"`{to.relative_to(tree)}` of the source leads elsewhere"
             raise HostError(msg, hint="choose another directory: `to` of [[source.also]]")
-        _keep(one, base, to)
-        asked += [] if one.to else [one.asked]
+        _keep(download, base, to)
+        asked += [] if download.to else [download.asked]
     if asked:
         (tree / FOLDER / _LIST).write_bytes(msgspec.json.encode(asked))
         normalise(tree)

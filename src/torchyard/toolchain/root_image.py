@@ -154,7 +154,7 @@ def own_image(source: str | None) -> str:
 def read_layout(layout: Path) -> tuple[str, list[Layer]]:
     """Return the digest of the image in an OCI layout that is for this machine, and its layers."""
     digest, image = _image_in(layout)
-    names = [one.digest for one in image.layers]
+    names = [layer.digest for layer in image.layers]
     layers = [Layer(layout / _blob(layout, name), _hex(layout, name)) for name in names]
     return _hex(layout, digest), layers
 

@@ -114,7 +114,7 @@ def _is_on(value: str) -> bool:
 def _switches(
     configured: Configured, compute: str, source: ToolkitSource, platforms: Iterable[ToolkitSource]
 ) -> Iterator[str]:
-    switches = (one for one in platforms if one.cmake_switch)
+    switches = (platform for platform in platforms if platform.cmake_switch)
     for switch, on in {one.cmake_switch: one.name == source.name for one in switches}.items():
         value = configured.cache.get(switch, "NOTFOUND")
         if _is_on(value) != on:

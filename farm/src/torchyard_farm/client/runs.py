@@ -61,13 +61,13 @@ class _Builders(msgspec.Struct):
 
 def read_runs(schedules: Sequence[Schedule], now: datetime, ask: Ask) -> Iterator[RunState]:
     """Return the last and next run of each schedule."""
-    for one in schedules:
-        builds = newest_builds(schedule_page(one), ask, limit=1, properties=("due", "told"))
+    for schedule in schedules:
+        builds = newest_builds(schedule_page(schedule), ask, limit=1, properties=("due", "told"))
         due = builds[0].text("due") if builds else None
         yield RunState(
-            kind=schedule_command(one),
-            name=one.name,
-            next=format_moment(next_run(now, one.times, parse_moment(due) if due else now)),
+            kind=schedule_command(schedule),
+            name=schedule.name,
+            next=format_moment(next_run(now, schedule.times, parse_moment(due) if due else now)),
             last=due,
             outcome=_outcome(builds[0]) if builds else None,
             told=builds[0].text("told") if builds else None,

@@ -12,7 +12,7 @@ MACHINE, FINGERPRINT = "machine", "fingerprint"
 
 
 def current_builds(master: BuildMaster) -> Iterator[Build]:
-    return (build for one in master.botmaster.builders.values() for build in one.building)
+    return (build for builder in master.botmaster.builders.values() for build in builder.building)
 
 
 def followed_jobs(master: BuildMaster) -> dict[str, dict[str, Resources]]:

@@ -97,12 +97,12 @@ def attempt_number(attempts: Sequence[AttemptRecord]) -> int:
     A job continues without its connection and its master: an attempt that ended with one of them
     does not count.
     """
-    return 1 + sum(one.verdict is AttemptVerdict.AGAIN for one in attempts)
+    return 1 + sum(attempt.verdict is AttemptVerdict.AGAIN for attempt in attempts)
 
 
 def final_verdict(attempts: Sequence[AttemptRecord], limits: RetryLimits) -> AttemptVerdict | None:
     """Return why a job is not attempted any more, or None; a cancellation comes first."""
-    verdicts = [one.verdict for one in attempts]
+    verdicts = [attempt.verdict for attempt in attempts]
     if AttemptVerdict.ENDED in verdicts:
         return AttemptVerdict.ENDED
     if verdicts.count(AttemptVerdict.LOST) >= limits.deaths:
@@ -116,7 +116,7 @@ def final_verdict(attempts: Sequence[AttemptRecord], limits: RetryLimits) -> Att
 def explain_verdict(verdict: AttemptVerdict, attempts: Sequence[AttemptRecord]) -> str:
     """Return why a job is not attempted any more, and what to do."""
     count = len(attempts)
-    lost = (one.machine for one in attempts if one.verdict is AttemptVerdict.LOST)
+    lost = (attempt.machine for attempt in attempts if attempt.verdict is AttemptVerdict.LOST)
     names = ", ".join(dict.fromkeys(lost))
     match verdict:
         case AttemptVerdict.QUARANTINED:

@@ -107,7 +107,7 @@ def toolkit_clashes(extension: ExtensionWheel, brought: Collection[str]) -> Iter
 
     Of libraries that differ only in a number, it is enough that one fits.
     """
-    found = {one.member: list(_clashing(one, brought)) for one in extension.libraries}
+    found = {library.member: list(_clashing(library, brought)) for library in extension.libraries}
     yield from _unfitting(extension, found, brought)
 
 
@@ -158,7 +158,7 @@ def compared_torches(subject: Subject) -> list[TorchSymbols]:
 
 def undecided_symbols(subject: Subject) -> dict[str, int]:
     """Return how many symbols need a library that is not at hand, or `torch`, by its name."""
-    undefined = (one for symbols in undefined_in(subject).values() for one in symbols)
+    undefined = (symbol for symbols in undefined_in(subject).values() for symbol in symbols)
     found = Counter(one.needs[0] for one in undefined if not one.is_missing)
     if found[TORCH] and compared_torches(subject):
         del found[TORCH]

@@ -265,7 +265,7 @@ def _read_json(data: bytes, url: str) -> Listing:
         files=tuple(files),
         projects=tuple(
             ListedProject(name=name, url=_join(url, f"{name}/", faults))
-            for name in (canonicalize_name(one.name) for one in page.projects)
+            for name in (canonicalize_name(project.name) for project in page.projects)
         ),
         versions=page.versions,
         status=page.status.status,

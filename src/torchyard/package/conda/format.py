@@ -178,7 +178,7 @@ class CondaFormat:
             for site, found, rest in (member.partition(_SITE) for member in contents.files)
             if found and ".so" in rest
         ]
-        own = (one for one in folders if one.endswith(f"{_SITE}{package_folder(project)}"))
+        own = (folder for folder in folders if folder.endswith(f"{_SITE}{package_folder(project)}"))
         return next(own, next(iter(folders), ""))
 
     def new_name(

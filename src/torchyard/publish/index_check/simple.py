@@ -209,7 +209,7 @@ def _root_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
         yield from (IndexHit(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
     if pages.html is not None and pages.json is not None and pages.json.readable:
         html, json = (
-            {canonicalize_name(one.name) for one in listing.projects}
+            {canonicalize_name(project.name) for project in listing.projects}
             for listing in (pages.html, pages.json)
         )
         for name in sorted(html ^ json):

@@ -50,9 +50,9 @@ class AttemptHistory:
     def may_be_lost_on(self, machine: str) -> bool:
         """Return whether a machine may have been lost with a job, and not have returned with it."""
         return self._shared or any(
-            one.machine == machine and one.verdict is AttemptVerdict.LOST
+            attempt.machine == machine and attempt.verdict is AttemptVerdict.LOST
             for attempts in (self._known or {}).values()
-            for one in attempts
+            for attempt in attempts
         )
 
     def remember(self, request: int, attempts: list[AttemptRecord]) -> None:
