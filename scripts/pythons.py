@@ -90,7 +90,7 @@ def provide(version: str) -> Path:
     program = place / "usr/bin" / f"python{version}"
     if not program.exists():
         with TemporaryDirectory(dir=kept()) as scratch:
-            make = _compile_free_threaded if version.endswith("t") else _unpack
+            make = _compile_free_threaded if version.endswith("t") else _make_movable
             make(version, Path(scratch), place)
     return program
 
@@ -144,16 +144,23 @@ def _with_dependencies(index: Mapping[str, str], *wanted: str) -> Iterator[str]:
             todo += re.findall(r"(?:^|,)\s*([\w.+-]+)", needed)
 
 
-def _unpack(version: str, scratch: Path, to: Path) -> None:
+def unpack(suite: str, machine: str, root: Path, *names: str) -> None:
+    """Unpack packages of Debian, and all that they depend on; nothing of them is run."""
+    root.mkdir(parents=True)
+    index = _index(suite, f"main/binary-{machine}/Packages.xz")
+    for entry in _with_dependencies(index, *names):
+        package = root / "package.deb"
+        package.write_bytes(_checked(_field(entry, "Filename"), _field(entry, "SHA256")))
+        subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+        package.unlink()
+
+
+def _make_movable(version: str, scratch: Path, to: Path) -> None:
     """Unpack Debian's packages, changed so that they work in a folder of their own."""
     ask = ["dpkg", "--print-architecture"]
     machine = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    index = _index("sid", f"main/binary-{machine}/Packages.xz")
     root = scratch / "root"
-    for entry in _with_dependencies(index, f"python{version}-venv", f"python{version}-dev"):
-        package = scratch / "package.deb"
-        package.write_bytes(_checked(_field(entry, "Filename"), _field(entry, "SHA256")))
-        subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    unpack("sid", machine, root, f"python{version}-venv", f"python{version}-dev")
     (libraries,) = (path.parent for path in root.glob(f"usr/lib/*/libpython{version}.so.1.0"))
     (loader,) = (path.name for path in libraries.glob("ld-linux-*.so.*"))
     name = f"python{version}"
