@@ -350,12 +350,53 @@ The kernel kills processes of the build first.
 """
 
 
+SMALL = """
+[[steps.core]]
+run = ["sh", "{source}/compile.sh", "{source}", "{out}"]
+"""
+COMPILE = """set -e
+mkdir -p build; cd build
+if [ ! -e build.ninja ]; then
+  { echo 'rule cc'
+    echo '  command = sleep 0.3; cc -c $in -o $out'
+    echo '  description = Building C object $out'
+    for n in $(seq 40); do echo "build $n.o: cc $1/x.c"; done
+  } > build.ninja
+fi
+ninja -j 1; cp ./*.o "$2"
+"""
+
+
+def small_project(folder: Path) -> Project:
+    """Make a project whose core has forty units."""
+    project = Project(folder / "demo")
+    (project.folder / "source").mkdir(parents=True)
+    (project.folder / "source/x.c").write_text("int x;\n", encoding="utf-8")
+    (project.folder / "source/compile.sh").write_text(COMPILE, encoding="utf-8")
+    project.file.write_text(STEPS.partition("[[steps")[0] + SMALL, encoding="utf-8")
+    return project
+
+
+both_ways = pytest.mark.parametrize("how", ["podman kill", "its own limit"])
+
+
 @slow
-@pytest.mark.parametrize("how", ["podman kill", "its own limit"])
+@both_ways
+def test_the_next_container_goes_on_with_a_small_project(yard: Yard, how: str) -> None:
+    project = small_project(yard.folder / f"small-{how}".replace(" ", "-"))
+    kill_and_go_on(yard, project, f"core:demo-1.0/{BLOCK.partition('/')[2]}", how)
+
+
+@slow
+@both_ways
 def test_the_next_container_goes_on_and_no_unit_is_compiled_twice(yard: Yard, how: str) -> None:
-    row, job = ROWS[4], f"core:{BLOCK}"
-    project = yard.project(how.replace(" ", "-"))
-    words = in_row(yard, row, project, ("build", job, "--slots", "1"))
+    kill_and_go_on(yard, yard.project(how.replace(" ", "-")), f"core:{BLOCK}", how)
+
+
+def kill_and_go_on(yard: Yard, project: Project, job: str, how: str) -> None:
+    """Build a job in a container that is killed, and in the next one, which must go on."""
+    row, view = ROWS[4], ("--sandbox", "view", "--slots", "1")
+    words = in_row(yard, row, project, ("build", job, *view))
     at = words.index("--rootfs")
     options, argv = words[words.index("--workdir") + 2 : at], words[at + 2 :]
     if how == "its own limit":
@@ -371,7 +412,7 @@ def test_the_next_container_goes_on_and_no_unit_is_compiled_twice(yard: Yard, ho
         code = first.end()
     assert code == 128 + signal.SIGKILL
     assert units_done(project) >= 3
-    call_in_row(yard, row, project, "build", job)
+    call_in_row(yard, row, project, "build", job, *view)
     log = call_in_row(yard, row, project, "store", "show", job, "--log")
     told = re.findall(r"\] Building \w+ object (\S+)(?=\n(.*))", log)
     compiled = Counter(unit for unit, following in told if "FAILED: " not in following)
