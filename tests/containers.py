@@ -91,7 +91,8 @@ class RunningContainer:
 
     def __init__(self, volume: Path, options: Sequence[str], argv: Sequence[str]) -> None:
         self.name = f"torchyard-{uuid4().hex}"
-        self._process = subprocess.Popen([*container(volume, *options, name=self.name), *argv])
+        words = [*container(volume, *options, name=self.name), *argv]
+        self._process = subprocess.Popen(words, cwd=volume)  # podman leaves a file `oom` there
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
