@@ -25,9 +25,8 @@ from torchyard.host.fork_server import ForkedProcess, ForkServer
 TORCHYARD = (sys.executable, "-m", "torchyard")
 
 _PREPARED = (
-    *(f"torchyard.features.{name}.use_case" for name in ("check", "publish")),
-    *("torchyard.features.build.command", "torchyard.features.plan.use_case"),
-    *("torchyard.workspace.build", "torchyard.features.run.use_case"),
+    *(f"torchyard.features.{name}.use_case" for name in ("check", "plan", "publish", "run")),
+    *("torchyard.features.build.command", "torchyard.workspace.build"),
     *("torchyard.engines.builtin.local", "torchyard.plan.build"),
     *("torchyard.cli.build_display", "rich.console"),
 )

@@ -921,9 +921,9 @@ def test_only_what_people_read_looks_at_the_wall_clock() -> None:
         )
     }
     assert found == {
-        "cli/commands/status.py",  # how long ago that was
+        "features/status/report.py",  # how long ago that was
         "workspace/clock.py",  # whether what was allowed up to a day still is
-        "terminal/folds.py",  # times that GitLab wants in its log
+        "cli/build_display.py",  # times that GitLab wants in its log
         "run/job.py",  # when a result's job started
         "run/log.py",  # times of lines
         "run/cleanup.py",  # how old the work of failed jobs is
