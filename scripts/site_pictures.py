@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.site import ROOT, SITE, build
-from tests.browser import Browser
+from tests.support.browser import Browser
 
 IMAGES = ROOT / "docs/images"
 DESKTOP, PHONE = 1280, 390

@@ -18,7 +18,7 @@ from tests.docs.markdown import commands
 from tests.docs.pages import PAGES, printed_once_ready, status_of
 from tests.docs.prepare import Preparer
 from tests.docs.terminal import COLUMNS, terminal_in
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 STORIES = {
     "extension": "torchyard build *",

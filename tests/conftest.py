@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.faults import FaultyProxy
-from tests.helpers import Command, Output, call_main, shared_folder
-from tests.installers import Installer, Pip, Uv
-from tests.served import Served, make_release, serve_bucket, serve_directory
-from tests.services import Place, S3Server, shared_s3_server
-from tests.wheels import CPU, shared_wheel
+from tests.support.faults import FaultyProxy
+from tests.support.helpers import Command, Output, call_main, shared_folder
+from tests.support.installers import Installer, Pip, Uv
+from tests.support.served import Served, make_release, serve_bucket, serve_directory
+from tests.support.services import Place, S3Server, shared_s3_server
+from tests.support.wheels import CPU, shared_wheel
 
 from torchyard.host import secrets
 from torchyard.workspace import torch_releases
@@ -114,7 +114,7 @@ def installer(request: pytest.FixtureRequest) -> Installer:
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the wheels of `tests.served.make_release`."""
+    """Make the wheels of `tests.support.served.make_release`."""
     folder = tmp_path_factory.mktemp("release")
     make_release(folder)
     return folder

@@ -38,7 +38,7 @@ import sqlalchemy as sa
 
 from benchmarks.plans import config
 from farm.tests.farms import postgres
-from tests.services import LOOPBACK, reserved_port
+from tests.support.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
 from torchyard_farm.master.db.connection import database_config
 from torchyard_farm.scheduling.plans import FarmPlan, Plans, farm_plan

@@ -14,7 +14,7 @@ import pytest
 from farm.tests.farms import LONG, Build, TrialFarm, wait_until
 from farm.tests.network import Cable
 from farm.tests.web_clients import Visitor
-from tests.helpers import WORKS
+from tests.support.helpers import WORKS
 from torchyard.config.tables import load_tables
 from torchyard.store.claims import DEAD
 from torchyard.store.store import Store

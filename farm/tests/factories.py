@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tests.helpers import WORKS, plan_of
+from tests.support.helpers import WORKS, plan_of
 from torchyard.model.job_spec import Task
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage

@@ -19,8 +19,8 @@ from typing import Self, TypedDict
 import psutil
 
 from farm.tests.tables import create_tables
-from tests.forked import run_torchyard
-from tests.services import LOOPBACK, reserved_port
+from tests.support.forked import run_torchyard
+from tests.support.services import LOOPBACK, reserved_port
 from torchyard_farm.master.db.connection import database_config
 from torchyard_farm.settings.layout import make_master
 

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from tests.helpers import WORKS
-from tests.publishing import MAKE, PUBLISHES
+from tests.support.helpers import WORKS
+from tests.support.publishing import MAKE, PUBLISHES
 
 _WHO = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
 

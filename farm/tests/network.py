@@ -6,7 +6,7 @@ import struct
 import threading
 from typing import Self
 
-from tests.services import LOOPBACK
+from tests.support.services import LOOPBACK
 
 _BLOCK = 1 << 16
 _AT_ONCE = struct.pack("ii", 1, 0)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from farm.tests.farms import TrialFarm
 from farm.tests.showcase import shown_text
-from tests.browser import Browser
-from tests.helpers import make_project
-from tests.services import LOOPBACK
+from tests.support.browser import Browser
+from tests.support.helpers import make_project
+from tests.support.services import LOOPBACK
 
 _CELL = "linux-x86_64/cpu-mkl/cp312/wheel"
 _DARK = [{"name": "prefers-color-scheme", "value": "dark"}]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.helpers import to_toml
+from tests.support.helpers import to_toml
 
 _TEXT = """\
 [project]

@@ -19,7 +19,7 @@ from buildbot.www.ws import WsProtocol
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.web_clients import JSON, Visitor, whisper
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.roles import ADMIN
 

@@ -8,9 +8,9 @@ import pytest
 
 from farm.tests.farms import TrialFarm
 from farm.tests.showcase import BROKEN, shown_text
-from tests.browser import Browser
-from tests.helpers import make_project
-from tests.services import LOOPBACK
+from tests.support.browser import Browser
+from tests.support.helpers import make_project
+from tests.support.services import LOOPBACK
 from torchyard_farm.web.markup import css_class
 from torchyard_farm.web.progress import TaskState
 

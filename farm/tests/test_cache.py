@@ -10,8 +10,8 @@ import pytest
 from buildbot_worker.commands.registry import commandRegistry
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import ROOT
-from tests.publishing import torchyard
+from tests.support.helpers import ROOT
+from tests.support.publishing import torchyard
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.store.store import Store

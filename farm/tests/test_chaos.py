@@ -41,10 +41,10 @@ from farm.tests.farms import (
     wait_until,
 )
 from farm.tests.test_credentials import UPLOADS
-from tests.faults import Fault, FaultyProxy, Request, no_fault
-from tests.helpers import CORE, make_project
-from tests.publishing import PUBLISHES, make_publishing_project
-from tests.services import S3Server
+from tests.support.faults import Fault, FaultyProxy, Request, no_fault
+from tests.support.helpers import CORE, make_project
+from tests.support.publishing import PUBLISHES, make_publishing_project
+from tests.support.services import S3Server
 from torchyard.host.machine import python_name
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.claims import DEAD

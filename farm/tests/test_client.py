@@ -11,9 +11,9 @@ from threading import Thread
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
-from tests.schemas import validate
-from tests.services import LOOPBACK, reserved_port
+from tests.support.helpers import WORKS, make_project
+from tests.support.schemas import validate
+from tests.support.services import LOOPBACK, reserved_port
 from torchyard.errors import ElsewhereError, HostError
 from torchyard_farm.client.web_api import MasterClient
 from torchyard_farm.settings.farm import load_farm, parse_farm

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, postgres_programs, wait_until
-from tests.publishing import PUBLISHES, make_publishing_project
-from tests.services import Place, S3Server
+from tests.support.publishing import PUBLISHES, make_publishing_project
+from tests.support.services import Place, S3Server
 from torchyard.errors import HostError
 from torchyard.model.recipe import Stage
 from torchyard.publish.channel.channel import Channel

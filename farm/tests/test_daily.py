@@ -9,10 +9,10 @@ import pytest
 
 from farm.tests.farms import TrialFarm
 from farm.tests.tables import FAILURE
-from tests.helpers import WORKS, make_project
-from tests.served import directory_config
-from tests.services import Nginx
-from tests.smoke import make_wheel
+from tests.support.helpers import WORKS, make_project
+from tests.support.served import directory_config
+from tests.support.services import Nginx
+from tests.support.smoke import make_wheel
 from torchyard.host.process import capture
 from torchyard_farm.settings.dates import format_moment
 

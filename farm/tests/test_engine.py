@@ -11,7 +11,7 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.web_clients import Visitor
-from tests.helpers import CORE, WORKS, call_main, make_project
+from tests.support.helpers import CORE, WORKS, call_main, make_project
 from torchyard.errors import BuildError, UsageError
 
 pytestmark = pytest.mark.integration

@@ -16,7 +16,7 @@ from farm.tests.chaos import (
     harm_often,
 )
 from farm.tests.farms import LONG, TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 from torchyard.store.store import Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

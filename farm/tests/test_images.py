@@ -20,10 +20,10 @@ import pytest
 import yaml
 
 from farm.tests.farms import wait_until
-from tests.browser import Browser
 from tests.docs.markdown import commands
-from tests.helpers import ROOT
-from tests.roots import make_system
+from tests.support.browser import Browser
+from tests.support.helpers import ROOT
+from tests.support.roots import make_system
 
 COMPOSE = ROOT / "farm/examples/compose"
 GUIDE = "docs/guides/build-on-a-farm.md"

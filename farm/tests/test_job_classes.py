@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from farm.tests.factories import machine, real_plan, task
-from tests.helpers import EXAMPLE, plan_of
+from tests.support.helpers import EXAMPLE, plan_of
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard_farm.scheduling.job_classes import (

@@ -13,8 +13,8 @@ from farm.tests.backdating import backdate
 from farm.tests.farms import LONG, TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.network import Cable
 from farm.tests.test_faults import begun, long_core, sleeper
-from tests.helpers import WORKS, make_project
-from tests.services import LOOPBACK, reserved_port
+from tests.support.helpers import WORKS, make_project
+from tests.support.services import LOOPBACK, reserved_port
 from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.integration

@@ -12,8 +12,8 @@ import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
-from tests.helpers import WORKS, make_project
-from tests.services import LOOPBACK
+from tests.support.helpers import WORKS, make_project
+from tests.support.services import LOOPBACK
 from torchyard.host.detached import create_record
 from torchyard_farm.worker.process import IdleTimer
 

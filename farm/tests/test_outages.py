@@ -33,7 +33,7 @@ from farm.tests.farms import (
     wait_until,
 )
 from farm.tests.network import Cable
-from tests.helpers import make_project
+from tests.support.helpers import make_project
 from torchyard_farm.settings.farm import parse_farm
 
 pytestmark = [

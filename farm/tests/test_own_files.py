@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 from torchyard.errors import HostError
 from torchyard.host.tree import read_source_tree
 from torchyard.store.store import Store

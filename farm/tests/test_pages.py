@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from farm.tests.factories import made_plan, matrix_plan, real_plan
-from tests.helpers import SMALL, plan_of
+from tests.support.helpers import SMALL, plan_of
 from torchyard_farm.scheduling.plans import FarmPlan, farm_plan
 from torchyard_farm.web.grid import plan_grid
 from torchyard_farm.web.history import PastBuild, task_history

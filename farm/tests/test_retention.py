@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

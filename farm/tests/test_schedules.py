@@ -10,8 +10,8 @@ import pytest
 from farm.tests.backdating import backdate
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.git_projects import PUBLISHED, make_project
-from tests.served import directory_config
-from tests.services import Nginx
+from tests.support.served import directory_config
+from tests.support.services import Nginx
 from torchyard.publish.channel.channel import Channel
 from torchyard_farm.settings.dates import format_moment
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from rich.console import Console
 
-from tests.schemas import validate
+from tests.support.schemas import validate
 from torchyard_farm.client.runs import RunState
 from torchyard_farm.client.status import (
     FailingState,

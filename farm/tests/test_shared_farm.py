@@ -22,11 +22,11 @@ from farm.tests.tables import FAILURE, RETRY
 from farm.tests.test_credentials import ONE_PYTHON, UPLOADS
 from farm.tests.test_examples import EXAMPLES
 from farm.tests.web_clients import Visitor
-from tests.helpers import CORE, WORKS, make_project
-from tests.publishing import make_publishing_project, torchyard
-from tests.roots import make_small_root
-from tests.schemas import validate
-from tests.services import LOOPBACK, Nginx, reserved_port
+from tests.support.helpers import CORE, WORKS, make_project
+from tests.support.publishing import make_publishing_project, torchyard
+from tests.support.roots import make_small_root
+from tests.support.schemas import validate
+from tests.support.services import LOOPBACK, Nginx, reserved_port
 from torchyard.host.system_view import sandbox_fault
 from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event
 from torchyard.store.store import Store

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spoils import OF_PROJECT, SPOILS, Yard, forget
+from tests.support.spoils import OF_PROJECT, SPOILS, Yard, forget
 from torchyard.errors import TorchyardError
 from torchyard.host.machine import platform_name
 from torchyard.workspace.build_request import BuildRequest

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from farm.tests.farms import TrialFarm, postgres, postgres_programs
-from tests.installers import Pip
-from tests.publishing import torchyard
-from tests.recipe import PREFIX, Project, channel_for, shared_sample
-from tests.served import bucket_config
-from tests.services import PUBLIC, Nginx, S3Server
-from tests.smoke import make_wheel
+from tests.support.installers import Pip
+from tests.support.publishing import torchyard
+from tests.support.recipe import PREFIX, Project, channel_for, shared_sample
+from tests.support.served import bucket_config
+from tests.support.services import PUBLIC, Nginx, S3Server
+from tests.support.smoke import make_wheel
 from torchyard.host.machine import python_name
 from torchyard.model.recipe import Stage
 from torchyard.store.store import Store

@@ -14,8 +14,8 @@ import pytest
 from cryptography import x509
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_project
-from tests.services import LOOPBACK
+from tests.support.helpers import WORKS, make_project
+from tests.support.services import LOOPBACK
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard_farm.settings.farm import Farm, parse_farm
 from torchyard_farm.settings.tls import (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.tests.factories import KIND
-from tests.helpers import SMALL, config_of
+from tests.support.helpers import SMALL, config_of
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
 from torchyard.recipes import steps_of

@@ -11,8 +11,8 @@ import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.web_clients import Visitor
-from tests.helpers import WORKS, make_project
-from tests.services import LOOPBACK
+from tests.support.helpers import WORKS, make_project
+from tests.support.services import LOOPBACK
 from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.roles import ADMIN
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from farm.tests.farms import TrialFarm
-from tests.services import LOOPBACK
+from tests.support.services import LOOPBACK
 
 JSON = "application/json"
 _TEXT, _CLOSE = 1, 8

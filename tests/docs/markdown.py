@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 FENCE = re.compile(
     r"^(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*).*?\n(?P<text>.*?)^```$",

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from tests.docs.scene import Scene
-from tests.forked import run_torchyard
-from tests.helpers import ROOT
-from tests.made_wheel import make_wheel
-from tests.services import reserved_port
+from tests.support.forked import run_torchyard
+from tests.support.helpers import ROOT
+from tests.support.made_wheel import make_wheel
+from tests.support.services import reserved_port
 
 from torchyard.host.locks import locked
 

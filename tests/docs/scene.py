@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.markdown import Typed, difference
-from tests.forked import forked_program
+from tests.support.forked import forked_program
 
 LIMIT = 600
 """Seconds for one command, on a machine that is busy with other tests."""
@@ -64,7 +64,7 @@ class Shell:
     """A shell that commands are typed into, one after another."""
 
     def __init__(self, scene: Scene, forked: Path) -> None:
-        """`forked` is a folder with the program `torchyard` of `tests.forked`."""
+        """`forked` is a folder with the program `torchyard` of `tests.support.forked`."""
         self._scene = scene
         self._logs = scene.folder / ".typed"
         self._logs.mkdir()

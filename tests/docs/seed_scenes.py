@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import pytest
 from farm.tests.git_projects import make_project
-from tests.conda import SUBDIR, index, make_package
-from tests.dependency_tree import git, make_tree
 from tests.docs.prepare import Preparer, run, torchyard
 from tests.docs.scene import Scene
-from tests.helpers import EXAMPLE, SMALL
-from tests.made_wheel import make_wheel
-from tests.recipe import PREFIX, SAMPLE, Project, channel_for, copy_sample, shared_sample
-from tests.sabotage import World, stand_in_cuda, stand_in_driver, stand_in_rocm, write
-from tests.services import LOOPBACK, reserved_port
-from tests.wheels import CPU, shared_wheel
+from tests.support.conda import SUBDIR, index, make_package
+from tests.support.dependency_tree import git, make_tree
+from tests.support.helpers import EXAMPLE, SMALL
+from tests.support.made_wheel import make_wheel
+from tests.support.recipe import PREFIX, SAMPLE, Project, channel_for, copy_sample, shared_sample
+from tests.support.sabotage import World, stand_in_cuda, stand_in_driver, stand_in_rocm, write
+from tests.support.services import LOOPBACK, reserved_port
+from tests.support.wheels import CPU, shared_wheel
 
 _CELLS = (
     *(f"cpu-mkl/{cell}" for cell in ("cp311/wheel", "cp311/conda", "cp312/wheel", "cp312/conda")),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.docs.markdown import Typed
 from tests.docs.scene import LIMIT, PIP, Scene, environment
-from tests.forked import forked_program
+from tests.support.forked import forked_program
 
 COLUMNS, LINES = 80, 25
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 PAGES = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/architecture").glob("*.md"))]
 PLACES = (ROOT, ROOT / "src/torchyard", ROOT / "farm/src/torchyard_farm")

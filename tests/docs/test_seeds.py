@@ -10,7 +10,7 @@ import pytest
 from tests.docs.markdown import Typed, missing_line
 from tests.docs.scene import shell_in
 from tests.docs.seed_scenes import SCENES, SeedScenes
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 PAGE = "docs/evidence/seeds.md"
 _FACTS = 172

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scripts.release import faults_of, obstacles
 from scripts.site import SiteError, entries, relinked, site_path
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 from torchyard.cli.main import torchyard
 

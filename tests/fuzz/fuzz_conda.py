@@ -3,11 +3,11 @@
 import bz2
 
 import msgspec
-from tests.contents import CONDA_NAME, INDEX, SITE, VERSION
 from tests.fuzz.choices import Choices
 from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import check_all, is_within_limits, read_bytes
 from tests.fuzz.zips import build_zip
+from tests.support.contents import CONDA_NAME, INDEX, SITE, VERSION
 
 from torchyard.host.zstd import compress
 

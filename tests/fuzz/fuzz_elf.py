@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.contents import GOOD_WHEEL, MODULE, wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import SMALL, check_all, is_binary_within_limits
+from tests.support.contents import GOOD_WHEEL, MODULE, wheel
 
 from torchyard.errors import BuildError
 from torchyard.package.contents import Binary, Fault

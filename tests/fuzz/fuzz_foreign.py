@@ -2,9 +2,9 @@
 
 import struct
 
-from tests.contents import GOOD_WHEEL, MODULE, wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.laws import SMALL, check_all
+from tests.support.contents import GOOD_WHEEL, MODULE, wheel
 
 from torchyard.package.limits import Faults
 from torchyard.package.macho_pe.stream import ForeignStream, is_foreign

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from tests.contents import ABOUT, CONDA_NAME, SITE, WHEEL_NAME, conda, wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.laws import check_all
+from tests.support.contents import ABOUT, CONDA_NAME, SITE, WHEEL_NAME, conda, wheel
 
 from torchyard.errors import BuildError
 from torchyard.package.wheel.dist_info import parse_record

@@ -2,11 +2,11 @@
 
 from hashlib import sha256
 
-from tests.contents import ABOUT, GOOD_WHEEL, MODULE, WHEEL_NAME
 from tests.fuzz.choices import Choices
 from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import check_all, is_within_limits, read_bytes
 from tests.fuzz.zips import build_zip
+from tests.support.contents import ABOUT, GOOD_WHEEL, MODULE, WHEEL_NAME
 
 from torchyard.package.wheel.dist_info import record
 from torchyard.package.zip.writer import Written

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.contents import TODAY
+from tests.support.contents import TODAY
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy

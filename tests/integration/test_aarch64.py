@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from scripts.pythons import LOCK, QUICK, QUICK_TESTS, kept, unpack
-from tests.helpers import ROOT
-from tests.recipe import SAMPLE
+from tests.support.helpers import ROOT
+from tests.support.recipe import SAMPLE
 
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 HANDLER = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import ROOT, Command
+from tests.support.helpers import ROOT, Command
 
 from torchyard.features.compat.report import ComparedWheel, CompatReport
 from torchyard.host.network_settings import fetching_environment

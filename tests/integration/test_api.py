@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 pytestmark = pytest.mark.integration
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.forked import TORCHYARD, run_torchyard
-from tests.helpers import WORKS, Command, make_project
-from tests.schemas import validate
-from tests.services import Place
+from tests.support.forked import TORCHYARD, run_torchyard
+from tests.support.helpers import WORKS, Command, make_project
+from tests.support.schemas import validate
+from tests.support.services import Place
 
 from torchyard.cli.build_display import _package
 from torchyard.model.event import Made

@@ -5,9 +5,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.conda import SYSTEM, make_package
-from tests.installers import Installer, Pip, RefusedError, Uv
-from tests.served import SHARED, Served, names, tiny
+from tests.support.conda import SYSTEM, make_package
+from tests.support.installers import Installer, Pip, RefusedError, Uv
+from tests.support.served import SHARED, Served, names, tiny
 
 from torchyard.errors import HostError
 from torchyard.publish.channel.channel import Channel

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.conda import SYSTEM, make_package
-from tests.helpers import Command
-from tests.installers import Installer, RefusedError, Uv
-from tests.served import JSON, SHARED, Served, directory_config, names, tiny
-from tests.services import Nginx
-from tests.smoke import make_wheel
+from tests.support.conda import SYSTEM, make_package
+from tests.support.helpers import Command
+from tests.support.installers import Installer, RefusedError, Uv
+from tests.support.served import JSON, SHARED, Served, directory_config, names, tiny
+from tests.support.services import Nginx
+from tests.support.smoke import make_wheel
 
 from torchyard.index.entry import package_key
 from torchyard.index.page import Media

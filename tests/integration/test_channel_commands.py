@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.channel_reader import Reader, read_all, told
-from tests.channels import conda, put, wheel
-from tests.helpers import Command, Output
-from tests.services import S3Server
+from tests.support.channel_reader import Reader, read_all, told
+from tests.support.channels import conda, put, wheel
+from tests.support.helpers import Command, Output
+from tests.support.services import S3Server
 
 from torchyard.errors import SelectionError, UsageError
 from torchyard.publish.channel.channel import Channel

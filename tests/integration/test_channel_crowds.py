@@ -19,13 +19,13 @@ import msgspec
 import psutil
 import pytest
 from packaging.version import Version
-from tests.channel_deeds import DEEDS, LATER, ROUNDS, SEVERAL, round_of
-from tests.channel_reader import Reader, assert_right, only_more, read_all, told, watched
-from tests.channels import put, wheel
-from tests.crash_driver import Deed, Kill, Moment, channel_deed
 from tests.integration import test_crash as crash
 from tests.integration.test_crash import Stock, Zygote
-from tests.services import Nginx
+from tests.support.channel_deeds import DEEDS, LATER, ROUNDS, SEVERAL, round_of
+from tests.support.channel_reader import Reader, assert_right, only_more, read_all, told, watched
+from tests.support.channels import put, wheel
+from tests.support.crash_driver import Deed, Kill, Moment, channel_deed
+from tests.support.services import Nginx
 
 from torchyard.host.locks import locked
 from torchyard.publish.channel.channel import Channel

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.channel_deeds import DEEDS
-from tests.channel_reader import (
+from tests.integration import test_crash as crash
+from tests.integration.test_crash import Stock, Zygote
+from tests.support.channel_deeds import DEEDS
+from tests.support.channel_reader import (
     Reader,
     Shown,
     assert_between,
@@ -24,11 +26,9 @@ from tests.channel_reader import (
     read_all,
     watched,
 )
-from tests.crash_driver import Deed, Kill, Moment, channel_deed
-from tests.faults import Fault, FaultyProxy, Plan, Request
-from tests.integration import test_crash as crash
-from tests.integration.test_crash import Stock, Zygote
-from tests.services import Place
+from tests.support.crash_driver import Deed, Kill, Moment, channel_deed
+from tests.support.faults import Fault, FaultyProxy, Plan, Request
+from tests.support.services import Place
 
 from torchyard.publish.channel.channel import Channel
 from torchyard.store import bucket

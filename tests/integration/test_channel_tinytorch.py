@@ -16,11 +16,11 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 
 import pytest
-from tests.conda import SYSTEM, make_channel, make_package
-from tests.installers import Pip, RefusedError, Uv
-from tests.recipe import shared_sample
-from tests.served import Served, names
-from tests.smoke import make_wheel
+from tests.support.conda import SYSTEM, make_channel, make_package
+from tests.support.installers import Pip, RefusedError, Uv
+from tests.support.recipe import shared_sample
+from tests.support.served import Served, names
+from tests.support.smoke import make_wheel
 
 from torchyard.host.machine import python_name
 from torchyard.smoke.conda import solve

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import conda, libtorch, put, wheel
-from tests.helpers import SMALL, Command
-from tests.served import Served, directory_config
-from tests.services import Nginx
+from tests.support.channels import conda, libtorch, put, wheel
+from tests.support.helpers import SMALL, Command
+from tests.support.served import Served, directory_config
+from tests.support.services import Nginx
 
 from torchyard.errors import HostError, SelectionError, StoreError, UsageError
 from torchyard.host.fetcher import Fetcher

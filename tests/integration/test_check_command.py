@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.checks.registry import INDEX_RULES, RULES
 from torchyard.package.wheel.dist_info import record

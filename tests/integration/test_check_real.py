@@ -15,11 +15,11 @@ from zipfile import ZipFile
 
 import msgspec
 import pytest
-from tests.forked import TORCHYARD
-from tests.recipe import call, run
-from tests.schemas import validate
-from tests.smoke import compile_stub, extract
-from tests.wheels import NEWEST, shared_wheel
+from tests.support.forked import TORCHYARD
+from tests.support.recipe import call, run
+from tests.support.schemas import validate
+from tests.support.smoke import compile_stub, extract
+from tests.support.wheels import NEWEST, shared_wheel
 
 from torchyard.checks.checked import CheckedPackage
 from torchyard.checks.compare import PackageDiff, Rewritten

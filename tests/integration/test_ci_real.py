@@ -10,8 +10,8 @@ import venv
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, EXTENSION, ROOT, WORKS, Command, make_project
-from tests.workflows import WorkflowRun, runner_environment
+from tests.support.helpers import EXAMPLE, EXTENSION, ROOT, WORKS, Command, make_project
+from tests.support.workflows import WorkflowRun, runner_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, ROOT, SMALL
+from tests.support.helpers import EXAMPLE, ROOT, SMALL
 
 pytestmark = pytest.mark.integration
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.features.compat.report import ComparedWheel, CompatReport
 

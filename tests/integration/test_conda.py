@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.conda import (
+from tests.support.conda import (
     GPU,
     SUBDIR,
     UnsolvableError,
@@ -30,7 +30,7 @@ from tests.conda import (
     solve,
     solve_and_install,
 )
-from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
+from tests.support.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from rattler_build import ArchiveType
-from tests.channels import LATER
-from tests.conda import SUBDIR, SYSTEM, make_package, publish
-from tests.services import Nginx
+from tests.support.channels import LATER
+from tests.support.conda import SUBDIR, SYSTEM, make_package, publish
+from tests.support.services import Nginx
 
 from torchyard.errors import HostError
 from torchyard.index.entry import State

@@ -1,6 +1,6 @@
 """Builds where people build: on the host, and in containers of several kinds without extra rights.
 
-The containers have the machine's own file system: see `tests/containers.py`.
+The containers have the machine's own file system: see `tests/support/containers.py`.
 """
 
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.containers import (
+from tests.support.containers import (
     POD,
     STRANGER,
     RunningContainer,
@@ -26,7 +26,7 @@ from tests.containers import (
     needs_podman,
     open_folder,
 )
-from tests.recipe import PREFIX, Project, copy_sample, python_for_others
+from tests.support.recipe import PREFIX, Project, copy_sample, python_for_others
 
 from torchyard.host.cgroups import control_groups
 from torchyard.store.store import Store

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults import FaultyProxy
-from tests.helpers import CORE, WORKS, Command, make_project
-from tests.services import Place
+from tests.support.faults import FaultyProxy
+from tests.support.helpers import CORE, WORKS, Command, make_project
+from tests.support.services import Place
 
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store

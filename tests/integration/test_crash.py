@@ -20,9 +20,9 @@ from pathlib import Path
 import msgspec
 import obstore
 import pytest
-from tests.crash_driver import Deed, Ended, Kill, Moment
-from tests.helpers import CORE, PACKAGE, ROOT, WORKS, make_project
-from tests.services import S3Server
+from tests.support.crash_driver import Deed, Ended, Kill, Moment
+from tests.support.helpers import CORE, PACKAGE, ROOT, WORKS, make_project
+from tests.support.services import S3Server
 
 from torchyard.config.load import load_config
 from torchyard.host.snapshot import EPOCH
@@ -136,7 +136,7 @@ class Zygote:
 def started(*tracer: str) -> Iterator[Zygote]:
     env = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE_")}
     with subprocess.Popen(
-        [*tracer, sys.executable, "-m", "tests.crash_driver"],
+        [*tracer, sys.executable, "-m", "tests.support.crash_driver"],
         cwd=ROOT,
         env=env,
         stdin=subprocess.PIPE,

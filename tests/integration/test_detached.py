@@ -17,12 +17,12 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from tests.crash_driver import Deed, Kill
-from tests.helpers import CORE, ROOT, WORKS, make_project
 from tests.integration.test_crash import ALL, Zygote, contents, started, told
 from tests.integration.test_crash import Config as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
-from tests.publishing import PUBLISHES, make_publishing_project, torchyard
+from tests.support.crash_driver import Deed, Kill
+from tests.support.helpers import CORE, ROOT, WORKS, make_project
+from tests.support.publishing import PUBLISHES, make_publishing_project, torchyard
 
 from torchyard.errors import StoppedError
 from torchyard.model.matrix import Needs

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.forked import TORCHYARD
-from tests.recipe import PREFIX, SAMPLE, Project, call, copy_sample, shared_sample
+from tests.support.forked import TORCHYARD
+from tests.support.recipe import PREFIX, SAMPLE, Project, call, copy_sample, shared_sample
 
 pytestmark = [
     pytest.mark.integration,

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.forked import TORCHYARD
-from tests.helpers import CORE, WORKS, Command, make_project
-from tests.recipe import call, shared_sample
+from tests.support.forked import TORCHYARD
+from tests.support.helpers import CORE, WORKS, Command, make_project
+from tests.support.recipe import call, shared_sample
 
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Found

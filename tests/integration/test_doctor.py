@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.forked import TORCHYARD
-from tests.recipe import SAMPLE, SWITCHES, call, run
-from tests.sabotage import SABOTAGES, World, write
+from tests.support.forked import TORCHYARD
+from tests.support.recipe import SAMPLE, SWITCHES, call, run
+from tests.support.sabotage import SABOTAGES, World, write
 
 from torchyard.doctor.tree import cache_entries
 from torchyard.model.severity import Severity

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT, Command
-from tests.recipe import SWITCHES, copy_sample
+from tests.support.helpers import ROOT, Command
+from tests.support.recipe import SWITCHES, copy_sample
 
 from torchyard.toolchain.activation import UNDO
 

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.extensions import assert_sound, build_here, make_environment
-from tests.helpers import Command
+from tests.support.extensions import assert_sound, build_here, make_environment
+from tests.support.helpers import Command
 
 pytestmark = [
     pytest.mark.slow,

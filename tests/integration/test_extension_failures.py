@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT, Command, shared_folder
-from tests.made_wheel import make_wheel
-from tests.planted_faults import FAULTS
+from tests.support.helpers import ROOT, Command, shared_folder
+from tests.support.made_wheel import make_wheel
+from tests.support.planted_faults import FAULTS
 
 from torchyard.host.locks import locked
 

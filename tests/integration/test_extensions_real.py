@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.extensions import assert_sound, build_here, make_environment
-from tests.helpers import ROOT, Command, Output
-from tests.installers import FreshEnvironment
-from tests.offered import served
+from tests.support.extensions import assert_sound, build_here, make_environment
+from tests.support.helpers import ROOT, Command, Output
+from tests.support.installers import FreshEnvironment
+from tests.support.offered import served
 
 from torchyard.toolchain.interpreters import interpreter_for
 

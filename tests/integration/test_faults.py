@@ -23,11 +23,11 @@ from typing import NamedTuple, Self
 import msgspec
 import obstore
 import pytest
-from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
-from tests.forked import run_torchyard
-from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_project
-from tests.services import Place, S3Server, reserved_port
-from tests.smoke import make_wheel
+from tests.support.faults import Fault, FaultyProxy, Plan, Request, no_fault
+from tests.support.forked import run_torchyard
+from tests.support.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_project
+from tests.support.services import Place, S3Server, reserved_port
+from tests.support.smoke import make_wheel
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
 from torchyard.errors import ElsewhereError

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests import made_wheel
-from tests.forked import TORCHYARD
-from tests.helpers import Command
-from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_channel, make_wheel
-from tests.web import FileServer
+from tests.support import made_wheel
+from tests.support.forked import TORCHYARD
+from tests.support.helpers import Command
+from tests.support.indexes import WHEELS, ZIPS, Kind, good_channel, make_channel, make_wheel
+from tests.support.web import FileServer
 
 from torchyard.checks.registry import INDEX_RULES
 from torchyard.errors import UsageError

@@ -5,8 +5,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.faults import FaultyProxy
-from tests.services import Place
+from tests.support.faults import FaultyProxy
+from tests.support.services import Place
 
 from torchyard.index.entry import Entry
 from torchyard.publish.channel.channel import Channel

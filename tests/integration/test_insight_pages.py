@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser import Browser
-from tests.forked import run_torchyard
-from tests.linked_project import build_linked, pack_linked
+from tests.support.browser import Browser
+from tests.support.forked import run_torchyard
+from tests.support.linked_project import build_linked, pack_linked
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 ENV = {"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 from torchyard.host.cgroups import control_groups
 

@@ -13,11 +13,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.channels import LATER, NOW
-from tests.faults import Fault, FaultyProxy, Request
-from tests.helpers import Command
-from tests.indexes import CPU, CUDA, Kind, make_channel, make_wheel
-from tests.web import FileServer
+from tests.support.channels import LATER, NOW
+from tests.support.faults import Fault, FaultyProxy, Request
+from tests.support.helpers import Command
+from tests.support.indexes import CPU, CUDA, Kind, make_channel, make_wheel
+from tests.support.web import FileServer
 
 from torchyard.errors import ElsewhereError
 from torchyard.host.fetcher import directory_url

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from tests.containers import as_in_docker, container, needs_podman
-from tests.helpers import ROOT
-from tests.registries import (
+from tests.support.containers import as_in_docker, container, needs_podman
+from tests.support.helpers import ROOT
+from tests.support.registries import (
     PASSWORD,
     make_image,
     make_whole_layout,
@@ -25,7 +25,7 @@ from tests.registries import (
     set_up_client,
     write_login,
 )
-from tests.roots import make_manylinux, make_system
+from tests.support.roots import make_manylinux, make_system
 
 from torchyard.errors import BuildError
 from torchyard.host.bubblewrap import can_confine

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.examples import examples
-from tests.libraries import Built, build, compile_library, run
+from tests.support.examples import examples
+from tests.support.libraries import Built, build, compile_library, run
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy

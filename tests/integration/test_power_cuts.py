@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
-from tests.power_cuts import Loss, Node, Recording, read_recording, record
-from tests.power_deeds import DEEDS
+from tests.support.helpers import ROOT
+from tests.support.power_cuts import Loss, Node, Recording, read_recording, record
+from tests.support.power_deeds import DEEDS
 
 from torchyard.errors import TorchyardError
 from torchyard.store import gc_lease
@@ -54,7 +54,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def recorded(name: str, root: Path) -> Recording:
     DEEDS[name].before(root)
-    command = [sys.executable, "-m", "tests.power_deeds", name, str(root)]
+    command = [sys.executable, "-m", "tests.support.power_deeds", name, str(root)]
     return record(command, root, root.with_suffix(".log"), ROOT)
 
 

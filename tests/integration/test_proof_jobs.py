@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.forked import TORCHYARD
-from tests.recipe import PREFIX, SAMPLE, Project, channel_for, run, shared_sample
-from tests.schemas import validate
+from tests.support.forked import TORCHYARD
+from tests.support.recipe import PREFIX, SAMPLE, Project, channel_for, run, shared_sample
+from tests.support.schemas import validate
 
 from torchyard.errors import CheckError, SmokeError
 from torchyard.features.check.report import CheckReport

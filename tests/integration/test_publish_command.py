@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.faults import FaultyProxy
-from tests.made_wheel import make_wheel
-from tests.publishing import PUBLISHES, make_publishing_project, torchyard
-from tests.schemas import validate
-from tests.services import Place
+from tests.support.faults import FaultyProxy
+from tests.support.made_wheel import make_wheel
+from tests.support.publishing import PUBLISHES, make_publishing_project, torchyard
+from tests.support.schemas import validate
+from tests.support.services import Place
 
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store

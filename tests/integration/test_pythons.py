@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from scripts.pythons import MissingPythonError, provide
-from tests.recipe import PREFIX, Project, copy_sample
+from tests.support.recipe import PREFIX, Project, copy_sample
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.forked import TORCHYARD
-from tests.helpers import ROOT
-from tests.recipe import Project, call, needs_debootstrap
+from tests.support.forked import TORCHYARD
+from tests.support.helpers import ROOT
+from tests.support.recipe import Project, call, needs_debootstrap
 
 from torchyard.toolchain.root import run_in_root
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import CORE, WORKS, Command, make_project
+from tests.support.helpers import CORE, WORKS, Command, make_project
 
 from torchyard.errors import DifferenceError
 from torchyard.host.bubblewrap import can_confine

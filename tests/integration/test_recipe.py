@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import pytest
-from tests.conda import (
+from tests.support.conda import (
     SUBDIR,
     find_python,
     index,
     make_channel,
     solve_and_install,
 )
-from tests.recipe import (
+from tests.support.recipe import (
     PREFIX,
     SAMPLE,
     Project,

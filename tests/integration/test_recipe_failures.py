@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.helpers import ROOT, Command, Output
-from tests.services import LOOPBACK, reserved_port
+from tests.support.helpers import ROOT, Command, Output
+from tests.support.services import LOOPBACK, reserved_port
 
 from torchyard.compute.cuda import toolkit as cuda
 from torchyard.compute.rocm import toolkit as rocm

@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.helpers import CORE, WORKS, Command, make_project
-from tests.made_tar import member, tar_of
-from tests.registries import (
+from tests.support.helpers import CORE, WORKS, Command, make_project
+from tests.support.made_tar import member, tar_of
+from tests.support.registries import (
     LOGIN,
     PASSWORD,
     Registry,
@@ -25,8 +25,8 @@ from tests.registries import (
     set_up_client,
     write_login,
 )
-from tests.roots import make_small_root
-from tests.services import LOOPBACK
+from tests.support.roots import make_small_root
+from tests.support.services import LOOPBACK
 from tests.unit.test_root_image import files_in
 
 from torchyard.errors import ElsewhereError, HostError, PlanError, TorchyardError

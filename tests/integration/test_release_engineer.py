@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser import Browser
-from tests.helpers import Command
-from tests.installers import FreshEnvironment
-from tests.made_wheel import make_wheel
-from tests.served import Served, serve_directory
+from tests.support.browser import Browser
+from tests.support.helpers import Command
+from tests.support.installers import FreshEnvironment
+from tests.support.made_wheel import make_wheel
+from tests.support.served import Served, serve_directory
 
 pytestmark = pytest.mark.integration
 

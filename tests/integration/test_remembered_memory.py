@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
 from tests.integration.test_memory_guard import LENGTH, UNIT, YARD, build
+from tests.support.helpers import Command
 
 from torchyard.engines.remembered_units import RememberedUnits
 from torchyard.model.recipe import Stage

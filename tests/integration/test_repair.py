@@ -17,7 +17,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from tests.libraries import Built, build, compile_library, run
+from tests.support.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError, SelectionError, UsageError
 from torchyard.host.machine import python_name

@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.libraries import compile_library
-from tests.wheels import shared_wheel
+from tests.support.helpers import Command
+from tests.support.libraries import compile_library
+from tests.support.wheels import shared_wheel
 
 from torchyard.checks.checked import CheckedPackage
 from torchyard.features.check.use_case import check_packages

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser import Browser
-from tests.reported_project import make_reported_project, torchyard
-from tests.schemas import validate
+from tests.support.browser import Browser
+from tests.support.reported_project import make_reported_project, torchyard
+from tests.support.schemas import validate
 
 pytestmark = [
     pytest.mark.integration,

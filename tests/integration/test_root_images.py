@@ -5,8 +5,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import CORE, WORKS, Command, make_project
-from tests.roots import make_small_root
+from tests.support.helpers import CORE, WORKS, Command, make_project
+from tests.support.roots import make_small_root
 from tests.unit.test_root_image import make_layout
 
 from torchyard.host.bubblewrap import can_confine

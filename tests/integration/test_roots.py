@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.forked import TORCHYARD
-from tests.recipe import PREFIX, Project, call, copy_sample, needs_debootstrap, run
+from tests.support.forked import TORCHYARD
+from tests.support.recipe import PREFIX, Project, call, copy_sample, needs_debootstrap, run
 
 from torchyard.toolchain.root import identify_root, run_in_root
 from torchyard.toolchain.root_image import find_root

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
+from tests.support.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
 from torchyard.host.process_id import group_is_running
 from torchyard.model.canonical import fingerprint

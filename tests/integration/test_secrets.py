@@ -4,9 +4,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.publishing import PUBLISHES, make_publishing_project, torchyard
-from tests.services import Place
-from tests.smoke import make_wheel
+from tests.support.publishing import PUBLISHES, make_publishing_project, torchyard
+from tests.support.services import Place
+from tests.support.smoke import make_wheel
 
 from torchyard.config.credentials import load_credentials
 from torchyard.publish.channel.channel import Channel

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import pytest
-from tests.browser import Browser
-from tests.offered import PLATFORMS, PYTHONS, Published, offer, offer_extension, served
+from tests.support.browser import Browser
+from tests.support.offered import PLATFORMS, PYTHONS, Published, offer, offer_extension, served
 
 from torchyard.index.entry import package_key
 from torchyard.model.identifier import Cell

@@ -26,8 +26,8 @@ from obstore.exceptions import (
     PreconditionError,
 )
 from obstore.store import S3Store, from_url
-from tests.faults import Fault, FaultyProxy, Request, only
-from tests.services import NotStartedError, Place, S3Server
+from tests.support.faults import Fault, FaultyProxy, Request, only
+from tests.support.services import NotStartedError, Place, S3Server
 
 pytestmark = pytest.mark.integration
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.conda import SUBDIR, find_python, index, make_package, make_python_package
-from tests.forked import TORCHYARD
-from tests.helpers import ROOT
-from tests.recipe import PREFIX, SAMPLE, run, shared_sample
-from tests.schemas import validate
-from tests.smoke import change_wheel, compile_stub, extract, make_wheel
+from tests.support.conda import SUBDIR, find_python, index, make_package, make_python_package
+from tests.support.forked import TORCHYARD
+from tests.support.helpers import ROOT
+from tests.support.recipe import PREFIX, SAMPLE, run, shared_sample
+from tests.support.schemas import validate
+from tests.support.smoke import change_wheel, compile_stub, extract, make_wheel
 
 from torchyard.errors import HostError, SmokeError, UsageError
 

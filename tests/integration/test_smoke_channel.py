@@ -5,10 +5,10 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.conda import make_package
-from tests.helpers import Command
-from tests.served import SHARED, Served, serve_directory, tiny
-from tests.smoke import make_wheel
+from tests.support.conda import make_package
+from tests.support.helpers import Command
+from tests.support.served import SHARED, Served, serve_directory, tiny
+from tests.support.smoke import make_wheel
 
 pytestmark = pytest.mark.integration
 

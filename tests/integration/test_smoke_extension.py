@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.installers import FreshEnvironment
-from tests.made_wheel import make_wheel
+from tests.support.helpers import Command
+from tests.support.installers import FreshEnvironment
+from tests.support.made_wheel import make_wheel
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

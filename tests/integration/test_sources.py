@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
-from tests.web import FileServer
+from tests.support.helpers import CORE, PACKAGE, WORKS, Command, make_project
+from tests.support.web import FileServer
 
 from torchyard.host.bubblewrap import can_confine
 from torchyard.model.recipe import Stage

@@ -3,8 +3,8 @@
 from types import FunctionType
 
 import pytest
-from tests.faults import Fault, FaultyProxy, Plan, Request, only
-from tests.services import Place
+from tests.support.faults import Fault, FaultyProxy, Plan, Request, only
+from tests.support.services import Place
 from tests.unit import test_channel, test_store, test_swap
 
 from torchyard.errors import ElsewhereError

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zipfile import ZipFile
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import SMALL, Command
-from tests.hostile_steps import spec_of
-from tests.schemas import validate
-from tests.services import LOOPBACK, S3Server, reserved_port
+from tests.support.helpers import SMALL, Command
+from tests.support.hostile_steps import spec_of
+from tests.support.schemas import validate
+from tests.support.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.compute.cuda import toolkit as cuda
 from torchyard.compute.registry import compute_platforms, platform_for

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.helpers import Command
-from tests.installers import FreshEnvironment
-from tests.made_wheel import make_wheel
-from tests.offered import served
+from tests.support.helpers import Command
+from tests.support.installers import FreshEnvironment
+from tests.support.made_wheel import make_wheel
+from tests.support.offered import served
 
 pytestmark = pytest.mark.integration
 

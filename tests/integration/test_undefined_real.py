@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 from tests.unit.test_broken_extensions import Extension
 
 VERSION = f"{sys.version_info.major}{sys.version_info.minor}"

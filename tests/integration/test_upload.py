@@ -11,10 +11,10 @@ import msgspec
 import obstore
 import pytest
 from obstore.store import S3Store
-from tests.channels import conda
-from tests.faults import Fault, FaultyProxy, Request
-from tests.made_wheel import make_wheel
-from tests.services import Place
+from tests.support.channels import conda
+from tests.support.faults import Fault, FaultyProxy, Request
+from tests.support.made_wheel import make_wheel
+from tests.support.services import Place
 
 from torchyard.errors import PublishError
 from torchyard.index.entry import Entry

@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.helpers import shared_folder
-from tests.made_wheel import make_wheel
-from tests.services import Place
-from tests.walls import (
+from tests.support.helpers import shared_folder
+from tests.support.made_wheel import make_wheel
+from tests.support.services import Place
+from tests.support.walls import (
     PROJECTS,
     PROXY_LOGIN,
     SPELLINGS,

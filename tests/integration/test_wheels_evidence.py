@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT, Command
-from tests.wheels import shared_wheel
+from tests.support.helpers import ROOT, Command
+from tests.support.wheels import shared_wheel
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.support.examples import examples
 
 from torchyard.toolchain.activation import UNDO, CellEnvironment, Shell, activation_script
 from torchyard.toolchain.variables import LISTS

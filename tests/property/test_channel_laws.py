@@ -13,9 +13,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.channel_reader import Reader, read_all, told
-from tests.channels import LATER, Death, Made, Mortal, die, put, wheel, without
-from tests.examples import examples
+from tests.support.channel_reader import Reader, read_all, told
+from tests.support.channels import LATER, Death, Made, Mortal, die, put, wheel, without
+from tests.support.examples import examples
 
 from torchyard.errors import ElsewhereError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, State

@@ -3,9 +3,9 @@
 import yaml
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
-from tests.helpers import config_of, toml_text
 from tests.property.strategies import TABLES, Toml, configs
+from tests.support.examples import examples
+from tests.support.helpers import config_of, toml_text
 
 from torchyard.ci.explain import JobPlaces
 from torchyard.ci.fold import LEVELS, admit_blocks

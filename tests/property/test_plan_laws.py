@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
-from tests.helpers import config_of, fingerprints, plan_of, toml_text
 from tests.property.strategies import TABLES, VALUES, Toml, configs, some
+from tests.support.examples import examples
+from tests.support.helpers import config_of, fingerprints, plan_of, toml_text
 
 from torchyard.compute.registry import compute_platforms
 from torchyard.errors import PlanError, SelectionError

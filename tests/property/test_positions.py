@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.helpers import toml_text
+from tests.support.helpers import toml_text
 
 from torchyard.config.positions import locate
 

@@ -12,9 +12,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
 from tests.fuzz import fuzz_device, fuzz_elf, fuzz_foreign, fuzz_texts, fuzz_zip
 from tests.fuzz.laws import check_all, read_bytes
+from tests.support.examples import examples
 
 from torchyard.errors import BuildError
 from torchyard.package.contents import Contents, FaultKind

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.helpers import plan_of, toml_text
 from tests.property.strategies import Toml, configs
+from tests.support.helpers import plan_of, toml_text
 
 from torchyard.errors import PlanError
 from torchyard.model.identifier import Cell, parse

@@ -5,7 +5,7 @@ import zlib
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.support.examples import examples
 
 from torchyard.package.zip.parts import unpacked_end
 

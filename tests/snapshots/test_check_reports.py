@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from tests.shapes import METADATA, library, package, text
+from tests.support.shapes import METADATA, library, package, text
 
 from torchyard.checks.checked import CheckedPackage, describe_package
 from torchyard.checks.compare import compare_packages

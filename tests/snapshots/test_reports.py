@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from tests.helpers import EXAMPLE, SMALL, Command
+from tests.support.helpers import EXAMPLE, SMALL, Command
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.made import EXPECTED, hits, library, package, subject_of
 from tests.mutations.good import job_for
+from tests.support.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.compat.abi import ApiUse, MeasuredAbi, abi_of, abi_words, measure_abi
 from torchyard.checks.compat.extension import ExtensionLibrary, ExtensionWheel

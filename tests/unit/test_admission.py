@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.helpers import WORKS, Command
-from tests.sabotage import write
-from tests.spoils import HARMLESS, OF_PROJECT, QUICK, SPOILS, Spoil, Yard, forget
+from tests.support.helpers import WORKS, Command
+from tests.support.sabotage import write
+from tests.support.spoils import HARMLESS, OF_PROJECT, QUICK, SPOILS, Spoil, Yard, forget
 
 from torchyard.engines import runner
 from torchyard.errors import TorchyardError

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import SMALL
+from tests.support.helpers import SMALL
 
 import torchyard
 from torchyard import Plan, TorchyardError, check_packages, plan_packages, publish_packages

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.made_tar import member, tar_of
-from tests.web import FileServer
+from tests.support.made_tar import member, tar_of
+from tests.support.web import FileServer
 
 from torchyard.errors import HostError
 from torchyard.host.snapshot import EPOCH, unpack_archive

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.bench import Result, jumps, measure
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import msgspec
 import pytest
-from tests.contents import ABOUT, LIBRARY, METADATA, WHEEL, contents, findings, wheel
+from tests.support.contents import ABOUT, LIBRARY, METADATA, WHEEL, contents, findings, wheel
 
 from torchyard.checks.compat.undefined import undefined_in
 from torchyard.checks.policy import CheckPolicy

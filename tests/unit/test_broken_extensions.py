@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.helpers import Command
-from tests.made_elf import Made, make_elf
+from tests.support.helpers import Command
+from tests.support.made_elf import Made, make_elf
 
 from torchyard.toolchain.index_wheels import IndexWheel
 from torchyard.workspace import torch_releases

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXTENSION, SMALL, Command, config_of
+from tests.support.helpers import EXTENSION, SMALL, Command, config_of
 
 from torchyard.compute.installed_torch import (
     InstalledTorch,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers import config_of
+from tests.support.helpers import config_of
 
 from torchyard.config.load import load_config
 from torchyard.config.lock import (

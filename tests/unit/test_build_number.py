@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 from packaging.utils import parse_wheel_filename
-from tests.helpers import SMALL, config_of, fingerprints, plan_of
+from tests.support.helpers import SMALL, config_of, fingerprints, plan_of
 
 from torchyard.errors import ConfigError
 from torchyard.index.entry import Entry, State

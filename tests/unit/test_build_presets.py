@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.helpers import SMALL, Command, config_of, plan_of
+from tests.support.helpers import SMALL, Command, config_of, plan_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command
-from tests.hostile_store import Document, Json, put
+from tests.support.helpers import Command
+from tests.support.hostile_store import Document, Json, put
 
 from torchyard.errors import HostError, StoreError, UsageError
 from torchyard.features.rebuild import use_case

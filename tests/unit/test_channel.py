@@ -5,8 +5,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channel_reader import Reader, assert_right, read_all
-from tests.channels import LATER, Death, Mortal, adding, conda, libtorch, put, wheel, without
+from tests.support.channel_reader import Reader, assert_right, read_all
+from tests.support.channels import (
+    LATER,
+    Death,
+    Mortal,
+    adding,
+    conda,
+    libtorch,
+    put,
+    wheel,
+    without,
+)
 
 from torchyard.errors import SelectionError, StoreError
 from torchyard.host.zstd import compress

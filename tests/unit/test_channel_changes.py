@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.channel_reader import Reader, read_all
-from tests.channels import Death, Mortal, conda, libtorch, put
-from tests.channels import wheel as made
-from tests.examples import examples
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.channel_reader import Reader, read_all
+from tests.support.channels import Death, Mortal, conda, libtorch, put
+from tests.support.channels import wheel as made
+from tests.support.examples import examples
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.availability import offers

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.channel_reader import assert_right
-from tests.channels import Death, Mortal, conda, put, wheel
+from tests.support.channel_reader import assert_right
+from tests.support.channels import Death, Mortal, conda, put, wheel
 
 from torchyard.errors import ElsewhereError
 from torchyard.publish.channel.channel import Channel

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schemas import validate
-from tests.shapes import library, package, text
+from tests.support.schemas import validate
+from tests.support.shapes import library, package, text
 
 from torchyard.checks.checked import CheckedPackage, describe_package, natural
 from torchyard.checks.policy import CheckPolicy

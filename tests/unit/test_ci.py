@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.dependency_tree import write_files
-from tests.helpers import EXAMPLE, EXTENSION, WORKS, Command, config_of, make_project
-from tests.helpers import SMALL as PLANNED
-from tests.workflows import WorkflowRun, runner_environment
+from tests.support.dependency_tree import write_files
+from tests.support.helpers import EXAMPLE, EXTENSION, WORKS, Command, config_of, make_project
+from tests.support.helpers import SMALL as PLANNED
+from tests.support.workflows import WorkflowRun, runner_environment
 
 from torchyard.ci.explain import JobPlaces
 from torchyard.ci.generate import fold_all, generate_files

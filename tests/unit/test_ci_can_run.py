@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.dependency_tree import write_files
-from tests.helpers import EXAMPLE, Command, config_of
+from tests.support.dependency_tree import write_files
+from tests.support.helpers import EXAMPLE, Command, config_of
 
 from torchyard.ci.generate import generate_files
 from torchyard.ci.registry import provider_names

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.helpers import EXAMPLE, config_of
+from tests.support.helpers import EXAMPLE, config_of
 
 from torchyard.ci.generate import generate_files
 from torchyard.model.matrix import matches

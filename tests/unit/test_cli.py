@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, SMALL, Command
+from tests.support.helpers import EXAMPLE, SMALL, Command
 
 from torchyard.errors import TorchyardError, all_errors
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from tests.command_tree import all_commands
-from tests.helpers import ROOT, Command
+from tests.support.command_tree import all_commands
+from tests.support.helpers import ROOT, Command
 
 from torchyard.cli.engine_options import engine_options
 from torchyard.cli.lazy_group import help_section, sentence

@@ -1,7 +1,7 @@
 """What is different between two packages."""
 
 import pytest
-from tests.shapes import METADATA, WHEEL, library, package, text
+from tests.support.shapes import METADATA, WHEEL, library, package, text
 
 from torchyard.checks.compare import Moved, Rewritten, Sizes, compare_packages
 from torchyard.package.contents import (

@@ -9,9 +9,9 @@ from typing import Protocol
 import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
-from tests.helpers import Command
-from tests.made_elf import Made, make_elf
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.made_elf import Made, make_elf
+from tests.support.schemas import validate
 
 from torchyard.checks.compat.extension import ExtensionWheel, read_extension
 from torchyard.checks.compat.matrix import LoadVerdict, Obstacle, ObstacleKind, load_matrix

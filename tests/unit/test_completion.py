@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import make_project
+from tests.support.helpers import make_project
 
 ASKED = {
     "c": ["cpu", "cpu-openblas", "cp311", "cp312", "check", "core"],

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from rattler import MatchSpec
-from tests.contents import contents
+from tests.support.contents import contents
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, DataError, HostError, PlanError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import SMALL, config_of, plan_of
+from tests.support.helpers import SMALL, config_of, plan_of
 
 from torchyard.config.document import Document
 from torchyard.config.load import load_config

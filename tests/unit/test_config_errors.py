@@ -1,7 +1,7 @@
 """Mistakes in torchyard.toml are found, placed and answered."""
 
 import pytest
-from tests.helpers import SMALL, config_of
+from tests.support.helpers import SMALL, config_of
 
 from torchyard.errors import ConfigError, Diagnostic
 

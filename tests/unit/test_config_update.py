@@ -5,8 +5,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.torch_index import LINUX, add_torch, add_wheel
+from tests.support.helpers import Command
+from tests.support.torch_index import LINUX, add_torch, add_wheel
 
 from torchyard.workspace.indexed_release import is_installable
 

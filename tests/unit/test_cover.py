@@ -5,7 +5,7 @@ from itertools import combinations, product
 from pathlib import Path
 
 import pytest
-from tests.helpers import EXAMPLE, SMALL, Command, config_of
+from tests.support.helpers import EXAMPLE, SMALL, Command, config_of
 
 from torchyard.model.identifier import Cell
 from torchyard.plan.cover import cover_pairs

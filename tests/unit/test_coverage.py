@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import SMALL, Command
+from tests.support.helpers import SMALL, Command
 
 from torchyard.errors import PublishError
 from torchyard.index.entry import Entry, State

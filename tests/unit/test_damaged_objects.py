@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.channels import conda, libtorch, put, wheel
+from tests.support.channels import conda, libtorch, put, wheel
 from tests.unit.test_store import store_result, task_of
 
 from torchyard.errors import PublishError, StoreError

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.channels import conda, put, wheel
-from tests.dependency_tree import SEED_FILES, git, make_tree, write_files
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.channels import conda, put, wheel
+from tests.support.dependency_tree import SEED_FILES, git, make_tree, write_files
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.errors import DataError
 from torchyard.features.deps.report import DepsReport

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.helpers import CORE, WORKS, plan_of
+from tests.support.helpers import CORE, WORKS, plan_of
 
 from torchyard.host import secrets
 from torchyard.host.detached import (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import parse_data

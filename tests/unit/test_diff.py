@@ -1,7 +1,7 @@
 """Two plans compared."""
 
 import pytest
-from tests.helpers import SMALL, config_of
+from tests.support.helpers import SMALL, config_of
 
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan

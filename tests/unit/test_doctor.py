@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.helpers import ROOT, Command
-from tests.sabotage import (
+from tests.support.helpers import ROOT, Command
+from tests.support.sabotage import (
     HEAVY,
     SABOTAGES,
     World,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.helpers import EXTENSION, Command, config_of, plan_of
+from tests.support.helpers import EXTENSION, Command, config_of, plan_of
 
 from torchyard.config.load import load_config
 from torchyard.errors import ConfigError, HostError

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 LAUNCHER = ROOT / "tests/projects/pytorch-empty/empty-unit"
 EMPTY = LAUNCHER.parent

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError

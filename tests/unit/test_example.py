@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.helpers import EXAMPLE, ROOT, plan_of
+from tests.support.helpers import EXAMPLE, ROOT, plan_of
 
 from torchyard.config.document import Document
 from torchyard.config.load import config_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import EXTENSION, Command, config_of
+from tests.support.helpers import EXTENSION, Command, config_of
 
 from torchyard.config.known_extensions import known_variables
 from torchyard.engines.builtin.local import _about_downloads

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 from torchyard.cli.lazy_group import feature_modules, subcommands
 from torchyard.cli.main import torchyard as program

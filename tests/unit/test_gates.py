@@ -17,9 +17,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 from packaging.requirements import Requirement
-from tests.helpers import SMALL, Command, plan_of
-from tests.hostile_steps import Machine
-from tests.made_wheel import make_wheel, spec_for
+from tests.support.helpers import SMALL, Command, plan_of
+from tests.support.hostile_steps import Machine
+from tests.support.made_wheel import make_wheel, spec_for
 
 from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.policies import load_policy, policy_digest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.helpers import SMALL, config_of, plan_of
+from tests.support.helpers import SMALL, config_of, plan_of
 
 from torchyard.errors import BuildError, ConfigError
 from torchyard.features.plan.report import plan_text

@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 import pytest
-from tests.helpers import EXAMPLE, plan_of
+from tests.support.helpers import EXAMPLE, plan_of
 
 from torchyard.features.plan.use_case import plan_report
 from torchyard.plan import settings

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers import Command
-from tests.linked_project import build_linked, pack_linked
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.linked_project import build_linked, pack_linked
+from tests.support.schemas import validate
 
 from torchyard.insight.build_links import BuildLinks, module_of
 from torchyard.insight.link_graph import (

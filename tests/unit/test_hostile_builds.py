@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.insight.build_record import BUILD_FILE, LOG, read_build
 from torchyard.toolchain.reading.source_text import read_beginning

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers import Command
-from tests.torch_index import FILE, LINUX, add_torch, fingerprints, project, use_only
+from tests.support.helpers import Command
+from tests.support.torch_index import FILE, LINUX, add_torch, fingerprints, project, use_only
 
 from torchyard.compute.registry import platform_for
 from torchyard.config.lock import read_build_lock

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 import pytest
-from tests.helpers import Command, Output
+from tests.support.helpers import Command, Output
 from tests.unit.test_reading import CMAKE, PYPROJECT, SETUP, USES
 
 from torchyard.config.load import load_config

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.command_tree import all_commands
-from tests.helpers import SMALL, Command, make_project
+from tests.support.command_tree import all_commands
+from tests.support.helpers import SMALL, Command, make_project
 
 from torchyard.terminal.json_output import ErrorDocument
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 import pytest
-from tests.unit.test_pace import GB, TICK, Config, Unit, memory, pids, workers
+from tests.unit.test_throttle import GB, TICK, Config, Unit, memory, pids, workers
 
 from torchyard.engines.remembered_units import ExpectedUnits
 from torchyard.engines.throttle import Candidate, Pace, next_compilers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.offered import AT, add, cells, offer, published
+from tests.support.offered import AT, add, cells, offer, published
 
 from torchyard.index.availability import PackageOffer, offers
 from torchyard.index.entry import Entry, State

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.libraries import compile_library
-from tests.smoke import change_wheel, make_wheel
+from tests.support.libraries import compile_library
+from tests.support.smoke import change_wheel, make_wheel
 
 from torchyard.smoke.loading import load_beside_torch
 from torchyard.smoke.outcome import Outcome, SmokeAttempt

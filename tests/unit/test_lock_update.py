@@ -5,8 +5,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.torch_index import FILE, add_torch, fingerprints, project, use_only
+from tests.support.helpers import Command
+from tests.support.torch_index import FILE, add_torch, fingerprints, project, use_only
 
 from torchyard.config.document import Document
 from torchyard.errors import ConfigError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.channels import Made, put, wheel
+from tests.support.channels import Made, put, wheel
 
 from torchyard.errors import ElsewhereError, PublishError
 from torchyard.host.fetcher import Fetcher

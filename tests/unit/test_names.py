@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.helpers import SMALL, WORKS, Command, make_project, plan_of
+from tests.support.helpers import SMALL, WORKS, Command, make_project, plan_of
 
 from torchyard.errors import SelectionError
 from torchyard.model.recipe import Stage

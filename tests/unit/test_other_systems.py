@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.helpers import EXAMPLE
+from tests.support.helpers import EXAMPLE
 
 _WINDOWS = """
 import platform, sys

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.hostile_steps import spec_of
+from tests.support.hostile_steps import spec_of
 
 from torchyard.compute.cuda.table import cuda_table
 from torchyard.compute.registry import platform_for

@@ -1,7 +1,7 @@
 """Rows of tables in torchyard.toml: added and changed, with errors and origins of their own."""
 
 import pytest
-from tests.helpers import EXTENSION, SMALL, config_of, fingerprints, plan_of
+from tests.support.helpers import EXTENSION, SMALL, config_of, fingerprints, plan_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError

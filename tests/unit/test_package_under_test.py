@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.helpers import SMALL, plan_of
-from tests.made_wheel import make_wheel, spec_for
+from tests.support.helpers import SMALL, plan_of
+from tests.support.made_wheel import make_wheel, spec_for
 
 from torchyard.model.recipe import Stage
 from torchyard.plan.select import EVERYTHING

@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.helpers import EXAMPLE, EXTENSION, ROOT, SMALL, config_of, fingerprints, plan_of
+from tests.support.helpers import EXAMPLE, EXTENSION, ROOT, SMALL, config_of, fingerprints, plan_of
 
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.identifier import Cell
@@ -260,7 +260,7 @@ def test_finding_a_job_that_is_not_there_names_the_nearest() -> None:
 def test_planning_touches_nothing() -> None:
     """No file, process or socket: import-linter sees imports, this sees what really happens."""
     code = (
-        "import sys; from tests.helpers import SMALL, config_of\n"
+        "import sys; from tests.support.helpers import SMALL, config_of\n"
         "from torchyard.plan.build import make_plan\n"
         "config, touched = config_of(SMALL), []\n"
         "sys.addaudithook(lambda event, args: touched.append(event))\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.helpers import Command
-from tests.made_elf import Made, make_elf
+from tests.support.helpers import Command
+from tests.support.made_elf import Made, make_elf
 from tests.unit.test_broken_extensions import (
     ABI3_MODULE,
     ABI3_TAG,

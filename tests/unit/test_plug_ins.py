@@ -7,7 +7,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.helpers import make_project
+from tests.support.helpers import make_project
 
 COMMAND = """
 import click

@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.contents import ABOUT, TODAY, findings, wheel
+from tests.support.contents import ABOUT, TODAY, findings, wheel
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.enforce import Enforcer

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.channel_reader import Reader, read_all, told
-from tests.channels import Death, Made, Mortal, put, wheel
-from tests.helpers import Command
+from tests.support.channel_reader import Reader, read_all, told
+from tests.support.channels import Death, Made, Mortal, put, wheel
+from tests.support.helpers import Command
 
 from torchyard.errors import PublishError, StoreError
 from torchyard.publish.channel.channel import Channel

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard import __version__
 from torchyard.config.load import load_config

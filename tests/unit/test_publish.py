@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import conda, put
-from tests.helpers import SMALL, Command, config_of, plan_of
-from tests.made_wheel import make_wheel, spec_for
-from tests.schemas import validate
+from tests.support.channels import conda, put
+from tests.support.helpers import SMALL, Command, config_of, plan_of
+from tests.support.made_wheel import make_wheel, spec_for
+from tests.support.schemas import validate
 
 from torchyard.checks.policies import load_policy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from scripts.pytest_journal import ended, prepare
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 ONE = """
 import pytest

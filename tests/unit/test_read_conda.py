@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.made_elf import Made, make_elf
-from tests.made_zip import Made as Member
-from tests.made_zip import make_zip
+from tests.support.made_elf import Made, make_elf
+from tests.support.made_zip import Made as Member
+from tests.support.made_zip import make_zip
 
 from torchyard.host.zstd import compress
 from torchyard.package.contents import Contents, FaultKind, PackageFile

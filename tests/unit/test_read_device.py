@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.made_elf import Made, make_elf
+from tests.support.made_elf import Made, make_elf
 
 from torchyard.host.zstd import compress
 from torchyard.package.contents import DeviceCode

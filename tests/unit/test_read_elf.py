@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import _core
-from tests.made_elf import DT, Made, make_elf
+from tests.support.made_elf import DT, Made, make_elf
 
 from torchyard.package import members
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind, VersionNeed

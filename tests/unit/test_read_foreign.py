@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.support.examples import examples
 
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind
 from torchyard.package.limits import Limits

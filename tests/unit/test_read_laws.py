@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.made_elf import Made, make_elf
+from tests.support.made_elf import Made, make_elf
 from tests.unit.test_read_conda import GOOD as CONDA
 from tests.unit.test_read_conda import OLD as OLD_CONDA
 from typing_extensions import Buffer

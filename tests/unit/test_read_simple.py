@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.channels import wheel
+from tests.support.channels import wheel
 
 from torchyard.host.zstd import compress
 from torchyard.index.conda.read import (

@@ -5,9 +5,9 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.made_elf import Made as Elf
-from tests.made_elf import make_elf
-from tests.made_zip import MAX_16, MAX_32, End, Made, make_zip
+from tests.support.made_elf import Made as Elf
+from tests.support.made_elf import make_elf
+from tests.support.made_zip import MAX_16, MAX_32, End, Made, make_zip
 
 from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents, FaultKind

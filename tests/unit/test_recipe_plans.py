@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import EXTENSION, config_of, plan_of
-from tests.hostile_steps import spec_of
+from tests.support.helpers import EXTENSION, config_of, plan_of
+from tests.support.hostile_steps import spec_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError

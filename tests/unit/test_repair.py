@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
-from tests.helpers import Command
-from tests.made_zip import MAX_32, Made, make_zip
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.made_zip import MAX_32, Made, make_zip
+from tests.support.schemas import validate
 
 from torchyard.errors import BuildError, CheckError, UsageError
 from torchyard.package.limits import LIMITS

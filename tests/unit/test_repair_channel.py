@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.channel_deeds import FIRST, LATER, spec
-from tests.channel_reader import assert_right, told
-from tests.channels import put, wheel
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.channel_deeds import FIRST, LATER, spec
+from tests.support.channel_reader import assert_right, told
+from tests.support.channels import put, wheel
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.errors import StoreError
 from torchyard.publish.channel.channel import Channel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import LATER, NOW, adding, without
+from tests.support.channels import LATER, NOW, adding, without
 
 from torchyard.errors import BuildError
 from torchyard.host.zstd import decompress

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.keys import FIND_KEY_C, add_session_key
-from tests.roots import copy_program, make_debian
+from tests.support.keys import FIND_KEY_C, add_session_key
+from tests.support.roots import copy_program, make_debian
 
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.system_view import own_paths, parts_of_root, system_view

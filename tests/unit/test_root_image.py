@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from tests.made_tar import member, tar_of
-from tests.roots import make_debian
+from tests.support.made_tar import member, tar_of
+from tests.support.roots import make_debian
 
 from torchyard.errors import HostError
 from torchyard.host.machine import platform_name

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.contents import (
+from tests.support.contents import (
     ABOUT,
     GOOD_WHEEL,
     LIBRARY,
@@ -19,7 +19,7 @@ from tests.contents import (
     member,
     wheel,
 )
-from tests.examples import examples
+from tests.support.examples import examples
 
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import RULES

@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.made import EXPECTED, hits, library, package, subject_of
+from tests.support.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.rules.compute import architectures
 from torchyard.checks.subject import Subject

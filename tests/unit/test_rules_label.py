@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.contents import (
+from tests.support.contents import (
     ABOUT,
     INDEX,
     LIBRARY,

@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.made import EXPECTED, hits, library, package, subject_of
+from tests.support.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.compat.stable_names import stable_abi
 from torchyard.checks.rules.symbols import new_strings, old_strings, parse_symbols

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.hostile_steps import Machine, as_nobody, attempt_twice
-from tests.keys import FIND_KEY, add_session_key
+from tests.support.hostile_steps import Machine, as_nobody, attempt_twice
+from tests.support.keys import FIND_KEY, add_session_key
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 

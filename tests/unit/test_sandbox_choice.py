@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 import pytest
-from tests.helpers import WORKS, config_of, plan_of
-from tests.hostile_steps import Machine, spec_of
-from tests.roots import make_debian
+from tests.support.helpers import WORKS, config_of, plan_of
+from tests.support.hostile_steps import Machine, spec_of
+from tests.support.roots import make_debian
 
 from torchyard.errors import ElsewhereError, HostError, UsageError
 from torchyard.host import system_view

@@ -1,6 +1,6 @@
 """Which jobs are needed, and in which order they come."""
 
-from tests.helpers import WORKS, plan_of
+from tests.support.helpers import WORKS, plan_of
 
 from torchyard.engines.pending import JobGraph, demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule

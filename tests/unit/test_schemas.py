@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.helpers import EXAMPLE, SMALL, Command
-from tests.schemas import validate
+from tests.support.helpers import EXAMPLE, SMALL, Command
+from tests.support.schemas import validate
 
 OWN_ROW = '[tables.pythons.cp316]\nversion = "3.16"\n'
 

@@ -1,7 +1,7 @@
 """What is told has no secret in it."""
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.host import secrets
 from torchyard.host.secrets import redact

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command, config_of
+from tests.support.helpers import Command, config_of
 
 from torchyard.errors import ConfigError
 from torchyard.model.lock import BuildLock

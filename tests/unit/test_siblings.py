@@ -1,7 +1,7 @@
 import msgspec
 import pytest
-from tests.contents import INDEX
-from tests.made import hits, library, package, subject_of
+from tests.support.contents import INDEX
+from tests.support.made import hits, library, package, subject_of
 
 from torchyard.checks.loader.companions import (
     distribution_of,

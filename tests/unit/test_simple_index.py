@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name, parse_wheel_filename
-from tests.examples import examples
+from tests.support.examples import examples
 
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from tests.helpers import ROOT, Command
-from tests.smoke import make_wheel
+from tests.support.helpers import ROOT, Command
+from tests.support.smoke import make_wheel
 
 from torchyard.errors import ConfigError, UsageError
 from torchyard.features.smoke.report import SmokeReport, smoke_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 PROGRAM = ROOT / "src/torchyard/data/smoke/torch/facts.py"
 CONFIG = """\

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.errors import CheckError, HostError, SmokeError
 from torchyard.host import bubblewrap

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 from torchyard.smoke.attempt import NOTE
 from torchyard.smoke.installation import Installation, Installer

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
-from tests.helpers import WORKS, Command, make_project
+from tests.support.examples import examples
+from tests.support.helpers import WORKS, Command, make_project
 
 from torchyard.errors import HostError
 from torchyard.host import tree

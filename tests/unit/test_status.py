@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command, make_project
+from tests.support.helpers import Command, make_project
 
 from torchyard.host.detached import RunRecord, create_record, find_record
 from torchyard.model.event import Began, encode_event

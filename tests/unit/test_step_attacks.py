@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.hostile_steps import Attempt, Machine, as_nobody, attempt_twice
+from tests.support.hostile_steps import Attempt, Machine, as_nobody, attempt_twice
 
 from torchyard.model.config import SandboxKind
 

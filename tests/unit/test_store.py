@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command, make_project
+from tests.support.helpers import Command, make_project
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
 from torchyard.features.store.report import ResultsReport, store_show_text

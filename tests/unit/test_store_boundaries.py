@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command
-from tests.hostile_store import (
+from tests.support.helpers import Command
+from tests.support.hostile_store import (
     BLOCK,
     SCOPES,
     Json,

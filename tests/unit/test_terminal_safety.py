@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from rich.live import Live
 from rich.text import Text
-from tests.helpers import ROOT, SMALL, Command
-from tests.made_wheel import make_wheel
+from tests.support.helpers import ROOT, SMALL, Command
+from tests.support.made_wheel import make_wheel
 
 from torchyard.cli.build_display import gitlab
 from torchyard.errors import Diagnostic, Span, UsageError

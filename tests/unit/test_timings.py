@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
-from tests.schemas import validate
+from tests.support.helpers import Command
+from tests.support.schemas import validate
 
 from torchyard.errors import BuildError
 from torchyard.insight.build_record import BuildRecord, TargetTime, read_build

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.channel_reader import assert_right
-from tests.channels import put, wheel
+from tests.support.channel_reader import assert_right
+from tests.support.channels import put, wheel
 
 from torchyard.errors import PublishError
 from torchyard.index.entry import State

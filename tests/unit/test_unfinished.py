@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.helpers import CORE, WORKS, Command, make_project
+from tests.support.helpers import CORE, WORKS, Command, make_project
 
 from torchyard.model.canonical import canonical_json
 from torchyard.store.gc import remove_garbage

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 from tests.unit.test_guard import eventually
 from tests.unit.test_store import store_result, task_of
 from tests.unit.test_timings import TIMES, A, write_build

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import WORKS, make_project
+from tests.support.helpers import WORKS, make_project
 
 from torchyard.host.process import capture
 

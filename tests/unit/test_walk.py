@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT
+from tests.support.helpers import ROOT
 
 from torchyard.compute.registry import compute_platforms
 from torchyard.config.recipes import known_recipes

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import ROOT, make_project
+from tests.support.helpers import ROOT, make_project
 
 from torchyard.version import ON_PYPI
 

@@ -5,9 +5,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.made_elf import Made, make_elf
-from tests.offered import served
-from tests.web import FileServer
+from tests.support.made_elf import Made, make_elf
+from tests.support.offered import served
+from tests.support.web import FileServer
 
 from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.remote_file import RemoteFile

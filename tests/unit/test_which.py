@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 import pytest
-from tests.helpers import Command, Output
+from tests.support.helpers import Command, Output
 
 from torchyard.compute.cuda import nvidia_driver
 from torchyard.compute.rocm import rocm_version

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.helpers import SMALL, Command, plan_of
-from tests.made_wheel import spec_for
-from tests.schemas import validate
+from tests.support.helpers import SMALL, Command, plan_of
+from tests.support.made_wheel import spec_for
+from tests.support.schemas import validate
 
 from torchyard.insight.file_cause import FileCauses
 from torchyard.insight.job_cause import RebuildCause, job_cause

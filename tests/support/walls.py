@@ -32,10 +32,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from tests.helpers import ROOT
-from tests.made_wheel import make_wheel
 from tests.mutations.zstd import decompress
-from tests.services import LOOPBACK, reserved_port
+from tests.support.helpers import ROOT
+from tests.support.made_wheel import make_wheel
+from tests.support.services import LOOPBACK, reserved_port
 
 PROJECTS = ROOT / "tests/projects"
 USER, PASSWORD = "alice", "S3cret/pa:ss+wörd"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 import pytest
-from tests.helpers import ROOT, Command
-from tests.services import PUBLIC, Asked, Nginx, S3Server
-from tests.smoke import make_wheel
+from tests.support.helpers import ROOT, Command
+from tests.support.services import PUBLIC, Asked, Nginx, S3Server
+from tests.support.smoke import make_wheel
 
 from torchyard.publish.channel.channel import Channel
 

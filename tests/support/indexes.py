@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.channels import LATER, NOW
-from tests.conda import make_package
+from tests.support.channels import LATER, NOW
+from tests.support.conda import make_package
 
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.publish import publish

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.channel_deeds import DEEDS as CHANNELS
-from tests.channel_reader import Reader, assert_right, read_all
-from tests.helpers import CORE, WORKS, make_project
+from tests.support.channel_deeds import DEEDS as CHANNELS
+from tests.support.channel_reader import Reader, assert_right, read_all
+from tests.support.helpers import CORE, WORKS, make_project
 
 from torchyard.config.load import load_config
 from torchyard.model.identifier import parse

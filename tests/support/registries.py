@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.services import LOOPBACK, reserved_port
+from tests.support.services import LOOPBACK, reserved_port
 from tests.unit.test_root_image import OURS, finish, put
 
 USER, PASSWORD = "builder", "not-for-logs-7f3a"

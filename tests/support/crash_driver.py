@@ -23,7 +23,7 @@ from typing import Literal, ParamSpec, TypeVar
 import msgspec
 import obstore
 import psutil
-from tests.channel_deeds import DEEDS
+from tests.support.channel_deeds import DEEDS
 
 from torchyard.features.run.use_case import SUPERVISOR
 from torchyard.host.snapshot import check_out, copy_folder

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rattler_build import ArchiveType, assemble_package
-from tests.channels import LATER, NOW, adding
+from tests.support.channels import LATER, NOW, adding
 
 from torchyard.errors import HostError
 from torchyard.index.conda.repodata import record_of

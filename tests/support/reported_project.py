@@ -4,9 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.dependency_tree import SEED_FILES, write_files
-from tests.forked import run_torchyard
-from tests.helpers import ROOT
+from tests.support.dependency_tree import SEED_FILES, write_files
+from tests.support.forked import run_torchyard
+from tests.support.helpers import ROOT
 
 _CONFIGURED = 'run = ["cmake", "-S", "{source}", "-B", ".", "-DCMAKE_BUILD_TYPE=Release"]'
 _ASKED = (

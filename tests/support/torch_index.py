@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 LINUX = "manylinux_2_28_x86_64"
 CODES = b"sm_75 sm_90a sm_120 compute_120"

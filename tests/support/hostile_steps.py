@@ -25,7 +25,7 @@ from torchyard.store.store import Store
 
 SECRET = "what only the machine may know"
 NOBODY = 65534
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KINDS: dict[str, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
 
 
@@ -113,7 +113,7 @@ def as_nobody(machine: Machine, scripts: Sequence[str], kind: SandboxKind) -> At
     ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     paths = (ROOT / "src", ROOT, sysconfig.get_path("purelib"))
     done = subprocess.run(
-        ["setpriv", *ids, python, "-P", "-m", "tests.hostile_steps", machine.folder, kind],
+        ["setpriv", *ids, python, "-P", "-m", "tests.support.hostile_steps", machine.folder, kind],
         env={"PATH": os.defpath, "PYTHONPATH": ":".join(map(str, paths))},
         input=json.dumps(scripts),
         capture_output=True,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tests.contents import contents
+from tests.support.contents import contents
 
 from torchyard.checks.expected import Expected
 from torchyard.checks.policy import CheckPolicy

@@ -1,4 +1,4 @@
-"""What of a channel is tried, and where it is installed from."""
+"""Which packages of a channel are smoke-tested, and where they are installed from."""
 
 from msgspec import Raw
 

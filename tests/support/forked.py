@@ -125,7 +125,7 @@ def _starts_otherwise(name: str, text: str) -> bool:
 def _server() -> ForkServer:
     """Start the server, which finds this module as tests do."""
     server = ForkServer(f"{__name__}:run_request", _PREPARED)
-    with mock.patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):
+    with mock.patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2])):
         server._connected()
     atexit.register(server.close)
     return server

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.services import LOOPBACK
+from tests.support.services import LOOPBACK
 
 _CHUNK = 64 << 10
 

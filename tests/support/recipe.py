@@ -16,9 +16,9 @@ from typing import NamedTuple
 from zipfile import ZipFile
 
 import pytest
-from tests.conda import SUBDIR, find_python, make_channel
-from tests.forked import TORCHYARD, run_torchyard
-from tests.helpers import ROOT, shared_folder
+from tests.support.conda import SUBDIR, find_python, make_channel
+from tests.support.forked import TORCHYARD, run_torchyard
+from tests.support.helpers import ROOT, shared_folder
 
 from torchyard.host.locks import locked
 

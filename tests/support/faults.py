@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self, assert_never
 from urllib.parse import urlsplit
 
-from tests.services import LOOPBACK
+from tests.support.services import LOOPBACK
 
 BLOCK = 64 * 1024
 PATIENCE = 300

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.channels import Made, conda, libtorch, put, wheel
+from tests.support.channels import Made, conda, libtorch, put, wheel
 
 from torchyard.errors import ElsewhereError, StoreError
 from torchyard.publish.channel.channel import Channel

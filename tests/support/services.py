@@ -1,7 +1,7 @@
 """Real services for tests, on loopback and in a temporary directory.
 
 The S3 server is SeaweedFS (`weed`, from the development requirements), because it honours
-conditional writes: of many writers of one name, one wins. `tests.faults` has the proxy that
+conditional writes: of many writers of one name, one wins. `tests.support.faults` has the proxy that
 makes it fail.
 """
 

@@ -146,5 +146,5 @@ def runner_environment(bin_folder: Path) -> dict[str, str]:
     Programs that install something on the machine are fakes, in `stand_ins`.
     """
     env = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
-    folders = (str(Path(__file__).parent / "stand_ins"), str(bin_folder), env["PATH"])
+    folders = (str(Path(__file__).parents[1] / "stand_ins"), str(bin_folder), env["PATH"])
     return {**env, "PATH": os.pathsep.join(folders), "NO_COLOR": "1"}

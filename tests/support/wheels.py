@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import shared_folder
+from tests.support.helpers import shared_folder
 
 from torchyard.host.locks import locked
 

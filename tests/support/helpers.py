@@ -20,7 +20,7 @@ from torchyard.plan.graph import Plan
 from torchyard.plan.select import EVERYTHING, PlanSelection
 from torchyard.terminal import console
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/pytorch/torchyard.toml"
 
 SMALL = """\

@@ -1,4 +1,4 @@
-"""From logs to the lines that tell why.
+"""From logs to the lines that name the cause.
 
 Those of gcc, ld, CMake, ninja, make, nvcc and pip are modelled on real runs; the others on memory.
 """

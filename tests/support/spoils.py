@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
-from tests.sabotage import write
+from tests.support.sabotage import write
 
 from torchyard.compute.cuda import machine_checks
 from torchyard.host import fixed_path, system_view

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from zipfile import ZipFile
 
-from tests.helpers import Command
+from tests.support.helpers import Command
 
 from torchyard.toolchain.interpreters import interpreter_for
 
