@@ -54,9 +54,7 @@ def test_cells_share_what_is_installed(torchyard: Command, tmp_path: Path) -> No
     made = (home / "cp311/env").stat().st_ino, blas.stat().st_ino
     (home / "cp311/env/lib/python/site-packages/mine.py").touch()
 
-    told = json.loads(
-        torchyard("toolchain", "activate", "cp311", "-f", file, "--shell", "json").out
-    )
+    told = json.loads(torchyard("toolchain", "activate", "cp311", "-f", file, "--json").out)
     assert ((home / "cp311/env").stat().st_ino, blas.stat().st_ino) == made
     assert (home / "cp311/env/lib/python/site-packages/mine.py").exists()
     assert told["set"]["VIRTUAL_ENV"] == f"{home}/cp311/env"

@@ -94,6 +94,15 @@ def test_every_option_of_a_command_without_a_report_is_used(name: str) -> None:
     assert required <= options | GIVEN | {"on_event", "on_followed"}
 
 
+@pytest.mark.parametrize("name", [*COMMANDS, *CALLING])
+def test_every_default_of_an_option_is_one_of_its_values(name: str) -> None:
+    command = (COMMANDS.get(name) or CALLING[name])[0]
+    ctx = click.Context(command)
+    for param in command.params:
+        if isinstance(param, click.Option) and isinstance(param.default, int | str):
+            param.type_cast_value(ctx, param.default)
+
+
 def test_deleting_a_folder_removes_a_feature(tmp_path: Path) -> None:
     """No other module and no table names it."""
     source = tmp_path / "src"

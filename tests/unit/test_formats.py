@@ -62,6 +62,7 @@ OTHER_MEANINGS = {
     ): "what `init` suggests",
     ("src/torchyard/data/smoke/any/version.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",
+    ("src/torchyard/features/deps/command.py", "conda"): "the kind of a channel to ask",
     ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",
     ("src/torchyard/toolchain/interpreters.py", "conda"): "where an interpreter was found",
     ("src/torchyard/index/filename.py", ".zip"): "the end of a source distribution's name",

@@ -70,9 +70,7 @@ def develop_begin(
 
 @command.command("build")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option(
-    "-j", "--slots", "jobs", type=click.IntRange(min=1), default=0, help="Compilers at once."
-)
+@click.option("-j", "--slots", "jobs", type=click.IntRange(min=1), help="Compilers at once.")
 @cell_option
 @file_option
 @reports("build_development")

@@ -136,7 +136,7 @@ def start_development(
 def build_development(
     targets: Sequence[str] = (),
     *,
-    jobs: int = 0,
+    jobs: int | None = None,
     cell: str | None = None,
     file: str = "torchyard.toml",
     on_line: Callable[[str], object] = ignore_line,
@@ -154,7 +154,7 @@ def build_development(
     workdir = development.workdir
     with report_full_disk(workdir.folder), workdir.alone(wait=False) as alone:
         _refuse_busy(workdir, alone=alone)
-        made = development.build(on_line, tuple(targets), jobs)
+        made = development.build(on_line, tuple(targets), jobs or 0)
         if not targets:
             development.install(_steps_of(workdir.spec).install, lambda _: None)
         development.write_commands()
