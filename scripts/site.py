@@ -55,6 +55,7 @@ def site_path(path: str) -> str:
         return MOVED[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
+    path = path.removeprefix(".")  # the site leaves hidden files out
     return f"files/{path}" if path.endswith(".md") else f"files/{path}.md"
 
 

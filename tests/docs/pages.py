@@ -34,55 +34,34 @@ PAGES = {
     "docs/coming-from/cibuildwheel.md": Page(Preparer.clone),
     "docs/coming-from/feedstock.md": Page(Preparer.empty),
     "docs/coming-from/shell-script.md": Page(Preparer.clone, programs=("cmake", "g++", "ninja")),
-    "docs/guides/add-a-version.md": Page(Preparer.repository, slow=True),
-    "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
-    "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
-    "docs/guides/review-a-change.md": Page(Preparer.clone),
+    "docs/guides/describe-a-matrix.md": Page(Preparer.repository, slow=True),
     "docs/guides/inspect-a-machine.md": Page(
         Preparer.clone, slow=True, programs=("cmake", "g++", "ninja")
     ),
-    "docs/guides/generate-ci.md": Page(Preparer.clone),
+    "docs/guides/choose-what-compiles.md": Page(Preparer.torch, programs=("gcc", "jq")),
+    "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
-    "docs/guides/build-in-a-container.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/see-where-time-goes.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/see-what-links-what.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/see-why-it-was-built.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/compare-dependencies.md": Page(Preparer.small),
-    "docs/guides/write-a-report.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/run-detached.md": Page(Preparer.torch),
-    "docs/guides/keep-results.md": Page(Preparer.torch),
-    "docs/guides/promote-a-release.md": Page(Preparer.torch),
-    "docs/guides/take-back-a-release.md": Page(Preparer.release),
-    "docs/guides/keep-nightlies-small.md": Page(Preparer.torch),
-    "docs/guides/pin-a-nightly.md": Page(Preparer.torch),
-    "docs/guides/see-what-is-missing.md": Page(Preparer.torch, programs=("jq",)),
-    "docs/guides/find-the-right-package.md": Page(Preparer.torch),
-    "docs/guides/publish-a-release.md": Page(Preparer.torch),
-    "docs/guides/publish-an-extension.md": Page(Preparer.extensions),
-    "docs/guides/serve-a-channel.md": Page(Preparer.serving),
-    "docs/guides/use-conda-and-zips.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
-    "docs/guides/check-an-index.md": Page(Preparer.torch),
-    "docs/guides/mirror-an-index.md": Page(Preparer.torch),
     "docs/guides/build-pytorch.md": Page(
         Preparer.clone, slow=True, programs=("bwrap", "g++", "unzip", "zstd")
     ),
-    "docs/guides/work-in-an-environment.md": Page(
-        Preparer.clone, slow=True, programs=("g++", "jq")
-    ),
-    "docs/guides/develop-from-a-core.md": Page(
-        Preparer.clone, slow=True, programs=("bwrap", "g++", "jq")
-    ),
     "docs/guides/build-an-extension.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++")),
-    "docs/guides/build-on-a-farm.md": Page(Preparer.farm, slow=True),
-    "docs/guides/secure-a-farm.md": Page(Preparer.farm_user, slow=True),
+    "docs/guides/develop.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++", "jq")),
+    "docs/guides/roots-and-containers.md": Page(Preparer.small, programs=("cmake", "g++")),
     "docs/guides/check-a-package.md": Page(Preparer.torch),
-    "docs/guides/compare-two-packages.md": Page(Preparer.torch),
-    "docs/guides/repair-a-package.md": Page(Preparer.torch),
     "docs/guides/smoke-a-package.md": Page(
         Preparer.small_wheels, slow=True, programs=("cmake", "g++")
     ),
-    "docs/guides/choose-what-compiles.md": Page(Preparer.torch, programs=("gcc", "jq")),
+    "docs/guides/publish-a-release.md": Page(Preparer.torch),
+    "docs/guides/publish-an-extension.md": Page(Preparer.extensions),
+    "docs/guides/serve-a-channel.md": Page(Preparer.serving),
+    "docs/guides/look-after-a-channel.md": Page(Preparer.torch, programs=("jq",)),
+    "docs/guides/use-a-channel.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
+    "docs/guides/other-indexes.md": Page(Preparer.torch),
+    "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/understand-a-build.md": Page(Preparer.small, programs=("cmake", "g++", "ninja")),
+    "docs/guides/generate-ci.md": Page(Preparer.clone),
+    "docs/guides/build-on-a-farm.md": Page(Preparer.farm, slow=True),
+    "docs/guides/operate-a-farm.md": Page(Preparer.farm_user, slow=True),
 }
 
 _NO_CONDA = (
@@ -112,10 +91,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/evidence/wheels.md": {
         "*": "needs wheels of 4.67 GB; tests/integration/test_wheels_evidence.py has small ones"
     },
-    "docs/guides/build-in-a-container.md": {
+    "docs/guides/roots-and-containers.md": {
         "podman run *": "needs an image; tests/integration/test_containers.py runs containers",
-    },
-    "docs/guides/build-in-a-root.md": {
         "torchyard toolchain root *": "needs minutes; tests/integration/test_roots.py makes one",
         "torchyard farm worker /srv/work *": _MACHINES,
         "tar *": "needs that root; tests/integration/test_root_images.py packs a small one",
@@ -127,15 +104,18 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "export PROJECT=*": _IMAGES,
         "podman-compose *": _IMAGES,
     },
-    "docs/guides/nightlies.md": {"*": _SCHEDULED},
-    "docs/guides/run-several-masters.md": {"*": _MACHINES},
-    "docs/guides/secure-a-farm.md": {
+    "docs/guides/operate-a-farm.md": {
         "scp *": _MACHINES,
         "ssh *": _MACHINES,
+        "mkdir -m 700 farm *": _MACHINES,
+        "torchyard farm init *": _MACHINES,
+        "torchyard farm start *": _MACHINES,
         "torchyard farm worker *": _MACHINES,
         "torchyard farm stop farm; *": "docs/guides/build-on-a-farm.md starts and stops one",
+        "torchyard farm nightly *": _SCHEDULED,
+        "torchyard farm daily *": _SCHEDULED,
+        "torchyard farm status *": _SCHEDULED,
     },
-    "docs/guides/start-machines-on-demand.md": {"*": _MACHINES},
     "README.md": {
         "pip install *": "docs/getting-started/installation.md has the same block",
         "pip download *": _INDEX,
@@ -156,8 +136,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/guides/check-a-package.md": {
         "torchyard check torch-2.15.0-*": _LARGE,
         "torchyard check demo-1.0-*": "a broken wheel; tests/unit/test_planted_faults.py has such",
+        "torchyard diff torch-2.13.0*": _LARGE,
     },
-    "docs/guides/compare-two-packages.md": {"torchyard diff torch-2.13.0*": _LARGE},
     "docs/guides/see-which-torch-loads.md": {
         "*": "reads torch wheels of an index; tests/integration/test_compat_real.py does it"
     },
@@ -166,18 +146,18 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard smoke pytorch-*.conda *": _NO_CONDA,
     },
     "docs/guides/serve-a-channel.md": {"conda install *": _NO_CONDA},
-    "docs/guides/use-conda-and-zips.md": {"conda install *": _NO_CONDA, "pixi *": _NO_CONDA},
+    "docs/guides/use-a-channel.md": {"conda install *": _NO_CONDA, "pixi *": _NO_CONDA},
 }
 """Globs of commands that are not run, by page, each with the reason."""
 
 STATUS: dict[str, dict[str, int]] = {
     "docs/getting-started/channel.md": {"torchyard publish wheels --to ./channel": 15},
     "docs/guides/publish-an-extension.md": {"*--torch 2.11.0*": 5},
-    "docs/guides/check-an-index.md": {"torchyard channel check *": 16},
+    "docs/guides/other-indexes.md": {"torchyard channel check *": 16},
     "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
     "docs/guides/find-out-why-a-job-failed.md": {'torchyard build "core:[*]"': 9},
     "docs/guides/inspect-a-machine.md": {"torchyard doctor --source * cpu": 7},
-    "docs/guides/review-a-change.md": {"*--fail-on-vanish*": 8},
+    "docs/guides/see-a-plan.md": {"*--fail-on-vanish*": 8},
 }
 """Globs of commands that end with another exit status than 0, by page."""
 

@@ -30,6 +30,7 @@ Description-Content-Type: text/markdown
         ("docs/evidence/README.md", "evidence/findings.md"),
         ("SECURITY.md", "report-a-vulnerability.md"),
         ("examples/small/torchyard.toml", "files/examples/small/torchyard.toml.md"),
+        (".ci/nightly.toml", "files/ci/nightly.toml.md"),
     ],
 )
 def test_place_of_a_file_on_the_site(path: str, expected: str) -> None:
@@ -64,6 +65,15 @@ def test_every_guide_is_in_the_list_of_guides() -> None:
     listed = set(re.findall(r"\]\((.*?)\)", (ROOT / "docs/guides/index.md").read_text("utf-8")))
     guides = {path.name for path in (ROOT / "docs/guides").glob("*.md")} - {"index.md"}
     assert guides <= listed
+
+
+def test_guides_are_few_and_begin_with_what_a_reader_has_and_gets() -> None:
+    guides = [path for path in (ROOT / "docs/guides").glob("*.md") if path.name != "index.md"]
+    assert len(guides) <= 25
+    for guide in guides:
+        beginning = guide.read_text("utf-8").split("\n\n")[1]
+        assert beginning.startswith("**You have** "), guide.name
+        assert "**You get** " in " ".join(beginning.split()), guide.name
 
 
 def test_there_is_one_tagline() -> None:
