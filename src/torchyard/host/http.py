@@ -121,7 +121,8 @@ class HttpClient:
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
         """Read a page; status 413 if it is larger than `most` bytes."""
         asked = {"Accept": accept, "Accept-Encoding": "gzip"}
-        for attempt in range(MAX_TRIES):
+        failures = 0
+        while True:
             with closing(self._ask("GET", url, asked)) as response:
                 answer = response.answer()
                 if not answer.found:
@@ -129,11 +130,11 @@ class HttpClient:
                 try:
                     data = _read(response.raw, most)
                 except HTTPError as error:
-                    _pause(url, error, attempt)
+                    _pause(url, error, failures)
+                    failures += 1
                     continue
             too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             return answer._replace(status=too_large) if data is None else answer._replace(data=data)
-        raise AssertionError  # `_pause` has raised
 
     def head(self, url: str) -> FetchResult:
         """Return status and size without the content."""
@@ -183,7 +184,8 @@ class HttpClient:
     def part(self, url: str, start: int, size: int) -> bytes:
         """Read a part of a file; raise FileNotFoundError if there is no such part."""
         asked = {"Accept-Encoding": "identity", "Range": f"bytes={start}-{start + size - 1}"}
-        for attempt in range(MAX_TRIES):
+        failures = 0
+        while True:
             with closing(self._ask("GET", url, asked)) as response:
                 if response.raw.status == HTTPStatus.OK:
                     raise _unreachable(url, "its server sends whole files only, and no parts")
@@ -192,12 +194,12 @@ class HttpClient:
                 try:
                     data = _read(response.raw, size)
                 except HTTPError as error:
-                    _pause(url, error, attempt)
+                    _pause(url, error, failures)
+                    failures += 1
                     continue
             if data is None or len(data) != size:
                 raise _unreachable(url, "its server sends another part than the one asked for")
             return data
-        raise AssertionError  # `_pause` has raised
 
     def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> "_Response":
         """Send a request and follow redirects."""
