@@ -129,7 +129,7 @@ def test_linking_unresolved_says_in_which_process() -> None:
         }
     )
     [hit] = hits("linking-unresolved", subject_of(contents))
-    assert "any folder, as its rpath leads to none (when `thing/m.so` loads it)" in hit.what
+    assert "any folder, as no folder of its rpath exists (when `thing/m.so` loads it)" in hit.what
 
 
 def test_files_that_differ_in_a_number_may_need_more_of_the_system() -> None:
@@ -216,7 +216,7 @@ def test_what_python_code_loads_first_is_no_luck() -> None:
     assert hit.member == "torch/program"
     files["torch/lib/libtorch_global_deps.so"] = library("liblost.so", runpath="")
     [hit] = hits("linking-unresolved", subject_of(package(files)))
-    assert "rpath leads to none: nothing" in hit.what  # in no other process than its own
+    assert "no folder of its rpath exists: nothing" in hit.what  # in no other process than its own
 
 
 def test_a_plugin_finds_the_module_that_opens_it() -> None:

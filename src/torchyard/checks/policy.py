@@ -36,7 +36,7 @@ class CheckPolicy(Value, kw_only=True):
     index: str = ""
     """The package index that wheels are uploaded to, whose limits apply: `pypi`; empty for none."""
     system: tuple[str, ...] = ()
-    """Libraries that may come from the system, besides those of `layouts.toml`."""
+    """Libraries that may come from the system, in addition to `layouts.toml`."""
 
 
 def is_shipped(name: str) -> bool:

@@ -86,9 +86,9 @@ class Finding(Reported, kw_only=True):
 RULES: dict[str, Rule] = {}
 """All rules by identifier; import it from `torchyard.checks.registry`, which fills it."""
 PACKAGE_RULES: dict[str, PackageRule] = {}
-"""Those of `torchyard check`, in the order in which they run."""
+"""The rules of `torchyard check`, in the order in which they run."""
 INDEX_RULES: dict[str, Rule] = {}
-"""Those of `torchyard channel check`."""
+"""The rules of `torchyard channel check`."""
 
 
 def rule(

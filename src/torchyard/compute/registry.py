@@ -56,7 +56,7 @@ def _plug_ins() -> tuple[ComputePlatform, ...]:
 
 
 def compute_platforms(*, plug_ins: bool = False) -> tuple[ComputePlatform, ...]:
-    """Return all platforms; those of plug-ins only if they are requested, now or earlier."""
+    """Return all platforms; plug-ins' only once they were requested."""
     more = _plug_ins() if plug_ins or _plug_ins.cache_info().currsize else ()
     return (*_ours(), *more)
 
@@ -139,5 +139,5 @@ def device_codes(archs: Iterable[str]) -> Iterator[str]:
 
 
 def machine_facts() -> list[MachineFact]:
-    """Return the facts about GPUs that compute platforms ask for, also those of plug-ins."""
+    """Return the facts about GPUs that compute platforms ask for, plug-ins' too."""
     return [fact for platform in compute_platforms(plug_ins=True) for fact in platform.facts]

@@ -39,7 +39,7 @@ def job_graph(plan: Plan) -> JobGraph:
 
 
 def demanded(graph: JobGraph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
-    """Return those of some jobs, and of their inputs, that have no result yet.
+    """Return the jobs, and the inputs of jobs, that have no result yet.
 
     Inputs of a job that has a result are left out: an existing package needs no core.
     """

@@ -31,7 +31,7 @@ class Schedule:
         return bool(self._ready or self._later)
 
     def next(self, now: float) -> int | None:
-        """Take the most urgent job out of those that can be started, or return None."""
+        """Take the most urgent job that can be started, or return None."""
         for number in [n for n, until in self._later.items() if until <= now]:
             del self._later[number]
             self._push(number)

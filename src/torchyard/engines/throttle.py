@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
 def next_compilers(
     room: int, running: Collection[Candidate], waiting: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return those of the waiting that may run now: all that fit into `room`, the largest first.
+    """Return the waiting units that may run now: all that fit into `room`, the largest first.
 
     One always runs, however little there is.
     """

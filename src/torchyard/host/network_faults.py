@@ -10,7 +10,7 @@ from torchyard.model.values import Value
 
 
 class NetworkFault(Value, kw_only=True):
-    """A kind of errors, and what to do; those that pass may be gone at the next attempt."""
+    """A kind of error and what to do; a passing one may be gone at the next attempt."""
 
     pattern: str
     hint: str

@@ -61,7 +61,7 @@ class NetworkSettings(NamedTuple):
     indexes: tuple[str, ...]
     links: tuple[str, ...]
     authorities: str
-    """A file with certificates; empty for those of the system."""
+    """A file with certificates; empty for the system's."""
     proxies: Mapping[str, str]
     """By scheme."""
     is_offline: bool

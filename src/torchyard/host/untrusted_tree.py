@@ -151,7 +151,7 @@ class UntrustedTree:
             os.symlink(target, name, dir_fd=handle)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory, and those that lead to it, unless they exist."""
+        """Make a directory and its parents unless they exist."""
         with _named(self.root / path):
             os.close(_descend(self._handle, path, make=True))
 

@@ -6,7 +6,7 @@ _SERVED = ("https", "http")
 
 
 def parse_index_url(url: str) -> str:
-    """Return an index URL without its last slash; refuse those that no installer can read."""
+    """Return an index URL without its last slash; refuse a URL that no installer can read."""
     try:
         parts = urlsplit(url)
         root = parts.hostname if parts.scheme in _SERVED else parts.path.lstrip("/")

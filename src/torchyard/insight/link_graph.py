@@ -46,7 +46,7 @@ class LinkNode(Reported):
 
 
 class LinkGraph(Reported):
-    """Nodes by name, and the names of those that each is linked with."""
+    """Nodes by name, and the names of the nodes that each is linked with."""
 
     nodes: dict[str, LinkNode]
     links: dict[str, tuple[str, ...]]
@@ -158,7 +158,7 @@ def reduce_links(graph: LinkGraph) -> LinkGraph:
     reach = cache(partial(_reachable, graph.links))
 
     def is_implied(user: str, one: str) -> bool:
-        """Whether another link leads there, and not in a circle."""
+        """Return whether another link leads there, and not in a circle."""
         return any(
             one in reach(other) and user not in reach(other) and other not in reach(one)
             for other in graph.links[user]

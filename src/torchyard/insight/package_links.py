@@ -21,7 +21,7 @@ class FileSymbols(NamedTuple):
 
 
 def symbols_in_files(folder: Path, files: Iterable[str]) -> Iterator[FileSymbols]:
-    """Yield the symbols of files in a build directory; those that are not there are left out."""
+    """Yield the symbols of files in a build directory; missing files are left out."""
     for name in files:
         path = folder / name
         if path.is_file():

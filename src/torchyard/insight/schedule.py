@@ -18,7 +18,7 @@ class Work:
 
     @cached_property
     def order(self) -> list[int]:
-        """The commands, each after those that it needs."""
+        """The commands, each after its inputs."""
         missing = [len(needs) for needs in self.needs]
         ready = [number for number, count in enumerate(missing) if not count]
         for number in ready:

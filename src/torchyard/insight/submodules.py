@@ -31,7 +31,7 @@ class MovedSubmodule(NamedTuple):
 
 
 class Submodules(NamedTuple):
-    """The submodules of a tree, and those of them that are at another commit."""
+    """The submodules of a tree, and which are at another commit."""
 
     readings: tuple[VersionReading, ...]
     moved: tuple[MovedSubmodule, ...] = ()

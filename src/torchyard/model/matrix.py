@@ -135,7 +135,7 @@ class Needs(Value, kw_only=True):
     capabilities: tuple[str, ...] = ()
 
     def over(self, other: "Needs") -> "Needs":
-        """Return these needs, with those that are not given taken from the other."""
+        """Return these needs, completed from the other."""
         return Needs(
             memory=other.memory if self.memory is None else self.memory,
             disk=other.disk if self.disk is None else self.disk,

@@ -133,7 +133,7 @@ class Result(Value, kw_only=True):
 
     @property
     def tries(self) -> int:
-        """How often its steps were begun, counting those that were stopped or killed."""
+        """How often its steps were begun, including attempts that were stopped or killed."""
         return 1 + sum(used.tries - 1 for used in self.steps)
 
     @property

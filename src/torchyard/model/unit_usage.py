@@ -41,6 +41,6 @@ def decode_units(data: bytes) -> dict[str, UnitUsage]:
 def join_units(
     first: Mapping[str, UnitUsage], other: Mapping[str, UnitUsage]
 ) -> dict[str, UnitUsage]:
-    """Return the units of both; those that both have with the larger of each."""
+    """Return the units of both; where both have one, with the larger numbers."""
     both = {name: used.joined(first[name]) for name, used in other.items() if name in first}
     return {**first, **other, **both}

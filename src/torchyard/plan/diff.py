@@ -123,7 +123,7 @@ def _row_only_in(having: Config, lacking: Config, cell: Cell) -> tuple[str, Orig
 
 
 class FingerprintDiff:
-    """Why fingerprints differ: a job's own settings, or those of a job that it is made from."""
+    """Why fingerprints differ: a job's own settings, or an input's."""
 
     def __init__(self, old: Plan, new: Plan) -> None:
         self.old = old

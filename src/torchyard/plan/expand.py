@@ -1,4 +1,4 @@
-"""Expand a matrix into the cells that are planned, and those that are left out."""
+"""Expand a matrix into planned cells and excluded cells."""
 
 from collections import Counter
 from collections.abc import Iterator

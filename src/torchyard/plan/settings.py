@@ -152,7 +152,7 @@ class SettingsMaker:
 
     @property
     def _is_locked(self) -> bool:
-        """Whether the environments of its jobs are in a lock, as those of an extension are."""
+        """Whether a lock has the environments of its jobs, as for extensions."""
         return self.config.project.recipe.is_extension
 
     def _set_locked(self, draft: "_Draft", name: str) -> None:

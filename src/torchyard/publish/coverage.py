@@ -29,7 +29,7 @@ class Coverage(NamedTuple):
     project: str
     version: str
     cells: dict[Cell, Presence]
-    """First those of the plan, in its order; then those that no plan asks for."""
+    """First the plan's packages, in its order; then packages that no plan asks for."""
     versions: tuple[str, ...]
     """All versions of the project that the channel has, without local parts, the newest first."""
 

@@ -109,7 +109,7 @@ def _working(results: PlanResults) -> set[tuple[str, str]]:
 def judge_by(
     policy: CheckPolicy, today: date, checked: Collection[str], torches: Torches = tuple
 ) -> Judge:
-    """Check each package by itself, except those that were."""
+    """Check each package that was not checked yet."""
 
     def judge(sha256: str, contents: Contents) -> Findings:
         if sha256 in checked:

@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     packages: list[Package]
     """All of them, with the overrides that they needed."""
     new: list[Package]
-    """Those of them that the channel does not have."""
+    """The packages that the channel does not have yet."""
     overridden: tuple[GateOverride, ...] = ()
     """The overrides without which a gate would refuse its package."""
 

@@ -23,7 +23,7 @@ _Naming = Callable[[Entry], tuple[str, str]]
 
 
 class Published(NamedTuple):
-    """What a channel has now: the generation, and of the packages those that were there before."""
+    """The channel's generation now, and the packages that it had before."""
 
     head: Head
     new: tuple[Package, ...]
@@ -192,7 +192,7 @@ def _kept(entry: Entry, known: Entry | None) -> Entry:
 def _known(
     name_of: _Naming, entries: Iterable[Entry], asked: Iterable[Entry]
 ) -> dict[tuple[str, str], Entry]:
-    """Those of many entries that have the names of some."""
+    """Return the entries whose names were requested."""
     files = {entry.file for entry in asked}
     return {name_of(entry): entry for entry in entries if entry.file in files}
 

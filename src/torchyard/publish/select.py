@@ -123,7 +123,7 @@ def _fits(globs: Collection[str], text: str) -> bool:
 
 
 def project_of(part: PartName, entry: Entry) -> str:
-    """The project of a file: a conda subdir has those of many."""
+    """Return the project of a file: a conda subdir has many projects."""
     return part.rules.project(part.name, entry)
 
 

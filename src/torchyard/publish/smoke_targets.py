@@ -24,7 +24,7 @@ def newest(chosen: Iterable[Chosen]) -> list[Chosen]:
 
 
 def _kin(one: Chosen) -> str:
-    """What a file and those of other versions have in common."""
+    """Return what a file shares with the same file of other versions."""
     entry = one.entry
     if entry.cell:
         return f"{project_of(parse_part(one.part), entry)}/{entry.cell.partition('/')[2]}"

@@ -93,7 +93,7 @@ def _subdir(part: PartName) -> str:
 
 
 def _has(homes: Collection[str], home: str) -> bool:
-    """Whether what is in some places is found from another."""
+    """Return whether what is in some places is found from another."""
     return bool(homes) if home == SHARED else home in homes or SHARED in homes
 
 

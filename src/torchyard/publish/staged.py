@@ -154,7 +154,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _merged(first: Package | None, other: Package) -> Package:
-    """One of two packages with the same bytes, as those of all jobs that delivered them."""
+    """Merge two packages with the same bytes: one package, delivered by the jobs of both."""
     if first is None:
         return other
     return first._replace(

@@ -62,7 +62,7 @@ class Means(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """Packages that were accepted, those among them that are new, and the channel's generation."""
+    """The accepted packages, the new ones among them, and the channel's generation."""
 
     generation: int
     packages: Sequence[Package]

@@ -32,7 +32,7 @@ def snapshot(spec: JobSpec) -> tuple[Step, ...]:
 
 
 def steps_of(spec: JobSpec) -> tuple[Step, ...]:
-    """Return the steps of a job: those of the file if it gives some, else the recipe's."""
+    """Return the steps of a job: the file's if it has any, else the recipe's."""
     task = spec.task
     given = task.settings.get("steps")
     if isinstance(given, tuple):

@@ -182,7 +182,7 @@ def _linalg(task: Task) -> tuple[Step, ...]:
 
 
 def environment(spec: JobSpec) -> dict[str, str]:
-    """Return the variables of the project's build; those that the file sets take precedence."""
+    """Return the variables of the project's build; the file's own take precedence."""
     core = spec.compiled
     facts = core.facts
     return {

@@ -36,7 +36,7 @@ _HIDDEN = ("work", "store", "builds")
 """Directories of torchyard's own beside a configuration file."""
 
 COPIES = "copies"
-"""The directory beside those of jobs that caches files of the store."""
+"""The directory, beside the jobs' own, that caches files of the store."""
 
 
 class Conditions(NamedTuple):

@@ -76,7 +76,7 @@ def bring_ninja(folder: Path) -> None:
 def without_programs(
     names: Collection[str], folder: Path, seen_as: str, root: str = ""
 ) -> dict[str, str]:
-    """Return other directories for those of a system's PATH that have one of these programs.
+    """Return substitutes for the directories of a system's PATH that have one of these programs.
 
     They are below `folder`, which is at `seen_as` for steps, and have links to everything else.
     """

@@ -41,7 +41,7 @@ class _Table(Value, kw_only=True):
 
 
 def load_known(tests: Path | None) -> tuple[Known, ...]:
-    """Return torchyard's known failures, and those of a folder of tests."""
+    """Return the known failures of torchyard and of a folder of tests."""
     own = tests / FILE if tests else None
     rows = _read(Path(data_path(f"smoke/{FILE}")))
     return rows + (_read(own) if own and own.exists() else ())

@@ -52,7 +52,7 @@ def smoke_all(
     folder: Path,
     tell: Tell,
 ) -> list[Smoked]:
-    """Test packages in a folder, each of which may need the others, or those in `beside`."""
+    """Test packages in a folder; each may need the others, or packages in `beside`."""
     available = (*packages, *beside)
     return [
         smoke(one, request, available, folder / str(number), tell)

@@ -45,7 +45,7 @@ class Need(StrEnum):
 
     COMPILER = "compiler"
     HEADERS = "headers"
-    """Those of Python."""
+    """Python's headers."""
     NUMPY = "numpy"
     GPU = "gpu"
 

@@ -80,7 +80,7 @@ class Store:
     def results(
         self, fingerprints: Iterable[str] | None = None, unusable: Unusable | None = None
     ) -> Iterator[Result]:
-        """Yield some results, or all; those that are removed meanwhile are left out.
+        """Yield results, by default all; results removed meanwhile are left out.
 
         The first manifest that can't be used raises StoreError, unless `unusable` takes these.
         """

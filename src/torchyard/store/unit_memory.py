@@ -37,7 +37,7 @@ def remembered_units(objects: Objects, job: str) -> dict[str, UnitUsage]:
 
 
 def remember_units(objects: Objects, job: str, units: Mapping[str, UnitUsage]) -> None:
-    """Remember what units took; those that were not compiled this time stay as they were.
+    """Remember what units took; units not compiled this time keep their record.
 
     That this fails harms nothing.
     """

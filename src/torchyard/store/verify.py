@@ -13,7 +13,7 @@ from torchyard.store.store import THREADS, Store
 
 
 class Holding(NamedTuple):
-    """A result, and the bytes of those of its files that no other result has."""
+    """A result, and the bytes of its files that no other result has."""
 
     result: Result
     own: int
@@ -99,7 +99,7 @@ def remove_broken(store: Store, verdict: Verification) -> None:
 
 
 def remove_result(store: Store, result: Result) -> None:
-    """Remove an unusable result, and those of its blobs that are damaged.
+    """Remove an unusable result and its damaged blobs.
 
     If another process did so meanwhile, the newer result stays.
     """

@@ -33,7 +33,7 @@ class _Include(_Reply):
 
 
 class Fragment(_Reply):
-    """Part of a command line; only those of link commands have a role."""
+    """Part of a command line; only parts of link commands have a role."""
 
     fragment: str = ""
     role: str = ""
@@ -91,7 +91,7 @@ class _Configuration(_Reply):
     targets: tuple[_Reference, ...]
 
     def inside_out(self, number: int = 0) -> Iterator[_Directory]:
-        """Yield the directories in a directory, each after those in it, and then itself."""
+        """Yield the directories in a directory, innermost first, and then itself."""
         for child in self.directories[number].children:
             yield from self.inside_out(child)
         yield self.directories[number]

@@ -52,7 +52,7 @@ class Compiler(Value, kw_only=True):
 
 
 def check_host_compiler(toolkit: str, compiler: Compiler, newest: Mapping[str, str]) -> None:
-    """Fail if a toolkit would refuse a compiler: `newest` are those that it takes, by kind."""
+    """Fail if a toolkit would refuse a compiler: `newest` has the latest it accepts, by kind."""
     limit = newest.get(compiler.kind)
     if limit is not None and version_numbers(compiler.version)[:1] > version_numbers(limit):
         msg = (

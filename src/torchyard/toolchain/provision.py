@@ -42,7 +42,7 @@ class ToolchainLayout(NamedTuple):
         return self.shared / identity.replace(" ", "-").replace(":", "-")
 
     def seen_place_of(self, name: str, identity: str) -> str:
-        """Return where a part is, for those that use it."""
+        """Return where a part is, as its users see it."""
         if self.shared is None:
             return f"{self.seen_as}/{_TOOLCHAIN}/{name}"
         return str(self.place_of(name, identity))

@@ -27,7 +27,7 @@ class RunningUnit(NamedTuple):
 
 
 class UnitFinder:
-    """Finds the units of compilers; remembers those that it has found while they run."""
+    """Finds the units of compilers, and remembers them while they run."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc

@@ -111,7 +111,7 @@ class HeldJob(Reported, kw_only=True):
 
 
 class PlanState(Reported, kw_only=True):
-    """The progress of a plan: its jobs, those that ended, and those pending or running."""
+    """The progress of a plan: how many jobs it has, ended, pending and running."""
 
     id: str
     jobs: int
@@ -181,7 +181,7 @@ def read_status(
 
 
 def _read_open(plans: Plans) -> tuple[list[FarmPlan], list[UnreadablePlan]]:
-    """Return the plans that are being built, and those that can't be read."""
+    """Return the plans that are being built, and the unreadable ones."""
     found, unreadable = [], []
     for name in plans.open():
         try:
@@ -208,7 +208,7 @@ def _plan_state(master: MasterClient, plan: FarmPlan) -> PlanState:
 
 
 def _held(master: MasterClient, plan: str, failed: Collection[str]) -> Iterator[HeldJob]:
-    """Return those of the failed jobs that the farm has given up on."""
+    """Return the failed jobs that the farm has given up on."""
     names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
     path = f"builds?results={FAILED}&order=-buildid&limit={_LATEST}{names}"
     seen: set[str] = set()

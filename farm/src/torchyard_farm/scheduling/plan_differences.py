@@ -42,7 +42,7 @@ class PlanDifferences(NamedTuple):
 def compare_plans(
     here: Plans, names: Collection[str], marks: Mapping[str, PlanMark]
 ) -> PlanDifferences:
-    """Compare the plans of this master with those in the database."""
+    """Compare the plans of this master with the database."""
     open_, ended, cancelled = set(here.open()), set(here.ended()), set(here.cancelled())
     known = open_ | ended
     over = {name for name, mark in marks.items() if mark is PlanMark.ENDED}
@@ -74,7 +74,7 @@ class ClosedRows:
         return self._newest - _OVERLAP
 
     def update(self, rows: Mapping[int, bool]) -> list[int]:
-        """Take rows, each with whether it is closed; return those that were closed since."""
+        """Take rows, each with whether it is closed; return the newly closed ones."""
         closed = {row for row, is_closed in rows.items() if is_closed}
         news = set() if self._closed is None else closed - self._closed
         gone = self._open - rows.keys()

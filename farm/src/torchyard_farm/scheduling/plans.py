@@ -181,7 +181,9 @@ class Plans:
             if path.parent == folder and path.exists():  # names come from web requests, too
                 return path
         msg = f"there is no plan `{name}`"
-        raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
+        raise SelectionError(
+            msg, hint="`torchyard farm status` lists the plans that are being built"
+        )
 
     def past(self, schedule: str) -> Iterator[FarmPlan]:
         """Return the readable plans of a schedule, newest first."""
@@ -199,7 +201,7 @@ class Plans:
         """Ask the master to cancel a plan."""
         if name not in self.open():
             msg = f"no plan `{name}` is being built"
-            raise SelectionError(msg, hint="`torchyard farm status` lists those that are")
+            raise SelectionError(msg, hint="`torchyard farm status` lists them")
         (self._folder / f"{name}.cancel").touch()
 
     def cancelled(self) -> list[str]:

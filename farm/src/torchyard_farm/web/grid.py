@@ -71,7 +71,7 @@ def _line(python: str, lines: dict[str, dict[GridColumn, int]], order: list[Grid
 
 
 def _in_order(columns: list[GridColumn]) -> list[GridColumn]:
-    """Sort columns by stage; those of each package are adjacent."""
+    """Sort columns by stage; columns of one package are adjacent."""
     stages = list(Stage)
     packages = list(dict.fromkeys(column.package for column in columns))
     return sorted(

@@ -23,7 +23,7 @@ class Streak(NamedTuple):
 
 
 class History(NamedTuple):
-    """The history page of each task, and the streaks of those that fail."""
+    """The history page of each task, and the streaks of failing tasks."""
 
     pages: Mapping[int, int]
     streaks: Mapping[int, Streak]

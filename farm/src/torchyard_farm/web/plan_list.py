@@ -1,4 +1,4 @@
-"""The page that lists open plans, and those that ended last."""
+"""The page that lists open and recently ended plans."""
 
 from collections.abc import Sequence
 from html import escape

@@ -107,7 +107,7 @@ def wheel_extension(subject: Subject) -> ExtensionWheel:
 
 
 def torch_versions(required: list[str]) -> str | None:
-    """Return the declared versions of torch, without those of extras."""
+    """Return the declared versions of torch; extras do not count."""
     found = [
         str(requirement.specifier)
         for requirement in parse_requirements(required)

@@ -142,7 +142,7 @@ def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:
 
 @lru_cache(maxsize=1)
 def compared_torches(subject: Subject) -> list[TorchSymbols]:
-    """Return the torch that is checked together with a wheel, else those that it requires."""
+    """Return the torch that is checked with a wheel, or else the versions it requires."""
     if not is_named(subject):
         return []
     torches = siblings_of(subject).given.get(TORCH, ())

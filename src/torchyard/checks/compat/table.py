@@ -102,7 +102,7 @@ def torch_row() -> ImportedRow:
 
 
 def torch_libraries(names: Iterable[str]) -> list[str]:
-    """Return those of some members, or names of libraries, that are torch's libraries."""
+    """Return the members, or names of libraries, that belong to torch."""
     row = torch_row()
     return [
         name

@@ -136,7 +136,7 @@ def failing(resolver: Resolver, path: str) -> str:
 
 def _searched(link: LibraryLink) -> str:
     where = ", ".join(f"`{folder}`" for folder in link.searched)
-    where = where or "any folder, as its rpath leads to none"
+    where = where or "any folder, as no folder of its rpath exists"
     return f"{where} (when `{link.process}` loads it)" if link.process else where
 
 

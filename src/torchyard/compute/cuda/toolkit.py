@@ -1,4 +1,4 @@
-"""CUDA toolkits: those of the system, and those assembled from PyPI's packages."""
+"""CUDA toolkits: installed on the system, or assembled from PyPI's packages."""
 
 import re
 import shutil
@@ -97,7 +97,7 @@ def _from_pypi(lock: Lock, release: str) -> CudaToolkit:
 
 
 def all_toolkits(digests: Digests) -> tuple[CudaToolkit, ...]:
-    """Return the toolkits of this machine, and those that PyPI has."""
+    """Return the toolkits of this machine and of PyPI."""
     releases = [name.removeprefix("cuda-") for name in locks() if name.startswith("cuda-")]
     offered = (find_cuda(release, "pypi") for release in releases)
     return (*system_toolkits(digests), *offered)
@@ -110,7 +110,7 @@ def system_toolkits(digests: Digests | None = None) -> tuple[CudaToolkit, ...]:
 
 
 def system_roots() -> dict[Path, str]:
-    """Return the roots and versions of this machine's toolkits, except those that don't run."""
+    """Return the roots and versions of this machine's toolkits that run."""
     found: dict[Path, str] = {}
     for nvcc in _compilers():
         with suppress(HostError):

@@ -144,7 +144,7 @@ def read_shard_index(data: bytes) -> ShardIndex:
 def read_shard(data: bytes, digest: str) -> Repodata:
     """Read the shard of one package; its name is the digest of its bytes."""
     if sha256(data).hexdigest() != digest:
-        return Repodata(faults=("its bytes are not those that its name says",))
+        return Repodata(faults=("its bytes do not match the digest in its name",))
     found = _decoded(data, _SHARD)
     if isinstance(found, str):
         return Repodata(faults=(found,))

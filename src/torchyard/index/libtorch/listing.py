@@ -56,7 +56,7 @@ def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _last_builds(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the files, the newest first, without those that were made anew since."""
+    """Return the files, the newest first, without builds that a newer one replaces."""
     found: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
         found.setdefault((zip_without_build(entry.file), *zip_platforms(entry)), entry)

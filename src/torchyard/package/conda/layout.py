@@ -22,13 +22,13 @@ from torchyard.package.zip.writer import Written
 
 _SHARED = ("lib*.so", "lib*.so.*", "lib*.dylib")
 _WHOLE = ("bin", "include", "share")
-"""Folders of a Python package that are links to those of the prefix; `lib` has other files, too."""
+"""Folders of a Python package that link to the prefix's own; `lib` has other files, too."""
 
 _OF_INSTALLERS = ("direct_url.json", "REQUESTED")
 """Files of another installer, which do not apply to conda."""
 
 _SCHEMES = {"purelib": "{site}", "platlib": "{site}", "data": ".", "scripts": "bin"}
-"""The folders below the prefix for those of a wheel's `.data`."""
+"""The folders below the prefix for each folder of a wheel's `.data`."""
 
 _START = """\
 #!/bin/sh

@@ -167,7 +167,7 @@ def _bounded(unpack: Unpack, most: int) -> Unpack:
 def _read_tar(
     unpack: Unpack, progress: Progress, archive: str, found: FoundMembers, names: list[str]
 ) -> None:
-    """Read all members, and add their names to those of the package's other archive."""
+    """Read all members, and add their names to the package's other archive's."""
     unpack = _bounded(unpack, found.limits.total)
     stream = Stream(unpack(progress))
     try:

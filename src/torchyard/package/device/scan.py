@@ -79,7 +79,7 @@ def _list(data: bytes) -> CodeBundle:
 
 
 def _unpacked(data: bytes, at: int) -> CodeBundle:
-    """Unpack enough to read the list. Sizes are those in the file."""
+    """Unpack enough to read the list. Sizes are as in the file."""
     if len(data) - at < 32:  # noqa: PLR2004 - the longest header
         raise Short
     version, method = struct.unpack_from("<HH", data, at + 4)

@@ -134,7 +134,7 @@ def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterat
 
 
 def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:
-    """Return the names that only the first file defines, and those that only the second defines.
+    """Return the names that only the first file defines, and the names that only the second does.
 
     A symbol that is in both, but of another kind or in another section, is in both lists.
     """

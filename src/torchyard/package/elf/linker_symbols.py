@@ -18,7 +18,7 @@ _LAST_LOCAL = 15
 
 
 class LinkerSymbols(NamedTuple):
-    """The names that a file offers to others, and those that it needs of others."""
+    """The names that a file defines for others, and the names it needs from them."""
 
     defined: frozenset[bytes]
     needed: frozenset[bytes]

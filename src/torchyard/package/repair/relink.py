@@ -176,7 +176,7 @@ def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink
                 any_match(lib.member, (glob,)) for lib in libraries
             ):
                 msg = f"no program or library of the package is called `{glob}`"
-                raise SelectionError(msg, hint="names are those in the archive: torch/lib/*.so")
+                raise SelectionError(msg, hint="use the names in the archive: torch/lib/*.so")
 
 
 def _is_stripped(library: Library, operations: Iterable[Relink]) -> bool:

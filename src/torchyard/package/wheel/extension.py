@@ -77,7 +77,7 @@ def _check_project(image: Path, name: str, version: str) -> None:
 def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
     """Return the first two tags of the wheel: those of its cell, or of the stable ABI.
 
-    A project that says it fits every Python gets those of its cell, too: that is what is tested.
+    A project that claims every Python gets the tags of its cell, too: only that is tested.
     """
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])

@@ -25,7 +25,7 @@ def decoded(raw: bytes, flags: int, faults: Faults) -> str:
 
 
 def check_member_names(names: Sequence[str], faults: Faults) -> None:
-    """Report names that lead outside, and those that collide on some system."""
+    """Report names that lead outside, or collide on a file system."""
     for name in names:
         what = wrong_with(name)
         if what:

@@ -190,14 +190,14 @@ def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]
 
 
 def _is_listed(head: Head, name: str, folders: set[str]) -> bool:
-    """Whether a part has pages that lists in some folders name."""
+    """Return whether a part has pages that lists in some folders name."""
     part = head.parts[name]
     lists = {name.partition("/")[0], *part.variants, *(head.variants if part.shared else ())}
     return not lists.isdisjoint(folders)
 
 
 def _may_be_in(part: ChannelPart, views: Iterable[str]) -> bool:
-    """Whether a part may have files for new views: those of all, or of a view's variant."""
+    """Return whether a part may have files for new views: shared ones, or of a view's variant."""
     return part.shared or any(View.parse(view).variant in part.variants for view in views)
 
 

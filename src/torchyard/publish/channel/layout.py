@@ -68,7 +68,7 @@ def views_of(part: PartName, state: State, variants: Collection[str]) -> list[st
 
 
 def shown_in(kinds: Collection[FileKind], views: Iterable[str]) -> set[str]:
-    """Those of some views that have files of some kinds."""
+    """Return the views that show any of these kinds."""
     return {view for view in views if any(map(View.parse(view).shows, kinds))}
 
 

@@ -44,7 +44,7 @@ class ZipAudit:
         self._findings = findings
 
     def run(self, urls: Iterable[str]) -> None:
-        """Audit the listings at these addresses, and those of their variants."""
+        """Audit the listings at these addresses, and of their variants."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             for url in urls:
                 if self._scope.has(_name(url)):
@@ -119,7 +119,7 @@ def _newest(zips: Zips) -> list[Zip]:
 def _compared(
     where: str, files: Iterable[Zip], other: str, wanted: Iterable[Zip]
 ) -> Iterator[IndexHit]:
-    """Compare the files of a page with those that it should have, which `other` lists."""
+    """Compare the files of a page with `other`, which lists the files it should have."""
     ours, theirs = ({(one.link.file, one.link.url): one.link for one in f} for f in (files, wanted))
     for key in sorted(ours.keys() | theirs.keys()):
         if key not in ours:

@@ -60,7 +60,7 @@ class CondaAudit:
         self._reading = Lock()  # of one package at a time, which keeps memory bounded
 
     def run(self, root: str, subdirs: Iterable[str]) -> list[str]:
-        """Audit these subdirs, and return those that exist."""
+        """Audit these subdirs, and return the existing ones."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             found = [
                 subdir

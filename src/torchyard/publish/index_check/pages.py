@@ -80,7 +80,7 @@ def _status_hits(listing: Listing, where: str) -> Iterator[IndexHit]:
 
 
 def _sized_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
-    """Check what API 1.1 asks for: sizes, and a list of versions with those of all files."""
+    """Check what API 1.1 asks for: sizes, and a list with the versions of all files."""
     if listing.versions is None:
         yield IndexHit(rules.VERSION, where, "API 1.1 and later list `versions`")
     listed = {_version(text) for text in listing.versions or ()}
@@ -183,7 +183,7 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
 
 
 def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
-    """Compare the wheels of each version; report those that differ from most."""
+    """Compare the wheels of each version; report wheels that differ from most."""
     groups: dict[Version | None, dict[str, ResolverMetadata]] = {}
     for file, fact in facts.items():
         groups.setdefault(_version_of(file, ""), {})[file] = fact

@@ -64,7 +64,7 @@ class _Look(NamedTuple):
     pending_deletion: dict[str, int]
     """Keys that may be deleted, with their sizes."""
     lost: Collection[str]
-    """Those among them that nothing led to."""
+    """The orphans among them."""
     serials: Mapping[str, int]
     """Of the pages that were looked at for that."""
     abandoned: tuple[str, ...]
@@ -203,7 +203,7 @@ def _named(part: PartName, entries: Iterable[Entry]) -> set[str]:
 
 
 def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str], int]:
-    """Return those of some keys that a rollback may still need, and the oldest change to keep.
+    """Return the keys that a rollback may still need, and the oldest change to keep.
 
     A rollback may restore whatever was shown at some time within the grace period.
     """

@@ -20,7 +20,7 @@ def forget_connections(
 
 
 def drop_half_open(manager: WorkerManager) -> None:
-    """Detach connections that are lost, and abort those that no worker was attached to."""
+    """Detach lost connections, and abort connections without a worker."""
     for name, connection in list(manager.connections.items()):
         worker = manager.workers.get(name)
         if worker is not None and worker.conn is not connection and connection.mind is not None:

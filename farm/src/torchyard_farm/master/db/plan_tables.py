@@ -78,7 +78,7 @@ def read_open_requests(
 def read_unfinished(
     connection: sa.Connection, model: type[Model], names: Collection[str]
 ) -> set[str]:
-    """Return those of some jobs (PLAN/NUMBER) that were submitted and are not finished."""
+    """Return the jobs (PLAN/NUMBER) that were submitted and are not finished."""
     sets, requests = model.buildsets, model.buildrequests
     query = (
         sa.select(sets.c.external_idstring)
@@ -190,7 +190,7 @@ def read_past_builds(
 def read_page_ids(
     connection: sa.Connection, model: type[Model], names: Collection[str]
 ) -> dict[str, int]:
-    """Return the numbers of history pages by name; those that do not exist are left out."""
+    """Return the numbers of existing history pages by name."""
     builders = model.builders
     query = sa.select(builders.c.name, builders.c.id).where(builders.c.name.in_(names))
     return {row.name: row.id for row in connection.execute(query)} if names else {}

@@ -213,7 +213,7 @@ class Dispatcher(PollingService):
         self.wake_all()
 
     def wake_all(self) -> None:
-        """Let Buildbot check all queues, also those that had no event."""
+        """Let Buildbot check all queues, even without an event."""
         self.queues.forget()
         self.master.botmaster.maybeStartBuildsForAllBuilders()
 

@@ -83,7 +83,7 @@ def forget_jobs(
 
 
 def known_plans(connection: sa.Connection, model: type[Model], names: Collection[str]) -> set[str]:
-    """Return those of some plans that have jobs in the tables."""
+    """Return the plans that have jobs in the tables."""
     return {
         name
         for name in names

@@ -50,7 +50,7 @@ class JobSubmitter:
 
 
 def resubmit_inputs(master: BuildMaster, plan: FarmPlan, job: int) -> defer.Deferred[None]:
-    """Submit all direct inputs of a job again; those that the store still has take a moment only.
+    """Submit all direct inputs of a job again; inputs that the store still has take only a moment.
 
     Many jobs may find at once that an input is missing: it is submitted for the first of them.
     """
