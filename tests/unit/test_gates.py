@@ -37,7 +37,7 @@ from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
 from torchyard.publish.submit import Means, PublishRequest, TryOut, submit
-from torchyard.recipes.publishing import CONFINED, input_place, is_confined
+from torchyard.recipes.publishing import CONFINED, input_place
 from torchyard.store.store import Store
 from torchyard.version import __version__
 
@@ -511,10 +511,10 @@ def test_results_say_in_which_sandbox_they_were_made(tmp_path: Path, kind: Sandb
     assert machine.run("touch {out}/made", kind=kind).error == ""
     store = Store.at(str(tmp_path / "store"))
     (result,) = store.results(store.fingerprints())
-    assert is_confined(result, store) == (kind == "bwrap")
+    assert store.is_confined(result) == (kind == "bwrap")
     task = msgspec.structs.replace(result.spec.task, fingerprint="f" * 64)
     spec = msgspec.structs.replace(result.spec, tasks=(task, *result.spec.tasks))
-    assert not is_confined(msgspec.structs.replace(result, spec=spec), store), "one is gone"
+    assert not store.is_confined(msgspec.structs.replace(result, spec=spec)), "one is gone"
 
 
 @pytest.mark.parametrize("kind", ["view", "none"])
@@ -543,11 +543,11 @@ def test_a_source_that_steps_of_the_file_made_needs_a_sandbox(tmp_path: Path, st
     (loose,) = store.results(store.fingerprints())
     machine.run("touch {out}/made")
     (made,) = (one for one in store.results(store.fingerprints()) if one.run != loose.run)
-    assert is_confined(made, store)
+    assert store.is_confined(made)
     settings = loose.spec.task.settings if steps else {}
     source = msgspec.structs.replace(loose.spec.task, stage=Stage.SOURCE, settings=settings)
     spec = msgspec.structs.replace(made.spec, tasks=(source, *made.spec.tasks))
-    assert is_confined(msgspec.structs.replace(made, spec=spec), store) == (not steps)
+    assert store.is_confined(msgspec.structs.replace(made, spec=spec)) == (not steps)
 
 
 def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:

@@ -22,7 +22,6 @@ from torchyard.plan.build import make_plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import steps_of
-from torchyard.recipes.publishing import is_confined
 from torchyard.run.conditions import Conditions
 from torchyard.run.job import run_job
 from torchyard.run.rebuild import _copy_source
@@ -253,7 +252,7 @@ def test_objects_of_a_build_without_a_sandbox_do_not_become_those_of_one(project
     project.build(sandbox=Sandbox(kind="view"))
     project.write("two.c", "second\n")
     assert project.build(sandbox=Sandbox(kind="bwrap")) == ALL
-    assert is_confined(project.result, project.store)
+    assert project.store.is_confined(project.result)
 
 
 def test_a_result_that_began_with_objects_is_not_one_of_a_sandbox_alone(project: Project) -> None:
@@ -264,11 +263,11 @@ def test_a_result_that_began_with_objects_is_not_one_of_a_sandbox_alone(project:
     plant += "touch -r time made/one.o\ncp made"
     project.file.write_text(text.replace("cp made", plant), encoding="utf-8")
     project.build()
-    assert is_confined(project.result, project.store)
+    assert project.store.is_confined(project.result)
     project.write("evil", "")
     project.build()
     assert project.made("one") == "planted\n"
-    assert not is_confined(project.result, project.store)
+    assert not project.store.is_confined(project.result)
 
 
 def test_what_objects_include_is_what_ninja_says(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
+from torchyard.terminal.console import write
 
 
 def pack(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
@@ -33,3 +34,9 @@ def pack_beside(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path
 
 def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> PackageBuild:
     return PackageBuild(spec, carried, spec.compiled, spec.commit, inputs, scratch, out)
+
+
+def pack_tool(*, spec: Path, inputs: Path, scratch: Path, to: Path) -> None:
+    """Make a package from what was built."""
+    for path in pack(spec, inputs, scratch, to):
+        write(f"{path.name}\n")

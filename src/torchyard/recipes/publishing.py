@@ -2,10 +2,8 @@
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
-from torchyard.model.result import CONTINUED, Result
 from torchyard.model.step import OWN, Step, beside
 from torchyard.recipes.proof import is_evidence
-from torchyard.store.store import Store
 
 PUBLISHED = "published.json"
 
@@ -24,19 +22,6 @@ def input_place(task: Task) -> str:
     """
     path = f"{task.stage}/{task.scope}"
     return path if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{path}"
-
-
-def is_confined(result: Result, store: Store) -> bool:
-    """Return whether a package, and what it is made from, was made in a sandbox, from nothing.
-
-    torchyard's own steps for the source need none; those of the file may be any program.
-    """
-    tasks = (t for t in result.spec.tasks if t.stage is not Stage.SOURCE or "steps" in t.settings)
-    made = (store.find(task.fingerprint) for task in tasks)
-    return all(
-        one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts
-        for one in made
-    )
 
 
 def publishing(task: Task) -> tuple[Step, ...]:

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from torchyard.errors import MISSING, StoreError
 from torchyard.host.decisions import decided
-from torchyard.model.result import Result
+from torchyard.model.recipe import Stage
+from torchyard.model.result import CONTINUED, Result
 from torchyard.store.keys import RESULTS, UNFINISHED, key_name, result_key, unfinished_key
 from torchyard.store.manifest import decode_result, encode_result
 from torchyard.store.objects import Objects
@@ -67,6 +68,22 @@ class Store:
         found = "no result" if data is None else "a result"
         decided(f"{self.url} has {found} {fingerprint[:12]}")
         return None if data is None else decode_result(data, fingerprint, self._key)
+
+    def is_confined(self, result: Result) -> bool:
+        """Return whether a package, and what it is made from, was made in a sandbox, from nothing.
+
+        torchyard's own steps for the source need none; those of the file may be any program.
+        """
+        tasks = (
+            task
+            for task in result.spec.tasks
+            if task.stage is not Stage.SOURCE or "steps" in task.settings
+        )
+        made = (self.find(task.fingerprint) for task in tasks)
+        return all(
+            one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts
+            for one in made
+        )
 
     def get(self, fingerprint: str, what: str) -> Result:
         """Return the result of a job, or raise StoreError."""

@@ -32,7 +32,7 @@ from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.select import parse_selection
 from torchyard.publish.staged import Grouping, Package
 from torchyard.publish.submit import Means, PublishRequest, Submitted, submit
-from torchyard.recipes.publishing import CONFINED, input_place, is_confined
+from torchyard.recipes.publishing import CONFINED, input_place
 from torchyard.smoke.package_under_test import read_package_under_test
 from torchyard.smoke.request import smoke_request
 from torchyard.smoke.smoke import smoke_here
@@ -158,7 +158,7 @@ def _stored_results(
             task = result.spec.task
             if task.stage is Stage.PACKAGE:
                 made.update(_packages_of(result))
-                if channel.sandbox == "required" and is_confined(result, store):
+                if channel.sandbox == "required" and store.is_confined(result):
                     confined.append(task.cell)
             if packages or task.stage is not Stage.PACKAGE:
                 home = Path(folder, input_place(task))

@@ -10,14 +10,14 @@ import msgspec
 
 from torchyard.cli.lazy_group import feature_modules
 from torchyard.model.job_spec import JobSpec
-from torchyard.recipes import tools
+from torchyard.recipes.tools import TOOLS
 
 _JOBS = ("doctor", "equip", "snapshot", "survey")
 
 
 def tool_modules() -> dict[str, str]:
     """Return the module of each: of `recipes/tools`, `tool.py` of a feature, or `jobs.py` here."""
-    own = {name: f"{tools.__name__}.{module}" for name, module in tools.TOOLS.items()}
+    own = {name: f"torchyard.recipes.{module}" for name, module in TOOLS.items()}
     jobs = dict.fromkeys(_JOBS, "torchyard.features.tool.jobs")
     return {**own, **jobs, **{name: module for (name,), module in feature_modules("tool").items()}}
 

@@ -8,7 +8,6 @@ from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.host.process import replace_process, stream
 from torchyard.model.job_spec import JobSpec
 from torchyard.terminal.console import say, write
-from torchyard.toolchain.blas import root_of
 from torchyard.toolchain.build_tree import keep_times, restore_tree
 from torchyard.toolchain.cmake import (
     Configured,
@@ -60,6 +59,8 @@ def check_version_tool(*, spec: JobSpec) -> None:
 
 def check_summary_tool(build: Path, *, spec: JobSpec) -> None:
     """Compare a configured build with what its cell requires."""
+    from torchyard.toolchain.blas import root_of  # noqa: PLC0415 - urllib3 is slow
+
     task = spec.task
     source = platform_for(task.facts["compute"])
     features = source.table().machine.features.values()

@@ -1,0 +1,36 @@
+"""What steps do with the libraries of a package, that others have to bring."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+from torchyard.model.job_spec import JobSpec
+from torchyard.package.assemble.collect import collect
+from torchyard.package.libtorch.format import LibtorchFormat
+from torchyard.package.policy import extension_policy, policy_for
+from torchyard.package.wheel.extension import BROUGHT, required_libraries
+from torchyard.package.wheel.format import WheelFormat
+from torchyard.terminal.console import write
+from torchyard.toolchain.compilers import find_library
+
+
+def collect_tool(install: Path, *, spec: JobSpec, to: Path) -> None:
+    """Copy the third-party libraries that an installed core needs."""
+    policy = policy_for(LibtorchFormat.NAME, spec.task.facts["compute"], "")
+    libraries = [path for path in sorted(install.rglob("*")) if path.is_file()]
+    for path in collect(libraries, to, policy, _library_finder()):
+        write(f"{path.name}\n")
+
+
+def collect_extension_tool(image: Path, *, to: Path, environment: Path) -> None:
+    """Copy the third-party libraries that an extension needs, and its requirements do not bring."""
+    libraries = [path for path in sorted(image.rglob("*.so*")) if path.is_file()]
+    brought = required_libraries(image, environment)
+    to.with_name(BROUGHT).write_text("\n".join(brought), encoding="utf-8")
+    policy = extension_policy(WheelFormat.NAME, "", brought)
+    for path in collect(libraries, to, policy, _library_finder()):
+        write(f"{path.name}\n")
+
+
+def _library_finder() -> "partial[Path | None]":
+    return partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))

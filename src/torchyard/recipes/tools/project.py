@@ -1,0 +1,47 @@
+"""What steps do with a project's own wheel, and with what was compiled."""
+
+import os
+from pathlib import Path
+
+from torchyard.errors import BuildError
+from torchyard.host.process import replace_process
+from torchyard.package.wheel.glibc_promise import check_glibc
+from torchyard.package.wheel.name import SUFFIX
+from torchyard.package.zip.unpack import unpack_zip
+from torchyard.toolchain.compiled_code import check_compiled
+from torchyard.toolchain.downloads import offer_downloads
+from torchyard.toolchain.ninja import Bound
+from torchyard.toolchain.python_project import PYPROJECT, build_wheel_program, read_build_system
+from torchyard.toolchain.wheel_libraries import compiler_variables
+
+
+def project_wheel_tool(
+    *, python: Path, to: Path, source: Path, libraries: str | None = None
+) -> None:
+    """Make a wheel of the project in the working directory, with its own backend."""
+    env = os.environ | offer_downloads(source, Path.cwd())
+    if libraries is not None:
+        found = compiler_variables(python.parents[1], libraries, to.with_name("libraries"))
+        env |= {key: f"{env[key]}:{value}" if key in env else value for key, value in found.items()}
+    file = Path(PYPROJECT)
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
+    argv = [str(python), "-c", build_wheel_program(read_build_system(text), str(to))]
+    replace_process(argv, cwd=Path.cwd(), env=env)
+
+
+def unpack_tool(folder: Path, *, to: Path, core: Path | None = None) -> None:
+    """Unpack the wheel in a directory, unless a part of a core was built again for it."""
+    if core is not None:
+        Bound(core).check(Path("build"))
+    wheels = list(folder.glob(f"*{SUFFIX}"))
+    if len(wheels) != 1:
+        msg = f"the project's backend made {len(wheels)} wheels, and should make one"
+        raise BuildError(msg, hint="look further up in the log for what it did")
+    unpack_zip(wheels[0], to)
+    if core is None:
+        check_compiled(to, Path.cwd())
+
+
+def check_glibc_tool(glibc: str, folders: tuple[Path, ...]) -> None:
+    """Compare what libraries need of the system with what was promised."""
+    check_glibc(glibc, folders, Path.cwd())
