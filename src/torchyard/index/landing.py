@@ -38,7 +38,8 @@ def landing_page(
     for row in rows:
         by_project.setdefault(row.project, []).append(row)
     projects = sorted(by_project, key=lambda project: (-_forms(by_project[project]), project))
-    template = read_data("landing.html")
+    style = read_data("templates/style.css").rstrip("\n")
+    template = read_data("landing.html").replace("$style", style)
     text = Template(template).substitute(
         policy=_policy(template),
         title=escape(name or "Packages"),

@@ -30,6 +30,7 @@ from torchyard_farm.web.plan_page import LISTED, plan_view, shown_blocks, wanted
 from torchyard_farm.web.progress import plan_progress
 
 _FILES = {
+    "shared.css": "text/css",  # of all pages that torchyard writes
     "page.css": "text/css",
     "page.js": "text/javascript",
     "scripts.js": "text/javascript",  # Buildbot's own pages load this and the next

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.host.files import read_data
 from torchyard_farm.web.progress import GOOD, TaskState
 
 POLICY = (
@@ -53,6 +54,8 @@ class PageView(NamedTuple):
 
 
 def read_page_data(name: str) -> str:
+    if name == "shared.css":
+        return read_data("templates/style.css")
     return files("torchyard_farm").joinpath("data", name).read_text(encoding="utf-8")
 
 
