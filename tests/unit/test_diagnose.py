@@ -283,7 +283,7 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     line = "any/import.py failed (uv clean): ModuleNotFoundError: No module named 'a_b'"
     log.write_text(f"2026-11-17T19:00:00.000Z {line}\n", encoding="utf-8")
     step = Step(run=(sys.executable, *OWN[1:], "tool", "smoke"), name="try it")
-    place = SimpleNamespace(
+    workdir = SimpleNamespace(
         log=log,
         folder=tmp_path,
         spec=SimpleNamespace(task=SimpleNamespace(id="smoke:x", recipe="extension")),
@@ -292,7 +292,9 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     file.touch()
     sandbox = SimpleNamespace(kind="bwrap")
     places = {"self": sys.executable}
-    context = SimpleNamespace(place=place, sandbox=sandbox, file=str(file), places=lambda: places)
+    context = SimpleNamespace(
+        workdir=workdir, sandbox=sandbox, file=str(file), places=lambda: places
+    )
     error = StepError("smoke:x", step, Exit(14, 1.0, 1.0, 0), 0)
     with Log(log) as opened:
         found = explained(error, cast("StepContext", context), opened)
@@ -324,7 +326,7 @@ def test_an_architecture_that_the_project_asks_for_itself(
     (log := tmp_path / "log").write_text(f"2026-11-17T19:00:00.000Z {line}\n", encoding="utf-8")
     compiled = SimpleNamespace(words=lambda _: ("9.0", "10.0"))
     task = SimpleNamespace(id="bindings:x", recipe="extension")
-    place = SimpleNamespace(
+    workdir = SimpleNamespace(
         log=log,
         folder=tmp_path,
         job=job,
@@ -333,7 +335,7 @@ def test_an_architecture_that_the_project_asks_for_itself(
     )
     places = {"self": sys.executable, "work": "/mnt/torchyard"}
     context = SimpleNamespace(
-        place=place,
+        workdir=workdir,
         sandbox=SimpleNamespace(kind="bwrap"),
         file=str(tmp_path / "torchyard.toml"),
         places=lambda: places,

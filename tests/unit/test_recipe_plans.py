@@ -342,7 +342,7 @@ STEP = Step(run=("cmake", "--version"), cwd=f"{INSIDE}/build")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> WorkDir:
+def workdir(tmp_path: Path) -> WorkDir:
     """The directory of a job."""
     made = WorkDir(tmp_path, spec_of(STEP))
     made.prepare("view")

@@ -3,7 +3,6 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from tempfile import gettempdir
 
 
 def cache_base() -> Path | None:
@@ -27,9 +26,16 @@ def cache_folder(name: str) -> Path | None:
     return None
 
 
+def _shared() -> Path:
+    """Return the directory for all users' temporary files."""
+    from tempfile import gettempdir  # noqa: PLC0415 - slow to import, and rarely needed
+
+    return Path(gettempdir())
+
+
 def _temporary() -> Path:
     """Return a directory that is this user's alone."""
-    path = Path(gettempdir(), f"torchyard-{os.geteuid()}")
+    path = Path(_shared(), f"torchyard-{os.geteuid()}")
     path.mkdir(mode=0o700, exist_ok=True)
     if path.lstat().st_uid != os.geteuid():
         raise PermissionError(path)  # its owner could put anything there
@@ -38,7 +44,7 @@ def _temporary() -> Path:
 
 def runnable_folder() -> Path | None:
     """Return the temporary directory, or the cache if no program in the former may be run."""
-    folders = (Path(gettempdir()), cache_folder("tmp"))
+    folders = (_shared(), cache_folder("tmp"))
     return next((folder for folder in folders if folder and can_run_in(folder)), None)
 
 

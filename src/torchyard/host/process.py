@@ -6,10 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fcntl import ioctl
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -143,7 +140,9 @@ def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
 @contextlib.contextmanager
 def removed_later(prefix: str) -> Iterator[Path]:
     """Yield a temporary directory to run programs in; another process removes it, for minutes."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=runnable_folder()))
+    from tempfile import mkdtemp  # noqa: PLC0415 - slow to import
+
+    folder = Path(mkdtemp(prefix=prefix, dir=runnable_folder()))
     try:
         yield folder
     finally:
@@ -175,6 +174,9 @@ class LineReader:
 
 def unread_bytes(pipe: int) -> int:
     """Return how many bytes a pipe or fifo holds."""
+    import termios  # noqa: PLC0415 - Windows has neither
+    from fcntl import ioctl  # noqa: PLC0415
+
     count: int = struct.unpack("i", ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
     return count
 
