@@ -40,7 +40,7 @@ from torchyard.package.elf.file import (
     symbol_difference,
     symbols,
 )
-from torchyard.package.libtorch.format import assemble_libtorch
+from torchyard.package.libtorch.assemble import assemble_libtorch
 from torchyard.package.libtorch.write import ZipLabel
 from torchyard.package.policy import policy_for
 from torchyard.package.read import read_package

@@ -20,7 +20,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.write import Sources, assemble_conda
-from torchyard.package.libtorch.format import assemble_libtorch
+from torchyard.package.libtorch.assemble import assemble_libtorch
 from torchyard.package.libtorch.write import ZipLabel
 from torchyard.package.wheel.assemble import assemble_wheel
 from torchyard.package.wheel.name import WheelTags

@@ -9,38 +9,14 @@ from urllib.parse import unquote
 from packaging.utils import canonicalize_name
 
 from torchyard.model.recipe import Stage
-from torchyard.package.assemble.assembled import Assembled
-from torchyard.package.assemble.prepare import prepare
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
 from torchyard.package.libtorch import write
-from torchyard.package.libtorch.write import NAME, ZipLabel, write_libtorch
 from torchyard.package.limits import Limits
 from torchyard.package.members import FoundMembers
-from torchyard.package.policy import policy_for
 from torchyard.package.versions import is_version, local_version, unquoted
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
-from torchyard.package.zip.writer import write_debug
-
-
-def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
-    label: ZipLabel,
-    *,
-    install: Path,
-    vendor: Path | None,
-    scratch: Path,
-    out: Path,
-    compute: str,
-    git_hash: str,
-    spec: Path,
-) -> Assembled:
-    """Make the zip for C++ from a core, and its third-party libraries unless they are left out."""
-    policy = policy_for(NAME, compute, "")
-    prepared = prepare(install, scratch, policy, vendor)
-    zipped = write_libtorch(prepared.root, out, label, git_hash=git_hash, spec=spec)
-    return Assembled(zipped, write_debug(prepared.debug, zipped))
-
 
 _NAMED = re.compile(
     r"(?P<stem>(?P<name>lib[^-]+)-(?:.+?-)??)(?P<version>\d[^-]*)"
@@ -118,7 +94,7 @@ class LibtorchFormat:
         return ""
 
     def pack(self, build: PackageBuild) -> list[Path]:
-        from torchyard.package.libtorch.format import (  # noqa: PLC0415 - only jobs write
+        from torchyard.package.libtorch.assemble import (  # noqa: PLC0415 - only jobs write
             assemble_libtorch,
         )
 

@@ -1,0 +1,79 @@
+"""Making the conda packages of a job; only jobs that write packages import it."""
+
+from pathlib import Path
+
+import msgspec
+
+from torchyard.model.recipe import Stage
+from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.table import channel_sonames, load_conda_table
+from torchyard.package.conda.write import Sources, assemble_conda
+from torchyard.package.format import PackageBuild
+from torchyard.toolchain.summary import is_wanted
+
+_HASH = 7
+"""Digits of a fingerprint in a conda build string."""
+
+
+_BESIDE = {
+    CondaKind.PACKAGE: (CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.TESTS: (CondaKind.PACKAGE, CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.LIBRARIES: (),
+    CondaKind.LINALG: (CondaKind.LIBRARIES,),
+    CondaKind.META: (),  # it fits the package of any Python, and none is at hand
+}
+"""The kinds that must be installed with each kind of conda package, from the same build."""
+
+
+def pack_companions(build: PackageBuild) -> list[Path]:
+    """Make the other packages of a build that must be installed with a package."""
+    whole = not build.core.text("linalg")  # then the plugin is a part of the libraries
+    made: list[Path] = []
+    for kind in _BESIDE[CondaKind(build.spec.task.facts["kind"])]:
+        if kind is not CondaKind.LINALG or not whole:
+            made += pack_kind(build, kind)
+    return made
+
+
+def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
+    """Make a conda package; the plugin has one without MAGMA, and one with it unless it is off."""
+    spec, core = made.spec, made.core
+    inputs = made.inputs
+    task = spec.task
+    facts = task.facts
+    bindings = next((t for t in spec.tasks if t.stage is Stage.BINDINGS), None)
+    build = CondaBuild(
+        name=facts["name"],
+        version=facts["version"],
+        compute=facts["compute"],
+        blas=facts["variant"],
+        subdir=task.text("subdir"),
+        build_hash=(bindings or core).fingerprint[:_HASH],
+        core_hash=core.fingerprint[:_HASH],
+        number=made.number,
+        python=facts["python"] if bindings else None,
+        linalg_apart=bool(core.text("linalg")),
+        channel_libraries=bool(channel_sonames(task.text("libraries"))),
+        pins={pin: core.text(pin) for pin in load_conda_table().pins if core.text(pin)},
+    )
+    sources = Sources(
+        core=inputs / Stage.CORE,
+        image=inputs / Stage.BINDINGS / "image" if bindings else None,
+        tests=_tests(inputs / Stage.CORE / "tree"),
+    )
+    builds = [build]
+    if kind == CondaKind.LINALG:
+        without = msgspec.structs.replace(build, magma=False)
+        has_magma = is_wanted("USE_MAGMA", core.table("env"), core.table("cmake"))
+        builds = [build, without] if has_magma else [without]
+    return [
+        assemble_conda(
+            CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, spec=made.carried
+        )
+        for one in builds
+    ]
+
+
+def _tests(tree: Path) -> Path | None:
+    """Return the test suite in a project's source, if it is in a usual place."""
+    return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)
