@@ -2,10 +2,11 @@
 
 from torchyard.features.deps.report import DepsReport, deps_table, read_at
 from torchyard.host.own_files import WRITTEN
+from torchyard.reports.picture import PICTURE_FILTERS
 from torchyard.reports.templates import Filters, render_template
 from torchyard.terminal.untrusted import printable
 
-DEPS_FILTERS: Filters = {"read_at": read_at}
+DEPS_FILTERS: Filters = {**PICTURE_FILTERS, "read_at": read_at}
 """What the part `deps_part.html` uses."""
 
 
