@@ -98,6 +98,7 @@ def call_main(
     args: list[str], monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[bytes]
 ) -> Output:
     monkeypatch.setattr(sys, "argv", ["torchyard", *args])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else `python -m pytest`
     monkeypatch.setattr(console, "_used", set())
     with pytest.raises(SystemExit) as ended:
         main()

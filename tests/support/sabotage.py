@@ -287,7 +287,9 @@ def _python_dev(world: World) -> None:
 
 @sabotage("python", "has no headers in", "apt-get install", _python_dev)
 def python_without_headers(world: World) -> None:
-    _answering(world, include="/nonexistent/include")
+    code = "import platform; print(platform.python_version())"
+    known = subprocess.check_output(["/usr/bin/python3", "-c", code], text=True).strip()
+    _answering(world, include="/nonexistent/include", version=known)  # apt has no other version
 
 
 @sabotage("python", "Python is 3.7.17", "", _python_dev)
