@@ -231,9 +231,9 @@ def test_mistakes_are_told(
     torchyard: Command, tmp_path: Path, args: tuple[str, ...], code: int, what: str
 ) -> None:
     _publish(torchyard, str(tmp_path / "channel"), "1.0", tmp_path)
-    command, *rest = args
-    output = torchyard(command, tmp_path / "channel", *rest)
+    group, command, *rest = args
+    output = torchyard(group, command, tmp_path / "channel", *rest)
     assert (output.code, what in output.err) == (code, True), output.err
     assert Channel.at(str(tmp_path / "channel")).head().generation == 1
-    nowhere = torchyard(command, tmp_path / "nowhere", *rest)
+    nowhere = torchyard(group, command, tmp_path / "nowhere", *rest)
     assert nowhere.code == (code if code == UsageError.exit_code else SelectionError.exit_code)

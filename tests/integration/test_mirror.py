@@ -124,9 +124,9 @@ def test_files_are_chosen_by_version_python_and_platform(
 
     assert chosen("thing==0.9") == {f"thing-0.9+cpu-{MANY}.whl"}
     recent = "thing>=1"
-    assert chosen(*recent, "--python", "cp312") == {LARGE, SMALL, MAC}
-    assert chosen(*recent, "--python", "cp311") == {OLD}
-    assert chosen(*recent, "--platform", "macosx*") == {MAC}
+    assert chosen(recent, "--python", "cp312") == {LARGE, SMALL, MAC}
+    assert chosen(recent, "--python", "cp311") == {OLD}
+    assert chosen(recent, "--platform", "macosx*") == {MAC}
     assert chosen("other", "--python", "cp312", "--platform", "macosx*") == {PURE}
     assert chosen("thing==7") == set()
     assert Channel(Channel.at("../ours", make=True).objects).head().generation == 0

@@ -135,11 +135,9 @@ DEEDS = {
     "first publish": PowerDeed(lambda _: None, _in_channel("first"), _reads, _is_published(1)),
     "publish": PowerDeed(_in_channel("first"), _in_channel("later"), _reads, _is_published(2)),
     "prune": PowerDeed(
-        _in_channel("first", "later"), _in_channel("channel", "prune"), _reads, _is_published(3)
+        _in_channel("first", "later"), _in_channel("prune"), _reads, _is_published(3)
     ),
-    "promote": PowerDeed(
-        _with_source_channel, _in_channel("channel", "promote"), _reads, _is_published(1)
-    ),
+    "promote": PowerDeed(_with_source_channel, _in_channel("promote"), _reads, _is_published(1)),
     "build": PowerDeed(
         lambda root: make_project(root / "project", WORKS), _build, _is_built, _is_built
     ),

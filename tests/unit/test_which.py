@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.support.helpers import Command, Output
 
-from torchyard.compute.cuda import nvidia_driver
+from torchyard.compute.cuda.driver import nvidia_driver
 from torchyard.compute.rocm import rocm_version
 from torchyard.errors import SelectionError, UsageError
 from torchyard.features.which.report import WhichReport

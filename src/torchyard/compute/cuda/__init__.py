@@ -2,15 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.compute.platform import CompilerLimits, ComputePlatform, MachineFact, Support
 from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
-from torchyard.errors import HostError
-from torchyard.host.process import capture
 from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
@@ -18,18 +14,6 @@ if TYPE_CHECKING:  # slow to import, and plans need none of it
     from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
-
-
-def nvidia_driver(root: str = "/") -> str:
-    """Return the version of NVIDIA's driver, such as `580.65.06`, or an empty string."""
-    with suppress(OSError):
-        text = Path(root, "proc/driver/nvidia/version").read_text(encoding="utf-8")
-        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
-        return found[1] if found else ""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    with suppress(HostError):
-        return capture(query, cwd=Path(root)).partition("\n")[0].strip()
-    return ""
 
 
 _LABEL = re.compile(r"cu(\d+)(\d)")
@@ -182,7 +166,7 @@ class Cuda(ComputePlatform):
         return re.sub(r"-cu\d+$", "", distribution)
 
     def detect(self) -> dict[str, str]:
-        from torchyard.compute.cuda import nvidia_driver  # noqa: PLC0415 - slow
+        from torchyard.compute.cuda.driver import nvidia_driver  # noqa: PLC0415 - slow
 
         return {"driver": nvidia_driver()}
 

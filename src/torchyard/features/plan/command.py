@@ -1,6 +1,10 @@
 """`torchyard plan`: what would be built."""
 
+from functools import wraps
+from typing import cast
+
 import click
+from click.decorators import FC
 
 from torchyard.cli.lazy_group import HelpSection, in_section
 from torchyard.cli.options import (
@@ -11,6 +15,31 @@ from torchyard.cli.options import (
     subset_option,
 )
 from torchyard.cli.output import reports
+
+
+def _lists_cells(function: FC) -> FC:
+    """Make a command list the cells that are selected without making a plan, which takes longer."""
+
+    @wraps(function)
+    def command(
+        *,
+        file: str,
+        changes: tuple[str, ...],
+        subset: str | None,
+        select: tuple[str, ...],
+        skip: tuple[str, ...],
+        listed: str | None,
+        **others: object,
+    ) -> None:
+        if listed == "cells" and not any(others.values()):
+            from torchyard.features.plan.cells import list_cells
+
+            list_cells(file, changes, subset, select, skip)
+            return
+        given = {"file": file, "changes": changes, "subset": subset, "listed": listed}
+        function(select=select, skip=skip, **given, **others)
+
+    return cast("FC", command)
 
 
 @in_section(HelpSection.BUILD)
@@ -28,6 +57,7 @@ from torchyard.cli.output import reports
     type=click.Choice(["mermaid", "dot"]),
     help="Draw the plan, with what repeats folded together.",
 )
+@_lists_cells
 @reports("describe_plan")
 def command() -> None:
     """Show the packages that the file asks for, and their jobs.

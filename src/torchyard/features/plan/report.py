@@ -74,12 +74,10 @@ class MatrixReport(Reported, kw_only=True):
 def plan_text(
     report: MatrixReport,
     *,
-    listed: Literal["cells", "jobs"] | None = None,
+    listed: Literal["jobs"] | None = None,
     diagram: str | None = None,
 ) -> Lines | str:
     """Show the whole plan on a screen, or return its cells, its jobs or a diagram."""
-    if listed == "cells":
-        return "".join(f"{cell}\n" for cell in report.cells)
     if listed == "jobs":
         return "".join(f"{job.id}\n" for job in report.jobs)
     if diagram:

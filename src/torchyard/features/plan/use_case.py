@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from msgspec.structs import replace
-
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError, UsageError
 from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
@@ -26,7 +24,7 @@ def describe_plan(
     subset: str | None = None,
     select: Sequence[str] = (),
     skip: Sequence[str] = (),
-    listed: Literal["cells", "jobs"] | None = None,
+    listed: Literal["jobs"] | None = None,
     diagram: str | None = None,
     for_json: bool = True,
     on_line: Callable[[str], object] = ignore_line,
@@ -39,7 +37,7 @@ def describe_plan(
         subset: A named part of the matrix.
         select: Words of a selector; all packages without any.
         skip: Selectors of what to leave out.
-        listed: Only the names of cells or of jobs are needed; cells need no compiler.
+        listed: Only the names of jobs are needed.
         diagram: The form of a diagram that is wanted.
         for_json: Whether all of the report is needed.
         on_line: Is told warnings.
@@ -52,16 +50,10 @@ def describe_plan(
     if diagram and ReadSelection(expand(config), selection).of_jobs:
         msg = "a diagram shows how packages are made, so it can't be of single jobs"
         raise UsageError(msg, hint="select cells, such as cu130 or linux-x86_64")
-    if listed != "cells":
-        config = with_toolchain_id(config, file)
-    plan = make_plan(config, selection)
+    plan = make_plan(with_toolchain_id(config, file), selection)
     for warning in plan.warnings:
         on_line(f"warning: {warning}")
-    report = plan_report(plan)
-    if listed != "cells":
-        return report
-    cells = ReadSelection(plan.expansion, selection).cells()  # also of jobs without a package
-    return replace(report, cells=[f"{plan.label}/{cell.path}" for cell in cells])
+    return plan_report(plan)
 
 
 def plan_report(plan: Plan) -> MatrixReport:

@@ -1,0 +1,22 @@
+"""The cells that are selected, without making a plan: scripts ask for them often."""
+
+from torchyard.config.load import load_config
+from torchyard.plan.expand import expand
+from torchyard.plan.select import PlanSelection, ReadSelection, warnings
+from torchyard.terminal.console import say, write
+
+
+def list_cells(
+    file: str,
+    changes: tuple[str, ...],
+    subset: str | None,
+    select: tuple[str, ...],
+    skip: tuple[str, ...],
+) -> None:
+    """Print the identifiers of the cells, one on each line."""
+    config = load_config(file, changes)
+    expansion = expand(config)
+    for cell in ReadSelection(expansion, PlanSelection(subset, select, skip)).cells():
+        write(f"{config.project.label}/{cell.path}\n")
+    for warning in warnings(expansion):
+        say(f"warning: {warning}")
