@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 JOURNAL = "TORCHYARD_TEST_JOURNAL"
+_JOURNAL_FILE = os.environ.get(JOURNAL, "")  # read at once: tests change the environment
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,7 @@ def _before(journal: Path) -> Path:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out files of which no test is left."""
-    before = set(json.loads(_before(Path(os.environ[JOURNAL])).read_text(encoding="utf-8")))
+    before = set(json.loads(_before(Path(_JOURNAL_FILE)).read_text(encoding="utf-8")))
     left = {item.path for item in items if item.nodeid not in before}
     config.hook.pytest_deselected(items=[item for item in items if item.path not in left])
     items[:] = [item for item in items if item.path in left]
@@ -70,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Append an outcome to the journal."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that started it gets its reports
+    if not _IS_WORKER:  # the process that started it gets its reports
         line = json.dumps([report.nodeid, report.when, report.outcome, round(report.duration, 3)])
-        with Path(os.environ[JOURNAL]).open("a", encoding="utf-8") as file:
+        with Path(_JOURNAL_FILE).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")

@@ -17,10 +17,11 @@ def test_is_skipped():
     pytest.skip("for a reason")
 """
 OTHER = """
+import os
 from pathlib import Path
 
 def test_passes():
-    pass
+    os.environ.clear()
 
 def test_passes_later():
     assert Path("later").exists()
