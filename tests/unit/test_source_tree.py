@@ -161,7 +161,7 @@ def _work(path: Path) -> None:
 
 
 def _page(path: Path) -> None:
-    path.write_text(render_template("head.html", {}), encoding="utf-8")
+    path.write_text(render_template("page.html", {}, title="A page"), encoding="utf-8")
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {
