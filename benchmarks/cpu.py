@@ -1,11 +1,13 @@
 """The CPU seconds of commands with all their processes, as a control group counts them.
 
-What a process tells of its children misses those that a server forked for it.
+The usage that a process reports for its children leaves out what a fork server started for it.
 """
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
@@ -19,18 +21,25 @@ class ControlGroup:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def enter(self, argv: Sequence[str]) -> list[str]:
-        """Return a command that runs another one in the group."""
-        return [
-            "sh",
-            "-c",
-            f'echo $$ >{shlex.quote(str(self._folder))}/cgroup.procs; exec "$@"',
-            "-",
-            *argv,
-        ]
+    def seconds(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None
+    ) -> float:
+        """Run a command in the group, and return the CPU seconds it used; exit if it fails."""
+        before = self._used()
+        enter = f'echo $$ >{shlex.quote(str(self._folder))}/cgroup.procs; exec "$@"'
+        done = subprocess.run(
+            ["sh", "-c", enter, "-", *argv],
+            cwd=cwd,
+            env=env,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            sys.exit(f"{shlex.join(argv)} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        return self._used() - before
 
-    def used(self) -> float:
-        """Return the CPU seconds that were used in the group."""
+    def _used(self) -> float:
         if (old := self._folder / "cpuacct.usage").exists():
             return int(old.read_text("ascii")) / 1e9
         words = (self._folder / "cpu.stat").read_text("ascii").split()

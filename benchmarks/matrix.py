@@ -15,22 +15,12 @@ import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.cpu import ControlGroup, control_group
+from benchmarks.cpu import control_group
 
 from torchyard.toolchain.interpreters import interpreter_for
 
 HIDDEN = ("nvcc", "sccache")
 """What a cell for the CPU does not see, or does not use: both would compile something else."""
-
-
-def cpu_seconds(group: ControlGroup, argv: list[str], cwd: Path, env: dict[str, str]) -> float:
-    before = group.used()
-    done = subprocess.run(
-        group.enter(argv), cwd=cwd, env=env, check=False, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(argv)} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return group.used() - before
 
 
 def plain_path(folder: Path) -> str:
@@ -48,10 +38,7 @@ def plain_path(folder: Path) -> str:
 def environment(folder: Path, cell: str, wheels: list[str]) -> Path:
     """Make an environment with the wheels that a cell is locked to, and return its Python."""
     python = str(interpreter_for(cell.rpartition("/")[2]).path)
-    pins = []
-    for wheel in wheels:
-        name, version = wheel.split("-")[:2]
-        pins.append(f"{name}=={version}")
+    pins = ["==".join(wheel.split("-")[:2]) for wheel in wheels]
     pins = [pin for pin in pins if not pin.startswith(("ninja==", "pip=="))]
     where = ["--python", str(folder / "bin/python")]
     subprocess.run(["uv", "venv", "-q", "--seed", "--python", python, str(folder)], check=True)
@@ -79,7 +66,7 @@ def environment(folder: Path, cell: str, wheels: list[str]) -> Path:
 def main(project: Path) -> None:
     lock = tomllib.loads((project / "torchyard.lock").read_text(encoding="utf-8"))
     config = tomllib.loads((project / "torchyard.toml").read_text(encoding="utf-8"))
-    ours, bare = 0.0, 0.0
+    bare = 0.0
     with TemporaryDirectory(dir=project) as name, control_group() as group:
         folder = Path(name)
         env = {**os.environ, "CPPFLAGS": "-g0", "MAX_JOBS": "2", "PIP_NO_CACHE_DIR": "1"}
@@ -90,13 +77,13 @@ def main(project: Path) -> None:
             python = environment(folder / "env", cell, wheels)
             words = [str(python), "-m", "pip", "wheel", "-q", "-w", str(folder / "dist"), *plain]
             own = {**env, "PATH": f"{python.parent}{os.pathsep}{path}"}
-            took = cpu_seconds(group, words, folder, own)
+            took = group.seconds(words, folder, own)
             print(f"pip wheel, {cell}: {took:.1f} CPU s", flush=True)
             bare += took
             shutil.rmtree(folder / "env")
         torchyard = shutil.which("torchyard") or sys.exit("torchyard is not on PATH")
         build = [torchyard, "build", "--skip", "smoke:*", "-o", str(folder / "ours")]
-        ours = cpu_seconds(group, build, project, dict(os.environ))
+        ours = group.seconds(build, project)
     print(f"torchyard build, {len(lock['environments'])} cells: {ours:.1f} CPU s")
     print(f"pip wheel: {bare:.1f} CPU s; {ours / bare:.2f}×")
 

@@ -10,11 +10,8 @@ for the others. `full` is a whole build of one wheel from nothing, by the projec
 import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,26 +39,6 @@ def main() -> None:
         with TemporaryDirectory() as folder:
             measure_matrix(group, Path(folder, "ours"), units, seconds)
     print(json.dumps(seconds))
-
-
-@contextmanager
-def counting(group: ControlGroup, seconds: dict[str, float], *names: str) -> Iterator[None]:
-    """Add the CPU time of what `run` starts to the totals."""
-    before = group.used()
-    yield
-    used = group.used() - before
-    for name in names:
-        seconds[name] += used
-
-
-def run(
-    group: ControlGroup, argv: list[str], cwd: Path, env: Mapping[str, str] | None = None
-) -> None:
-    done = subprocess.run(
-        group.enter(argv), cwd=cwd, env=env, check=False, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(f"{argv} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
 def measure_bare(group: ControlGroup, folder: Path, units: int, seconds: dict[str, float]) -> None:
@@ -92,18 +69,13 @@ def measure_bare(group: ControlGroup, folder: Path, units: int, seconds: dict[st
         make_environment(python, requires, root)
         build = folder / "build"
         pointing = repoint(build, f"{root}/bin/python", python.include, python.prefix)
-        with counting(group, seconds, *([] if number else ["full"])):
-            run(
-                group,
-                pointing if number else [*pointing[:1], *pointing[7:-1], "-S.", "-Bbuild"],
-                folder,
-                env,
-            )
-        with counting(group, seconds, "ninja", *([] if number else ["full"])):
-            run(group, ["ninja", "-C", "build"], folder, env)
+        words = pointing if number else [*pointing[:1], *pointing[7:-1], "-S.", "-Bbuild"]
+        configured = group.seconds(words, folder, env)
+        compiled = group.seconds(["ninja", "-C", "build"], folder, env)
+        seconds["ninja"] += compiled
         if not number:
-            with counting(group, seconds, "full"):
-                run(group, [f"{root}/bin/python", "-c", WHEEL, str(folder / "dist")], folder, env)
+            wheel = [f"{root}/bin/python", "-c", WHEEL, str(folder / "dist")]
+            seconds["full"] = configured + compiled + group.seconds(wheel, folder, env)
 
 
 def measure_matrix(
@@ -112,8 +84,8 @@ def measure_matrix(
     shutil.copytree(PROJECT, folder)
     with (folder / "torchyard.toml").open("a", encoding="utf-8") as file:
         file.write(HEAVY.format(units=units))
-    with counting(group, seconds, "matrix"):
-        run(group, [str(TORCHYARD), "build", "package:*/cpu-openblas/*"], folder)
+    build = [str(TORCHYARD), "build", "package:*/cpu-openblas/*"]
+    seconds["matrix"] = group.seconds(build, folder)
 
 
 if __name__ == "__main__":

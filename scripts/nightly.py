@@ -59,9 +59,8 @@ def shards() -> tuple[list[Shard], float]:
                 files[name].append(file)
                 break
     made = [Shard(name, section=section) for name, section in table["sections"].items()]
-    return [*made, *(Shard(name, files=tuple(own)) for name, own in files.items())], table[
-        "minutes"
-    ]
+    made += [Shard(name, files=tuple(own)) for name, own in files.items()]
+    return made, table["minutes"]
 
 
 def command(shard: Shard, journal: Path) -> tuple[list[str], dict[str, str]]:

@@ -148,7 +148,7 @@ def calls(use_case: str, /) -> Callable[[FC], FC]:
 
     The use case can ask for `meter`, `on_line` and `confirm`, as with `@reports`. It can also ask
     for `on_event`, which prints events: as lines, or as JSON if the command has `--json`. So does
-    `on_followed`, which ends the command if nobody reads them.
+    `on_followed`, which ends the command when its output is closed.
     """
 
     def decorate(function: FC) -> FC:

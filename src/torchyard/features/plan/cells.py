@@ -16,7 +16,7 @@ def list_cells(
     """Print the identifiers of the cells, one on each line."""
     config = load_config(file, changes)
     expansion = expand(config)
-    for cell in ReadSelection(expansion, PlanSelection(subset, select, skip)).cells():
-        write(f"{config.project.label}/{cell.path}\n")
+    cells = ReadSelection(expansion, PlanSelection(subset, select, skip)).cells()
+    write("".join(f"{config.project.label}/{cell.path}\n" for cell in cells))
     for warning in warnings(expansion):
         say(f"warning: {warning}")
