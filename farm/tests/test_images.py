@@ -83,9 +83,9 @@ def _make_base(folder: Path) -> None:
     with suppress(FileNotFoundError):
         shutil.copy(Path("/", AUTHORITIES), root / AUTHORITIES)
     change = f"--change=ENV SSL_CERT_FILE=/{AUTHORITIES}"
-    tar = subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE)
-    subprocess.run(["podman", "import", change, "-", BASE], stdin=tar.stdout, check=True)
-    assert tar.wait() == 0
+    with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
+        subprocess.run(["podman", "import", change, "-", BASE], stdin=tar.stdout, check=True)
+    assert tar.returncode == 0
 
 
 @pytest.fixture(scope="module")

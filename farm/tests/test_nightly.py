@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.git_projects import Repository, make_project
-from torchyard.host.git import resolve_commit
+from torchyard.host.git_fetch import resolve_commit
 from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.integration

@@ -38,7 +38,7 @@ from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.checks.network import network
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.git import resolve_commit
+from torchyard.host.git_fetch import resolve_commit
 from torchyard.host.locks import locked
 from torchyard.host.network_faults import network_faults
 from torchyard.publish.channel.channel import Channel

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from torchyard.errors import HostError
 from torchyard.host.archive import unpack_source
 from torchyard.host.files import basename
-from torchyard.host.git import fetch_git, is_commit, resolve_commit
+from torchyard.host.git import is_commit
+from torchyard.host.git_fetch import fetch_git, resolve_commit
 from torchyard.host.tree import SourceContent, read_source_tree
 from torchyard.host.untrusted_tree import UntrustedTree
 

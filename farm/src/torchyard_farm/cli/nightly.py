@@ -101,7 +101,8 @@ def _builds_before(sources: Sequence[str], source: str) -> int:
 def _commit_change(file: str) -> tuple[str, ...]:
     """Return the configuration change that pins a project's branch or tag to its commit."""
     from torchyard.config.load import load_config
-    from torchyard.host.git import is_commit, resolve_commit
+    from torchyard.host.git import is_commit
+    from torchyard.host.git_fetch import resolve_commit
 
     source = load_config(file).source
     if source.git is None or source.rev is None or is_commit(source.rev):

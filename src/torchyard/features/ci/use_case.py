@@ -24,7 +24,8 @@ from torchyard.features.ci.report import (
     StageImpact,
 )
 from torchyard.host.files import absolute, exists, write_text
-from torchyard.host.git import export_tree, find_top, head_message, newest_tag
+from torchyard.host.git import export_tree, find_top, head_message
+from torchyard.host.git_fetch import newest_tag
 from torchyard.model.config import Config, own_release
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX

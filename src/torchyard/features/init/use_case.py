@@ -21,7 +21,8 @@ from torchyard.config.tables import load_tables
 from torchyard.doctor.tree import read_tree
 from torchyard.errors import ElsewhereError, HostError, TorchyardError, UsageError
 from torchyard.host.files import HOME, exists, write_text
-from torchyard.host.git import is_commit, resolve_commit
+from torchyard.host.git import is_commit
+from torchyard.host.git_fetch import resolve_commit
 from torchyard.host.machine import glibc_version, platform_name, python_name
 from torchyard.host.network_settings import network_settings
 from torchyard.host.snapshot import check_out, unpack_archive
