@@ -81,8 +81,9 @@ def site(session: nox.Session) -> None:
 
 @nox.session
 def pictures(session: nox.Session) -> None:
-    """Retake the screenshots of the documentation site with Chromium, and those of terminals."""
+    """Retake the pictures of the documentation: its site, torchyard's pages, and terminals."""
     install(session)
+    session.run("python", "-m", "scripts.page_pictures")
     session.run("python", "-m", "scripts.site_pictures")
     session.run("python", "-m", "scripts.terminal_pictures")
 

@@ -19,6 +19,8 @@ from torchyard.errors import HostError
 from torchyard.host.machine import platform_name
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.host.zstd import compress
+from torchyard.model.config import Sandbox
+from torchyard.run.conditions import sandbox_here
 from torchyard.toolchain import root_image
 from torchyard.toolchain.root import add_compilers, identify_root, own_python
 from torchyard.toolchain.root_image import ROOTS, find_root, own_image, root_identity
@@ -378,9 +380,12 @@ def test_a_container_of_the_image_needs_no_root(monkeypatch: pytest.MonkeyPatch)
     digest, other = (f"sha256:{sha256(word).hexdigest()}" for word in (b"a", b"b"))
     place = f"docker://example.org/base:1@{digest}"
     assert own_image(place) == ""
+    assert sandbox_here(Sandbox(kind="bwrap", root=place)).root == place
     monkeypatch.setenv(IMAGE, f"mirror.example.org/base@{digest}")
     assert own_image(place) == root_identity(place, "/") == f"image {digest}"
     assert own_image("root.tar") == own_image(None) == ""
+    asked = Sandbox(kind="bwrap", root=place, readable=("data",))
+    assert sandbox_here(asked) == Sandbox(readable=("data",))
     monkeypatch.setenv(IMAGE, f"example.org/base@{other}")
     with pytest.raises(HostError, match=r"this is a container of `example\.org/base@sha256"):
         own_image(place)

@@ -90,6 +90,15 @@ def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) ->
     return conditions._replace(sandbox=replace(asked, root=root))
 
 
+def sandbox_here(asked: Sandbox) -> Sandbox:
+    """Return the sandbox on this machine: without the root if this is a container of its image."""
+    if asked.root is None:
+        return asked
+    from torchyard.toolchain.root_image import own_image  # noqa: PLC0415 - few jobs have a root
+
+    return replace(asked, kind=None, root=None) if own_image(asked.root) else asked
+
+
 def choose_sandbox(spec: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
     """Return the kind of sandbox for a job: as asked for or better, and never less than demanded.
 

@@ -14,7 +14,7 @@ from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.values import UNDECODABLE
-from torchyard.run.conditions import Conditions
+from torchyard.run.conditions import Conditions, sandbox_here
 from torchyard.run.permissions import demanded_sandbox
 from torchyard.workspace.locations import work_directory
 from torchyard.workspace.toolchain_id import with_toolchain_id
@@ -22,17 +22,18 @@ from torchyard.workspace.toolchain_id import with_toolchain_id
 
 def job_conditions(spec: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
     """Return where a job runs, and in which sandbox."""
+    asked = sandbox_here(spec.sandbox)
     kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
-    kind = kinds.get(sandbox, spec.sandbox.kind)
+    kind = kinds.get(sandbox, asked.kind)
     base = Path(absolute(file)).parent
-    readable = tuple(str(base / path) for path in spec.sandbox.readable)
+    readable = tuple(str(base / path) for path in asked.readable)
     folder = Path(absolute(work or work_directory(file)))
     with report_full_disk(folder):
         make_own_directory(folder)
     return Conditions(
         work=folder,
         file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=spec.sandbox.root, readable=readable),
+        sandbox=Sandbox(kind=kind, root=asked.root, readable=readable),
         demanded=demanded_sandbox(),
     )
 

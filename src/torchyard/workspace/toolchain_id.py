@@ -45,8 +45,6 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         tables=config.tables,
         digests=Digests(Path(home_directory(file), DIGESTS)),
     )
-    sandbox = config.sandbox
     if image:
         toolchain = msgspec.structs.replace(toolchain, parts={**toolchain.parts, "root": image})
-        sandbox = msgspec.structs.replace(sandbox, kind=None, root=None)
-    return msgspec.structs.replace(config, toolchain=toolchain, sandbox=sandbox)
+    return msgspec.structs.replace(config, toolchain=toolchain)

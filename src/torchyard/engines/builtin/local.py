@@ -134,9 +134,9 @@ class LocalEngine(Value, kw_only=True):
     ) -> "Examination":
         """Inspect this machine for jobs of a plan, as before a build of them."""
         from torchyard.engines.admission import PendingJobs, examine_jobs  # noqa: PLC0415 - slow
-        from torchyard.run.conditions import Conditions  # noqa: PLC0415 - as above
+        from torchyard.run.conditions import Conditions, sandbox_here  # noqa: PLC0415 - as above
 
-        asked = plan.config.sandbox
+        asked = sandbox_here(plan.config.sandbox)
         conditions = Conditions(
             work=self.work_directory(context.home),
             file=context.file,
@@ -184,7 +184,9 @@ class LocalEngine(Value, kw_only=True):
 
     def _sandbox(self, plan: Plan, emit: Listener) -> SandboxKind | None:
         """Return the sandbox for all jobs; note once if there can't be the usual one."""
-        if self.sandbox is not None or plan.config.sandbox.kind is not None:
+        from torchyard.run.conditions import sandbox_here  # noqa: PLC0415 - slow
+
+        if self.sandbox is not None or sandbox_here(plan.config.sandbox).kind is not None:
             return self.sandbox
         if sandbox_fault() and demanded_sandbox() is None:
             emit(Noted(text=without_sandbox()))
