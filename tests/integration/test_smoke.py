@@ -322,7 +322,7 @@ def test_after_a_failed_import_the_run_ends(tmp_path: Path) -> None:
 
 
 def test_a_python_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    done = run(*TORCHYARD, "smoke", make_wheel(tmp_path), "--python", tmp_path / "none")
+    done = run(*TORCHYARD, "smoke", make_wheel(tmp_path), "--interpreter", tmp_path / "none")
     assert done.returncode == UsageError.exit_code
     assert "none' does not exist" in done.stderr
 
@@ -426,7 +426,7 @@ def test_all_packages_of_the_sample_work(packages: Path) -> None:
     tried = Tried(
         *sorted((packages / "packages").iterdir()),
         *("--level", "full", "--tests", SAMPLE / "smoke"),
-        *("--channel", (packages / "channel").as_uri()),
+        *("--conda-channel", (packages / "channel").as_uri()),
     )
     assert tried.code == 0, tried.report
     runs = [run for package in tried.report["packages"] for run in package["runs"]]

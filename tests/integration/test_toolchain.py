@@ -725,7 +725,7 @@ def test_a_shell_can_read_the_variables(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    args = ["--compute", "cu132", "--blas", "mkl", "--folder", "/a b"]
+    args = ["--compute", "cu132", "--blas", "mkl", "--work", "/a b"]
     script = torchyard("toolchain", "env", *args).out
     shown = run(
         ["sh", "-c", f'{script}\necho "$MKLROOT|$USE_CUDA|$TORCH_CUDA_ARCH_LIST"'], {}, tmp_path

@@ -177,7 +177,7 @@ class Runner:
         argv = ["torchyard", "run", "--spec", str(spec), "--json"]
         argv += ["--no-wait", "--file", context.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]
-        argv += ["--slots", str(self._pool(number, slots).path)]
+        argv += ["--jobserver", str(self._pool(number, slots).path)]
         if options.sandbox:
             argv += ["--sandbox", options.sandbox]
         if context.cache:

@@ -36,7 +36,9 @@ def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
     store.objects.sync()
     if not is_new:
         msg = f"there is a pin `{name}` already"
-        raise UsageError(msg, hint=f"choose another name, or `torchyard store unpin {name}` first")
+        raise UsageError(
+            msg, hint=f"choose another name, or `torchyard store pin {name} --remove` first"
+        )
     gone: set[str] = set()
     watch.settle(lambda: gone.update(set(made.results) - store.known(made.results)))
     if gone:
@@ -62,7 +64,7 @@ def list_pins(store: Store) -> Iterator[tuple[str, StorePin]]:
                 yield key_name(meta.key), msgspec.json.decode(data, type=StorePin)
             except UNDECODABLE as error:
                 msg = f"the pin `{key_name(meta.key)}` can't be read: {error}"
-                raise StoreError(msg, hint="unpin it, or write it anew") from error
+                raise StoreError(msg, hint="remove the pin, or write it anew") from error
 
 
 def pinned_fingerprints(store: Store) -> set[str]:

@@ -26,7 +26,9 @@ from torchyard.cli.output import calls
 @store_url_option
 @work_option
 @sandbox_option
-@click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")
+@click.option(
+    "--jobserver", "slots", metavar="FIFO", help="Take compile slots from this GNU jobserver."
+)
 @click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
 @copies_option
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")

@@ -50,14 +50,15 @@ from torchyard.cli.output import reports
     help="What installs wheels.",
 )
 @click.option(
-    "--channel",
+    "--conda-channel",
     "channels",
     multiple=True,
     metavar="URL",
     help="Where conda packages find what they need, besides the packages that are given.",
 )
 @click.option(
-    "--python",
+    "--interpreter",
+    "python",
     type=click.Path(exists=True, dir_okay=False),
     metavar="PATH",
     help="Interpreter for wheels; else one that fits.",

@@ -111,7 +111,7 @@ def store_verify() -> None:
 def store_gc() -> None:
     """Remove results that no plan, channel or pin needs.
 
-    Work that failed and is outdated is removed, too.     Others may go on writing meanwhile.
+    Work that failed and is outdated is removed, too. Others may go on writing meanwhile.
     """
 
 
@@ -120,24 +120,19 @@ def store_gc() -> None:
 @selectors_argument
 @file_option
 @store_option
-def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store: str | None) -> None:
+@click.option("--remove", is_flag=True, help="Remove the pin.")
+def pin_results(
+    *, name: str, selectors: tuple[str, ...], file: str, store: str | None, remove: bool
+) -> None:
     """Keep results under a name, even if no plan has them."""
-    from torchyard.features.store.use_case import keep_results
+    from torchyard.features.store.use_case import keep_results, release_results
 
+    if remove:
+        release_results(name, file=file, store=store)
+        say(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
+        return
     kept = keep_results(name, selectors, file=file, store=store)
     say(f"pin {name} keeps {kept:,} result{'s' * (kept != 1)}")
-
-
-@command.command("unpin")
-@click.argument("name")
-@file_option
-@store_option
-def unpin_results(*, name: str, file: str, store: str | None) -> None:
-    """Remove a pin."""
-    from torchyard.features.store.use_case import release_results
-
-    release_results(name, file=file, store=store)
-    say(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
 
 
 @command.command("pull")

@@ -31,7 +31,8 @@ def command() -> None:
 @click.option("--compute", metavar="NAME", default="", help="Such as cu130; cpu unless given.")
 @click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
 @click.option(
-    "--folder",
+    "--work",
+    "folder",
     metavar="DIR",
     default="",
     help="Where the job would be; as in sandboxes unless given.",
