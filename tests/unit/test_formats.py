@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from torchyard.checks.cell import cell_mismatches
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Severity
@@ -190,6 +191,7 @@ def test_a_new_format_goes_all_the_way_with_eight_files(package: Path, tmp_path:
 
     contents = read_package(package)
     assert contents.format == "toy"
+    assert not list(cell_mismatches(contents, "thing-1.0/linux-x86_64/cpu-generic/any/toy"))
     (checked,) = apply_rules([contents], CheckPolicy(), date(2026, 11, 16))
     assert not [found for found in checked.findings if found.severity is Severity.ERROR]
 

@@ -14,11 +14,8 @@ from torchyard.package.format import Label
 from torchyard.package.formats import format_of
 from torchyard.package.libtorch.format import is_libtorch
 from torchyard.package.versions import is_version_of
-from torchyard.package.wheel.compatible_tags import runs_on, tag_platforms
+from torchyard.package.wheel.compatible_tags import runs_on
 from torchyard.package.wheel.metadata import is_wheel
-
-_SYSTEMS = {"elf": "linux", "mach-o": "macos", "pe": "windows"}
-_NOARCH = "noarch"
 
 
 def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
@@ -43,7 +40,7 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
     if compute and compute != cell_parts.compute:
         yield f"it is for {compute}, and the cell for {cell_parts.compute}"
     yield from _wrong_python(contents, label, cell_parts.python)
-    yield from _wrong_platform(contents, label, cell_parts.platform)
+    yield from _wrong_platform(contents, cell_parts.platform)
     has_library = any(file.binary or "/lib/" in name for name, file in contents.files.items())
     if is_libtorch(contents) and not has_library and not is_torn(contents):
         yield "it has no library at all"
@@ -100,20 +97,7 @@ def _wrong_python(contents: Contents, label: Label, python: str) -> Iterator[str
         yield f"it is for Python {found}, and the cell for {python}"
 
 
-def _wrong_platform(contents: Contents, label: Label, platform: str) -> Iterator[str]:
-    tables = load_tables().platforms
-    if is_wheel(contents):
-        found = {tag_platform for tag in label.platforms for tag_platform in tag_platforms(tag)}
-        fits = bool(found & {platform, "any"})
-    elif is_libtorch(contents):
-        found = {table for table in tables if table in contents.file_name}
-        fits = not found or platform in found
-    else:
-        found = set(label.platforms)
-        fits = bool(found & {tables[platform].conda_subdir, _NOARCH})
-    binaries = [file.binary.format for file in contents.files.values() if file.binary]
-    foreign = {_SYSTEMS[form] for form in binaries} - {platform.partition("-")[0]}
-    if is_libtorch(contents) and foreign:
-        fits, found = False, foreign
-    if not fits:
+def _wrong_platform(contents: Contents, platform: str) -> Iterator[str]:
+    found = format_of(contents).platforms(contents)
+    if platform not in found:
         yield f"it is for {', '.join(sorted(found)) or 'no platform'}, and the cell for {platform}"

@@ -71,6 +71,9 @@ class PackageFormat(Protocol):
     def label(self, contents: Contents, /) -> Label:
         """Return the label of a package."""
 
+    def platforms(self, contents: Contents, /) -> set[str]:
+        """Return the platforms that a package may be for; one in no table by its own name."""
+
     def install_label(self, contents: Contents, /) -> Label:
         """Return the label as installers see it; ValueError if they would refuse it."""
 

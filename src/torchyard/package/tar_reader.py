@@ -1,4 +1,4 @@
-"""Streaming reader for the tar archives in conda packages.
+"""Streaming reader for the tar archives in packages.
 
 It reads files, directories and links, with the long names of GNU tar and POSIX; anything else is a
 fault. Reading stops at a damaged header, as later members can't be located.

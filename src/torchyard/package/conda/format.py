@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
 from torchyard.package.conda import index, name
 from torchyard.package.contents import Contents
@@ -16,6 +17,7 @@ from torchyard.package.zip.inflate import Progress
 
 _NAMED = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
 _PYTHON_ABI = re.compile(r"python_abi .* \*_(?P<abi>cp\d+t?)")
+_NOARCH = "noarch"
 _SITE = "site-packages/"
 _SITES = re.compile(r"lib/python\d[^/]*/site-packages/|Lib/site-packages/|site-packages/")
 
@@ -59,6 +61,14 @@ class CondaFormat:
             abi=abi,
             platforms=(about.subdir,) if about and about.subdir else (),
         )
+
+    def platforms(self, contents: Contents) -> set[str]:
+        """Return the platforms of its subdir."""
+        subdirs = self.label(contents).platforms
+        rows = load_tables().platforms
+        if _NOARCH in subdirs:
+            return {*rows}
+        return {name for name, row in rows.items() if row.conda_subdir in subdirs} or {*subdirs}
 
     def install_label(self, contents: Contents) -> Label:
         about = index.conda_index(contents)

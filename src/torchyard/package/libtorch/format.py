@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
+from torchyard.config.tables import load_tables
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
@@ -18,6 +19,7 @@ from torchyard.package.versions import is_version, local_version, unquoted
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
 
+_SYSTEMS = {"elf": "linux", "mach-o": "macos", "pe": "windows"}
 _NAMED = re.compile(
     r"(?P<stem>(?P<name>lib[^-]+)-(?:.+?-)??)(?P<version>\d[^-]*)"
     r"(?P<rest>(?:-(?P<build>\d+))?(?:-debug)?\.zip)"
@@ -57,6 +59,14 @@ class LibtorchFormat:
         """Return the label by the file name: libNAME-…-VERSION.zip."""
         named = _NAMED.fullmatch(unquote(contents.file_name))
         return Label() if named is None else Label(name=named["name"], version=named["version"])
+
+    def platforms(self, contents: Contents) -> set[str]:
+        """Return the platforms by the file name, which may name none, and by the libraries."""
+        rows = load_tables().platforms
+        named = {name for name in rows if name in contents.file_name} or {*rows}
+        binaries = (file.binary for file in contents.files.values())
+        systems = {_SYSTEMS[binary.format] for binary in binaries if binary}
+        return {name for name in named if systems <= {name.partition("-")[0]}} or systems
 
     def install_label(self, contents: Contents) -> Label:
         found = self.label(contents)

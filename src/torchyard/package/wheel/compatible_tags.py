@@ -8,7 +8,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 
 from torchyard.config.tables import load_tables
 
-_ANY = "any"
+ANY = "any"
 """The platform tag of what fits all of them."""
 _ANYWHERE = "anywhere"
 
@@ -25,7 +25,7 @@ def python_tags(python: str, platforms: Sequence[str]) -> list[Tag]:
 
 def runs_on(python: str, tag: Tag) -> bool:
     """Return whether a Python such as `cp313t` supports a tag, on the tag's platform."""
-    platform = tag.platform if tag.platform == _ANY else _ANYWHERE
+    platform = tag.platform if tag.platform == ANY else _ANYWHERE
     return Tag(tag.interpreter, tag.abi, platform) in _somewhere(python)
 
 
@@ -36,8 +36,8 @@ def _somewhere(python: str) -> frozenset[Tag]:
 
 def tag_platforms(tag: str) -> list[str]:
     """Return the platforms that a platform tag is for; one in no table is named by its tag."""
-    if tag == _ANY:
-        return [_ANY]
+    if tag == ANY:
+        return [ANY]
     system, machine = _system(tag)
     machines = ("arm64", "x86_64") if machine == "universal2" else (machine,)
     return [_systems().get((system, one), tag) for one in machines]

@@ -8,6 +8,7 @@ from typing import BinaryIO
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
+from torchyard.config.tables import load_tables
 from torchyard.errors import CheckError
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
@@ -16,6 +17,7 @@ from torchyard.package.limits import Limits
 from torchyard.package.members import FoundMembers
 from torchyard.package.versions import local_version, package_folder
 from torchyard.package.wheel import metadata
+from torchyard.package.wheel.compatible_tags import ANY, tag_platforms
 from torchyard.package.wheel.name import SUFFIX, WheelName, split_tags
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
@@ -56,6 +58,11 @@ class WheelFormat:
             abi=abi,
             platforms=tuple(platforms.split(".")),
         )
+
+    def platforms(self, contents: Contents) -> set[str]:
+        """Return the platforms of its tags."""
+        found = {one for tag in self.label(contents).platforms for one in tag_platforms(tag)}
+        return {*load_tables().platforms} if ANY in found else found
 
     def install_label(self, contents: Contents) -> Label:
         parse_wheel_filename(contents.file_name)
