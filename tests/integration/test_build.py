@@ -180,7 +180,7 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert running.returncode == 130
     assert "stopping; once more stops at once" in said
     assert "interrupted after" in said
-    assert "the same command goes on from here" in said
+    assert "the same command continues from here" in said
     assert not list(Store.at(str(tmp_path / ".torchyard/store")).objects.list("claims/"))
     rest = build(file, "--json", env={"NAP": "0"})
     assert rest.returncode == 0, rest.stderr

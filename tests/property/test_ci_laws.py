@@ -7,7 +7,7 @@ from tests.property.strategies import TABLES, Toml, configs
 from tests.support.examples import examples
 from tests.support.helpers import config_of, toml_text
 
-from torchyard.ci.explain import JobPlaces
+from torchyard.ci.explain import JobIndex
 from torchyard.ci.fold import LEVELS, admit_blocks
 from torchyard.ci.generate import (
     beyond_limits,
@@ -49,7 +49,7 @@ def check_jobs(pipeline: Pipeline, plan: Plan) -> None:
     named = {job.name: job for job in pipeline.jobs}
     runs: dict[int, tuple[str, str]] = {}
     order = {job.name: number for number, job in enumerate(pipeline.jobs)}
-    places = JobPlaces(pipeline)
+    places = JobIndex(pipeline)
     for planned in plan.jobs:
         rounds = places.find(planned)
         assert bool(rounds) == (planned.stage != "publish")

@@ -222,7 +222,7 @@ def no_ninja(world: World) -> None:
     world.env["PATH"] = f"{world.first}:{world.venv}/bin:{bare}"
 
 
-@sabotage("compiler-cache", "there is no such program", "unset CMAKE_CXX_COMPILER_LAUNCHER")
+@sabotage("compiler-cache", "which does not exist", "unset CMAKE_CXX_COMPILER_LAUNCHER")
 def launcher_that_is_gone(world: World) -> None:
     world.env["CMAKE_CXX_COMPILER_LAUNCHER"] = str(world.folder / "gone/ccache")
 
@@ -319,7 +319,7 @@ def conda_environment_that_shadows(world: World) -> None:
     world.env["PATH"] = f"{world.folder}/conda/bin:{world.env['PATH']}"
 
 
-@sabotage("conda-prefix", "and the compiler that is taken is", "export CC=")
+@sabotage("conda-prefix", "but the build uses the compiler", "export CC=")
 def compiler_of_conda_that_is_not_taken(world: World) -> None:
     prefix = world.folder / "env"
     for end in ("gcc", "g++"):
@@ -334,7 +334,7 @@ def environment_that_is_not_first(world: World) -> None:
     world.script("python", f'exec {sys.executable} "$@"')
 
 
-@sabotage("library-path", "is loaded in place of", "unset LD_LIBRARY_PATH")
+@sabotage("library-path", "is loaded instead of", "unset LD_LIBRARY_PATH")
 def old_library_on_ld_library_path(world: World) -> None:
     folder = world.folder / "poison"
     world.library(folder / "libgomp.so.1", "int gomp;", "-Wl,-soname,libgomp.so.1")
@@ -447,7 +447,7 @@ def _pip_mkl(world: World) -> None:
     write(world.venv, {"include/mkl.h": "", "lib/libmkl_core.a": ""})
 
 
-@sabotage("blas", "MKL is asked for", "python -m pip install mkl-static mkl-include", _pip_mkl)
+@sabotage("blas", "MKL is requested", "python -m pip install mkl-static mkl-include", _pip_mkl)
 def mkl_missing(world: World) -> None:
     world.env["BLAS"] = "MKL"
 

@@ -14,7 +14,7 @@ from tests.support.helpers import EXAMPLE, EXTENSION, WORKS, Command, config_of,
 from tests.support.helpers import SMALL as PLANNED
 from tests.support.workflows import WorkflowRun, runner_environment
 
-from torchyard.ci.explain import JobPlaces
+from torchyard.ci.explain import JobIndex
 from torchyard.ci.generate import fold_all, generate_files
 from torchyard.ci.provider import load_provider_table, parse_provider_table
 from torchyard.ci.registry import provider_names
@@ -168,7 +168,7 @@ def test_the_example_has_the_packages_of_its_plan_and_fits_in_a_file() -> None:
         file="torchyard.toml",
     )
     for pipeline, plan in folded:
-        places = JobPlaces(pipeline)
+        places = JobIndex(pipeline)
         for job in plan.jobs:
             assert len(places.find(job)) == (job.stage != "publish"), job.identifier
 
@@ -264,7 +264,7 @@ def remove_a_pipeline(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (edit_the_matrix, "is older than the matrix or [ci]", "ci generate github"),
         (update_the_tool, "was written by another version of torchyard", "ci generate github"),
         (remove_a_file, "is missing", "ci generate github"),
-        (remove_a_pipeline, "belongs to a pipeline that is no more", "ci generate github"),
+        (remove_a_pipeline, "belongs to a pipeline that no longer exists", "ci generate github"),
     ],
 )
 def test_drift_is_caught_with_the_command_that_mends_it(

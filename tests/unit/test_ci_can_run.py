@@ -72,7 +72,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('memory = "6 GB"', 'disk = "20 GB"', "needs 20 GB of disk, and `ubuntu-24.04` has 14 GB"),
         ('memory = "6 GB"', 'capabilities = ["amx"]', "needs `amx`, and `ubuntu-24.04` is not"),
         ('["cpu"]', '["cu130"]', "needs the toolkit of cu130"),
-        ("install =", "python = '3.12' #", "is not on PyPI: no job could install it"),
+        ("install =", "python = '3.12' #", "is not on PyPI: jobs can't install it"),
     ],
 )
 def test_a_file_of_which_nothing_can_run_is_refused(

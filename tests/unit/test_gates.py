@@ -37,7 +37,7 @@ from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
 from torchyard.publish.submit import Means, PublishRequest, TryOut, submit
-from torchyard.recipes.publishing import CONFINED, input_place
+from torchyard.recipes.publishing import CONFINED, input_path
 from torchyard.store.store import Store
 from torchyard.version import __version__
 
@@ -219,9 +219,9 @@ def test_a_job_that_the_file_changes_gives_no_evidence(stage: Stage, setting: st
     plan = plan_of(SMALL)
     spec = spec_for(plan, "cu130-mkl/cp312/wheel")
     task = msgspec.structs.replace(spec.task, stage=stage)
-    assert input_place(task) == f"{stage}/{task.scope}"
+    assert input_path(task) == f"{stage}/{task.scope}"
     changed: Task = msgspec.structs.replace(task, settings={**task.settings, setting: ()})
-    assert input_place(changed) == f"others/{stage}/{task.scope}"
+    assert input_path(changed) == f"others/{stage}/{task.scope}"
 
 
 # ------------------------------------------------------------------------------- the cell's own

@@ -274,7 +274,7 @@ def test_a_picture_has_all_lines_and_no_node_over_another(
     edges = {user: set(needed) - {user} for user, needed in graph.links.items()}
     picture = draw_layers(DrawnGraph(nodes, edges), width, "t", "d")
     assert len(picture.lines) == sum(map(len, edges.values()))
-    places = [shape.place for shape in picture.shapes]
+    places = [shape.rect for shape in picture.shapes]
     for place in places:
         assert place.x >= 0
         assert place.x + place.width <= width + 1
@@ -290,7 +290,7 @@ def test_lines_go_past_the_nodes_in_between() -> None:
     nodes = {name: DrawnNode(name, "own", (name,), name) for name in graph.nodes}
     edges = {user: set(needed) for user, needed in graph.links.items()}
     picture = draw_layers(DrawnGraph(nodes, edges), 1200, "t", "d")
-    middle = next(shape.place for shape in picture.shapes if shape.title == "b")
+    middle = next(shape.rect for shape in picture.shapes if shape.title == "b")
     bends = [float(x) for line in picture.lines for x in re.findall(r" (\d+) [\d.]+V", line.path)]
     assert len(bends) == 1
     assert not middle.x <= bends[0] <= middle.x + middle.width

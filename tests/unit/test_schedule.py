@@ -2,7 +2,7 @@
 
 from tests.support.helpers import WORKS, plan_of
 
-from torchyard.engines.pending import JobGraph, demanded, job_graph, urgency
+from torchyard.engines.pending import JobGraph, job_graph, missing_jobs, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
@@ -12,7 +12,7 @@ TEXT = WORKS.replace('path = "code"', 'git = "https://example.org/x"\nrev = "v1"
 
 def whole(graph: JobGraph, urgencies: list[int]) -> Schedule:
     """Everything that is wanted, with nothing in the store."""
-    return Schedule(graph, (), demanded(graph, (), graph.wanted), urgencies)
+    return Schedule(graph, (), missing_jobs(graph, (), graph.wanted), urgencies)
 
 
 def number_of(plan: Plan, stage: Stage, path: str = "") -> int:
@@ -37,7 +37,7 @@ def test_what_a_result_was_made_from_is_not_asked_for() -> None:
     graph = job_graph(plan)
     cells = [job for job in plan.jobs if job.stage in ("package", "check")]
     known = {job.fingerprint for job in cells}
-    needed = demanded(graph, known, graph.wanted)
+    needed = missing_jobs(graph, known, graph.wanted)
     assert {plan.jobs[number].stage for number in needed} == {"smoke"}
 
 

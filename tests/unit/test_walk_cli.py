@@ -173,7 +173,7 @@ def test_a_few_calls_lead_from_the_command_to_the_compiler_s_process(tmp_path: P
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "COUNTED": str(calls)}
     subprocess.run(argv, env=env, check=True, capture_output=True)
     build, job = (line.split() for line in calls.read_text(encoding="utf-8").splitlines())
-    shown = ["command", "command", "show_build", "build", "run", "_start_some", "_start"]
+    shown = ["command", "command", "show_build", "build", "run", "_start_jobs", "_start"]
     assert build[2:] == shown
     assert job[4:] == ["command", "_call", "run_one_job", "run_job", "_build", "run_steps", "_run"]
 

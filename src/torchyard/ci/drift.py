@@ -1,4 +1,4 @@
-"""Compare a provider's file with what would be generated."""
+"""Compare a provider's file with the generated one."""
 
 from difflib import unified_diff
 from enum import StrEnum
@@ -9,7 +9,7 @@ from torchyard.version import __version__
 
 
 class FileState(StrEnum):
-    """How a file of a provider compares with what would be generated."""
+    """How a provider's file compares with the generated one."""
 
     CURRENT = "current"
     MISSING = "missing"
@@ -21,7 +21,7 @@ class FileState(StrEnum):
 
 
 GUARDED = (FileState.FOREIGN, FileState.EDITED)
-"""States of files that contain work that would be lost."""
+"""States of files with contents that overwriting would lose."""
 
 _REASONS = {
     FileState.CURRENT: "is current",
@@ -29,15 +29,15 @@ _REASONS = {
     FileState.EDITED: "was edited by hand",
     FileState.OTHER_VERSION: "was written by another version of torchyard",
     FileState.OUTDATED: "is older than the matrix or [ci] in the configuration",
-    FileState.LEFT_OVER: "belongs to a pipeline that is no more",
+    FileState.LEFT_OVER: "belongs to a pipeline that no longer exists",
     FileState.FOREIGN: "was not written by torchyard",
 }
 
 
 class ComparedFile(Reported):
-    """A file of a provider: its path in the repository, its state, and what it should be.
+    """A provider's file: its path in the repository, its state, and its generated text.
 
-    `diff` leads from what is there to `text`.
+    `diff` leads from the existing text to `text`.
     """
 
     provider: str
@@ -48,12 +48,12 @@ class ComparedFile(Reported):
 
     @property
     def reason(self) -> str:
-        """Why the file is not what it should be, as the rest of a sentence."""
+        """Why the file differs, as the rest of a sentence."""
         return _REASONS[self.state]
 
 
 def compare_file(provider: str, path: str, old: str | None, text: str) -> ComparedFile:
-    """Compare the text of a file, None if there is no such file, with the generated one."""
+    """Compare the text of a file, or None if it is missing, with the generated text."""
     if old is None or old == text:
         state = FileState.MISSING if old is None else FileState.CURRENT
         return ComparedFile(provider, path, state, text)

@@ -13,7 +13,7 @@ from torchyard.plan.select_jobs import matching_jobs
 
 
 class PlacedJob(Reported, kw_only=True):
-    """A provider's job, and the part of it, that runs jobs of a plan."""
+    """A provider's job, or a part of it, that runs jobs of a plan."""
 
     provider: str
     pipeline: str
@@ -30,8 +30,8 @@ class PlacedJob(Reported, kw_only=True):
     planned: Sequence[str]
 
 
-class JobPlaces:
-    """Where the jobs of a plan run, for one pipeline."""
+class JobIndex:
+    """Finds the provider's job that runs a job of the plan, in one pipeline."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._jobs: dict[tuple[Wave, str], list[tuple[CiJob, str]]] = {}
@@ -40,7 +40,7 @@ class JobPlaces:
                 self._jobs.setdefault((job.wave, job.scope(part)), []).append((job, part))
 
     def find(self, planned: Job) -> list[tuple[CiJob, str]]:
-        """Return the job that runs a job of the plan, and its part: one for each round."""
+        """Return the job that runs a job of the plan, and its part, for each round."""
         words = planned.path.split("/")
         paths = ["/".join(words[:length]) for length in range(len(words), -1, -1)]
         for wave in _WAVES.get(planned.stage, ()):
@@ -64,19 +64,19 @@ _WAVES = {
 def find_placed(
     provider: str, folded: Iterable[tuple[Pipeline, Plan]], name: str
 ) -> Iterator[PlacedJob]:
-    """Yield the jobs of a provider that run a job of the plan; or what one of these jobs runs.
+    """Yield a provider's jobs that run selected jobs of the plan.
 
     `name` is a selector of jobs of the plan (`core:*`), or the name of a provider's job.
     """
     for pipeline, plan in folded:
-        places = JobPlaces(pipeline)
+        index = JobIndex(pipeline)
         placed: dict[tuple[str, str], tuple[CiJob, list[str]]] = {}
         wanted: set[int] = set()
-        with suppress(SelectionError):  # it is the name of a provider's job, or of another subset
+        with suppress(SelectionError):  # the name is of a provider's job, or of another subset
             jobs = matching_jobs(plan, selector_of(plan.expansion, [name]))
             wanted = {job.number for job in jobs}
         for planned in plan.jobs:
-            for job, part in places.find(planned):
+            for job, part in index.find(planned):
                 if planned.number in wanted or job.name == name:
                     _, names = placed.setdefault((job.name, part), (job, []))
                     names.append(planned.identifier)

@@ -1,12 +1,12 @@
-"""Fold the jobs of a plan into jobs of a provider, as few as its limits ask for.
+"""Fold the jobs of a plan into a provider's jobs, as coarsely as its limits require.
 
-There are three levels. A provider gets the first that keeps its limits:
+There are three levels. The first one that keeps the provider's limits is used:
 
 1. for each block a job that compiles its core, and a matrix of jobs over its Pythons;
 2. for each platform a matrix over all cores, then a matrix over all blocks and Pythons;
 3. for each platform a matrix over its blocks, each from core to smoke test in one job.
 
-Matrices beyond the provider's limit are cut in several.
+Matrices that exceed the provider's limit are cut into several.
 """
 
 from collections import defaultdict
@@ -30,11 +30,11 @@ Block = tuple[str, ...]
 _FLAVOUR = slice(1, 3)
 
 Machines = Callable[[Sequence[str], Stage, Needs], CiMachine]
-"""Returns the machine for jobs of a block, at a stage, with some needs; or raises PlanError."""
+"""Returns the machine for jobs of a block at a stage, with their needs; or raises PlanError."""
 
 
 class _Key(NamedTuple):
-    """What distinguishes a job of the provider, before it is cut."""
+    """The identity of a provider's job, before it is cut."""
 
     wave: Wave
     group: str
@@ -42,14 +42,14 @@ class _Key(NamedTuple):
 
 
 class _Draft:
-    """A job of the provider that is being put together."""
+    """A provider's job under construction."""
 
     def __init__(self) -> None:
         self.parts: dict[str, int] = {}
         """The seconds of each part."""
         self.needs: dict[_Key, None] = {}
         self.is_split = False
-        """Whether the smoke tests of its packages are jobs of their own."""
+        """Whether the smoke tests of its packages are separate jobs."""
 
 
 class Folding(NamedTuple):
@@ -65,7 +65,7 @@ class Folding(NamedTuple):
 
 
 def fold_plan(folding: Folding) -> list[CiJob]:
-    """Return the jobs that a provider runs for a plan, each after those that it needs."""
+    """Return the jobs that a provider runs for a plan, each after the jobs it needs."""
     jobs = [job for job in folding.plan.jobs if job.stage is not Stage.PUBLISH]
     apart = _smoked_apart(jobs, folding)
     waves = {job.number: _wave(job, folding.level, apart) for job in jobs}
@@ -91,7 +91,7 @@ def fold_plan(folding: Folding) -> list[CiJob]:
 
 
 def _smoked_apart(jobs: Sequence[Job], folding: Folding) -> set[Sequence[str]]:
-    """Return the blocks whose smoke tests are jobs of their own.
+    """Return the blocks whose smoke tests are separate jobs.
 
     They need another machine, or test a package of another block or Python.
     """
@@ -116,7 +116,7 @@ def _wave(job: Job, level: int, apart: set[Sequence[str]]) -> Wave:
 
 
 def admit_blocks(plan: Plan, machines: Machines) -> tuple[Plan, dict[Block, PlanError]]:
-    """Return the part of a plan that machines can build, and why other blocks are left out."""
+    """Return the part of a plan that machines can build, and the errors of other blocks."""
     jobs = [job for job in plan.jobs if job.scope and job.stage is not Stage.PUBLISH]
     waves = {job.number: _wave(job, LEVELS[0], {job.scope[:_BLOCK]}) for job in jobs}
     refused: dict[Block, PlanError] = {}
@@ -136,7 +136,7 @@ def admit_blocks(plan: Plan, machines: Machines) -> tuple[Plan, dict[Block, Plan
 def _wave_needs(
     jobs: Iterable[Job], waves: Mapping[int, Wave]
 ) -> dict[tuple[Block, Wave], tuple[Stage, Needs]]:
-    """Return the stage that each block's and wave's machine is chosen by, and all that it needs."""
+    """Return for each block and wave the stage that chooses its machine, and its needs."""
     found: dict[tuple[Block, Wave], tuple[Stage, Needs]] = {}
     for job in jobs:
         key = job.scope[:_BLOCK], waves[job.number]
@@ -152,11 +152,11 @@ _STAGES = {
     Wave.PACKAGES: Stage.PACKAGE,
     Wave.SMOKE: Stage.SMOKE,
 }
-"""The stage that a wave's machines are chosen by."""
+"""The stage that chooses a wave's machine."""
 
 
 def _part(job: Job, level: int, wave: Wave) -> str:
-    """Return the row of a matrix that a job belongs to; empty if there is no matrix."""
+    """Return the matrix row of a job, or "" without a matrix."""
     if wave is Wave.SOURCE or (level == 1 and wave is Wave.CORE):
         return ""
     if level == 1:
@@ -168,7 +168,7 @@ def _part(job: Job, level: int, wave: Wave) -> str:
 
 
 def _names(drafts: Mapping[_Key, _Draft]) -> dict[_Key, str]:
-    """Return a name for each job; those that only differ in their machines get a number."""
+    """Return a name for each job, numbered where only the machine differs."""
     counts: dict[str, int] = defaultdict(int)
     names = {}
     for key in drafts:
@@ -180,7 +180,7 @@ def _names(drafts: Mapping[_Key, _Draft]) -> dict[_Key, str]:
 
 
 def _finish(drafts: Mapping[_Key, _Draft], folding: Folding) -> Iterator[CiJob]:
-    """Yield all jobs, cut where a matrix or a time is beyond what is allowed."""
+    """Yield all jobs, cut to the limits of matrices and time."""
     names = _names(drafts)
     last: dict[_Key, tuple[str, ...]] = {}
     for key, draft in drafts.items():
@@ -191,7 +191,7 @@ def _finish(drafts: Mapping[_Key, _Draft], folding: Folding) -> Iterator[CiJob]:
 
 
 def _cut(key: _Key, draft: _Draft, name: str, folding: Folding) -> Iterator[CiJob]:
-    """Yield a job, or several if its matrix or its time is beyond what is allowed."""
+    """Yield a job, or several if its matrix or its time exceeds the limit."""
     rows = list(draft.parts)
     pieces = [rows[n : n + folding.matrix] for n in range(0, len(rows), folding.matrix)]
     seconds = max(draft.parts.values())
@@ -219,7 +219,7 @@ def _cut(key: _Key, draft: _Draft, name: str, folding: Folding) -> Iterator[CiJo
 
 
 def _select(key: _Key, level: int) -> tuple[str, ...]:
-    """Return the selectors of a job, in which a row of its matrix is a variable."""
+    """Return the selectors of a job, with a variable for the row of its matrix."""
     match key.wave:
         case Wave.SOURCE:
             return ("source:*",)

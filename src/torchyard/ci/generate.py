@@ -1,4 +1,4 @@
-"""Generate a provider's files from a config, folded so that they keep the provider's limits."""
+"""Generate a provider's files from a config, folded to keep the provider's limits."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ from torchyard.toolchain.registry import locked_digest
 from torchyard.version import ON_PYPI, __version__
 
 Planner = Callable[[str | None], Plan]
-"""Returns the plan of a subset; None: of the whole matrix."""
+"""Returns the plan of a subset, or for None, of the whole matrix."""
 
 Say = Callable[[str], object]
 
@@ -55,8 +55,8 @@ def generate_files(  # noqa: PLR0913 - whose files, of what, and how
         config: The configuration; its `[ci]` says what runs when.
         planner: Plans a subset.
         file: The path of the configuration, from the top of the repository.
-        only: The one subset whose pipelines are wanted.
-        say: Is told what is left out, and why.
+        only: Write only the pipelines of this subset.
+        say: Called with each omitted part and the reason.
     """
     wanted = [p for p in ci_pipelines(config) if only is None or p.subset == only]
     if not wanted:
@@ -78,21 +78,21 @@ def _fold(
 ) -> _Folded:
     """Fold pipelines as finely as the provider's limits allow, or raise PlanError."""
     provider, table = find_provider(name), load_provider_table(name)
-    plans = [_admitted(one, planner(one.subset), table, say) for one in wanted]
+    plans = [_admitted(pipeline, planner(pipeline.subset), table, say) for pipeline in wanted]
     beyond: list[Measure] = []
     for level in LEVELS:
         folded = [
-            fold_pipeline(one, plan, table, file=file, level=level)
-            for one, plan in zip(wanted, plans, strict=True)
+            fold_pipeline(pipeline, plan, table, file=file, level=level)
+            for pipeline, plan in zip(wanted, plans, strict=True)
         ]
         made = provider.files(folded, table)
         command = " ".join(["torchyard", "ci", "generate", *file_words(file)])
-        texts = {one.path: render(one, source=file, command=command) for one in made}
+        texts = {written.path: render(written, source=file, command=command) for written in made}
         beyond = list(beyond_limits(provider, table, made, texts))
         if not beyond:
-            for one in (made for made, asked in zip(folded, wanted, strict=True) if asked.channel):
-                if one.settings.channel is None:
-                    say(f"{table.title}, {one.name}: publish is left out: {_SCATTERED}")
+            for pipeline, asked in zip(folded, wanted, strict=True):
+                if asked.channel and pipeline.settings.channel is None:
+                    say(f"{table.title}, {pipeline.name}: publish is left out: {_SCATTERED}")
             return _Folded(folded, plans, texts)
     worst = beyond[0]
     allowed = table.limits[worst.limit]
@@ -102,7 +102,7 @@ def _fold(
 
 
 def _admitted(pipeline: CiPipeline, plan: Plan, table: ProviderTable, say: Say) -> Plan:
-    """Return what of a plan the provider's machines can build; say what is left out, and why."""
+    """Return the part of a plan that the provider's machines can build; report the rest."""
     kept, refused = admit_blocks(plan, machine_chooser(plan.config, table))
     reasons = {block: error.diagnostics[0] for block, error in refused.items()}
     if not any(kept.cells()):
@@ -119,17 +119,17 @@ def _admitted(pipeline: CiPipeline, plan: Plan, table: ProviderTable, say: Say) 
 def beyond_limits(
     provider: CiProvider, table: ProviderTable, made: Sequence[CiFile], texts: Mapping[str, str]
 ) -> Iterator[Measure]:
-    """Yield every number of some files that is beyond the provider's limit."""
-    for one in made:
-        size = Measure("file_bytes", len(texts[one.path].encode()), one.path)
-        hidden = (Measure(limit, value, one.path) for limit, value in one.measured.items())
-        for measure in (size, *hidden, *provider.measures(one.document)):
+    """Yield every measure of the files that exceeds the provider's limit."""
+    for written in made:
+        size = Measure("file_bytes", len(texts[written.path].encode()), written.path)
+        hidden = (Measure(limit, value, written.path) for limit, value in written.measured.items())
+        for measure in (size, *hidden, *provider.measures(written.document)):
             if measure.value > table.limits.get(measure.limit, measure.value):
                 yield measure
 
 
 def ci_pipelines(config: Config) -> list[CiPipeline]:
-    """Return the pipelines of a file; if it names none, one for pull requests and each channel."""
+    """Return a file's pipelines; by default, one for pull requests and one for each channel."""
     if config.ci.pipelines:
         return list(config.ci.pipelines.values())
     checked = CiPipeline(
@@ -193,9 +193,9 @@ def fold_pipeline(
 
 
 def _pythons(plan: Plan, own: str, table: ProviderTable) -> tuple[str, ...]:
-    """Return the versions of the Pythons that are built for, and the one that runs torchyard.
+    """Return the versions of the target Pythons, and last, of the one that runs torchyard.
 
-    An image brings the Pythons that are built for.
+    An image brings the target Pythons.
     """
     if _inside(plan.config, table):
         return (own,)
@@ -206,7 +206,7 @@ def _pythons(plan: Plan, own: str, table: ProviderTable) -> tuple[str, ...]:
 
 
 def _finds_all(plan: Plan, machines: Sequence[CiMachine]) -> bool:
-    """Return whether one machine has the compilers of all, and so finds what they have built."""
+    """Return whether a single machine has all compilers, and so finds all built packages."""
     kinds = {cell.platform for cell in plan.cells()}, {machine.image for machine in machines}
     return plan.config.toolchain is None or all(len(kind) == 1 for kind in kinds)
 
@@ -218,10 +218,10 @@ _SCATTERED = (
 
 
 def _install(plan: Plan, table: ProviderTable) -> str:
-    """Return the command that installs torchyard, with the optional parts that cells need."""
+    """Return the command that installs torchyard with the extras that cells need."""
     given = plan.config.ci.install
     if not given and not ON_PYPI:
-        msg = f"torchyard {__version__} is not on PyPI: no job could install it"
+        msg = f"torchyard {__version__} is not on PyPI: jobs can't install it"
         hint = "say how in [ci], such as install = \"python -m pip install './torchyard{extras}'\""
         raise PlanError(msg, hint=hint)
     tables = plan.config.tables
@@ -232,9 +232,9 @@ def _install(plan: Plan, table: ProviderTable) -> str:
 
 
 def _channel_folder(channel: ChannelConfig | None, file: str, *, is_hosted: bool) -> str:
-    """Return the directory of the repository that is published to; empty for any other channel.
+    """Return the repository's directory to publish to, or "" for any other channel.
 
-    What a provider's own machine writes elsewhere would be lost with it.
+    Files that a hosted machine writes elsewhere are lost with the machine.
     """
     if channel is None or ("://" in channel.url and not channel.url.startswith("file:")):
         return ""
@@ -251,10 +251,10 @@ def _channel_folder(channel: ChannelConfig | None, file: str, *, is_hosted: bool
 
 
 def machine_chooser(config: Config, table: ProviderTable) -> Machines:
-    """Return a function that chooses machines: the last runner of the file that fits.
+    """Return a function that chooses machines: the file's last runner that fits.
 
-    Without any, it is the provider's smallest that can hold the job. What the machines of a file
-    can hold is only known if they are the provider's.
+    Otherwise, it is the provider's smallest machine that can hold the job. The capacity of the
+    file's machines is only known if they are the provider's.
     """
     packages = machine_table().managers["apt-get"].packages
     inside = _inside(config, table)
@@ -297,7 +297,7 @@ def machine_chooser(config: Config, table: ProviderTable) -> Machines:
 
 
 def _inside(config: Config, table: ProviderTable) -> CiRunner | None:
-    """Return the container that jobs run in, in place of the image that is their root."""
+    """Return the container that jobs run in, instead of using its image as their root."""
     image = _root_image(config)
     if not (image and table.inside):
         return None
@@ -314,7 +314,7 @@ def _root_image(config: Config) -> str:
 
 
 def _needed(config: Config) -> Iterator[str]:
-    """Yield the programs that machines need."""
+    """Yield the programs that a machine needs."""
     yield from ("compiler", "bubblewrap")
     if _root_image(config):
         yield "skopeo"
@@ -327,12 +327,12 @@ def _missing_toolkit(config: Config, name: str, stage: Stage) -> str | None:
     if recipe.compiling in config.steps or stage is not (Stage.CORE if has_core else Stage.PACKAGE):
         return None
     is_pinned = f"{compute.platform}-{compute.version}.txt" in list_data("pins")
-    if not compute.is_gpu or (is_pinned and not has_core):  # a core needs more than the compilers
+    if not compute.is_gpu or (is_pinned and not has_core):  # a core needs more than compilers
         return None
     return f"the toolkit of {name}, and hosted machines have none"
 
 
 def _suits(runner: CiRunner, block: Sequence[str], stage: Stage, needs: Needs) -> bool:
-    """Return whether the file names a runner for such jobs."""
+    """Return whether a runner of the file accepts such jobs."""
     able = {*needs.capabilities}.issuperset(runner.capabilities)
     return able and stage in (runner.stages or (stage,)) and runner.pattern.matches(block)

@@ -1,4 +1,4 @@
-"""Jobs of a provider, whatever the provider: what of a plan each runs, where, and after which."""
+"""Jobs of any provider: which part of a plan each runs, where, and after which jobs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ PART = "PART"
 
 
 class Wave(StrEnum):
-    """The results that a job makes; jobs of one wave do not need each other."""
+    """The kind of results that a job makes; jobs of a wave do not need each other."""
 
     SOURCE = "source"
     CORE = "core"
@@ -27,7 +27,7 @@ class Wave(StrEnum):
 
 
 class CiMachine(NamedTuple):
-    """Where a job runs: the labels of its runner, the image, and commands to prepare it."""
+    """Where a job runs: its runner's labels, its image, and commands that prepare it."""
 
     labels: tuple[str, ...]
     image: str = ""
@@ -35,10 +35,10 @@ class CiMachine(NamedTuple):
 
 
 class CiJob(NamedTuple):
-    """One job of a provider, or one for each of its `parts`.
+    """A provider's job, or one job for each of its `parts`.
 
-    `select` are the selectors of `torchyard build`, in which `$PART` is a row. `round` counts jobs
-    that do the same, one after another, because it can take longer than the provider allows.
+    `select` are the selectors of `torchyard build`, with `$PART` for a row. Work that can exceed
+    the provider's time limit is continued by equal jobs, which `round` counts.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CiJob(NamedTuple):
     parts: tuple[str, ...]
     needs: tuple[str, ...]
     waves: tuple[Wave, ...]
-    """The waves whose results it needs."""
+    """The waves whose results the job needs."""
     machine: CiMachine
     seconds: int
     round: int = 1
@@ -56,24 +56,24 @@ class CiJob(NamedTuple):
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Globs over the jobs of the plan that it runs; bindings are made on the way."""
+        """Globs over the jobs of the plan that make its results; bindings are intermediate."""
         if self.wave is Wave.PACKAGES:
             return tuple(f"{glob.removesuffix('/*')}*" for glob in self.select)
         return self.select
 
     @property
     def is_packing(self) -> bool:
-        """Whether it leaves packages: the last of those that make some."""
+        """Whether it is the last round of a job that makes packages."""
         return self.wave is Wave.PACKAGES and self.round == self.rounds
 
     def scope(self, part: str) -> str:
-        """Return the path below which the jobs of the plan are that a part runs."""
+        """Return the common path of the jobs of the plan that a part runs."""
         glob = self.select[0].partition("*/")[2].removesuffix("/*")
         return glob.replace(f"${PART}", part)
 
 
 class Pipeline(NamedTuple):
-    """What one pipeline runs, in an order in which each job comes after those that it needs."""
+    """The jobs of a pipeline, each after the jobs that it needs."""
 
     settings: CiPipeline
     file: str
@@ -83,17 +83,17 @@ class Pipeline(NamedTuple):
     jobs: tuple[CiJob, ...]
     publisher: CiMachine
     carried: bool
-    """Whether results are carried from job to job as files, because the store is a directory."""
+    """Whether files carry results from job to job, because the store is a directory."""
     channel_folder: str
-    """The directory of the repository that is published to; empty if it is an address."""
+    """The repository's directory to publish to; empty for an address."""
     is_partial: bool
-    """Whether packages of the subset are left out, because no machine can build them."""
+    """Whether packages are left out of the subset because no machine can build them."""
     minutes: int
     """How long a job may take."""
     variant: str
-    """What the third field of cells is called in the file."""
+    """The file's name for the third field of cells."""
     pins: dict[str, str]
-    """Actions that the file pins otherwise."""
+    """The file's own pins of actions."""
 
     @property
     def name(self) -> str:
@@ -105,23 +105,23 @@ class Pipeline(NamedTuple):
 
     @property
     def package_folder(self) -> str:
-        """The directory that jobs put their packages into, in that of torchyard itself."""
+        """The directory for the packages of jobs, inside torchyard's home directory."""
         return join(dirname(self.file), ".torchyard/packages")
 
     def prepare_commands(self, job: CiJob) -> Iterator[str]:
-        """Yield the commands that make a machine ready that no provider's action prepares."""
+        """Yield the commands that prepare a machine without a provider's action."""
         yield from job.machine.prepare
         yield self.install
         if pythons := self.pythons_of(job)[:-1]:
             yield " ".join(["uv", "python", "install", *pythons])
 
     def impact_command(self, provider: str, base: str) -> str:
-        """Return the command that finds the jobs that run, of all that a provider has."""
+        """Return the command that finds which of a provider's jobs run."""
         words = ["torchyard", "ci", "impact", f'"${base}.."', *file_words(self.file)]
         return " ".join([*words, "--provider", provider, "--pipeline", self.name])
 
     def narrowed(self, wanted: Mapping[str, tuple[str, ...]]) -> "Pipeline":
-        """Return a pipeline with only some of its jobs and parts."""
+        """Return a pipeline reduced to the given jobs and parts."""
         jobs = (
             job._replace(
                 parts=wanted[job.name], needs=tuple(name for name in job.needs if name in wanted)
@@ -151,23 +151,23 @@ class Pipeline(NamedTuple):
                 yield self._store_command("pull", wave)
 
     def is_handed_on(self, job: CiJob) -> bool:
-        """Return whether a job's results are carried to another one, or to be published."""
+        """Return whether a job's results are carried to another job or published."""
         return self.carried and (bool(self.settings.channel) or job.name not in self.leaves())
 
     def push_commands(self, job: CiJob) -> Iterator[str]:
-        """Yield the command that takes the job's own results out of the store."""
+        """Yield the command that exports the job's own results from the store."""
         if self.is_handed_on(job):
             push = self._store_command("push", job.wave)
-            globs = () if job.rounds > 1 else job.results  # it may have finished none of them
+            globs = () if job.rounds > 1 else job.results  # it may have finished none
             yield " ".join([push, *(f'"{glob}"' for glob in globs)])
 
     def leaves(self) -> tuple[str, ...]:
-        """Return the jobs that no other one needs."""
+        """Return the jobs that no other job needs."""
         needed = {name for job in self.jobs for name in job.needs}
         return tuple(job.name for job in self.jobs if job.name not in needed)
 
     def publish_commands(self) -> Iterator[str]:
-        """Yield the commands that publish what was built, all at once."""
+        """Yield the commands that publish all packages at once."""
         yield from self.pull_commands(self.waves)
         words = ["torchyard", "publish", *self._words()]
         words += ["--to", literal(self.settings.channel or "")]
@@ -182,18 +182,18 @@ class Pipeline(NamedTuple):
         return " ".join(["torchyard", "store", verb, *self._words(), carried_folder(wave)])
 
     def _words(self) -> list[str]:
-        """Return the options that name the configuration, and the store of this pipeline."""
+        """Return the options for the configuration and the pipeline's store."""
         store = self.settings.store
         return [*file_words(self.file), *(["--store", literal(store)] if store else [])]
 
 
 def file_words(file: str) -> list[str]:
-    """Return the option that names a configuration; none if it is the usual one."""
+    """Return the option for a configuration; none for the default file."""
     return [] if file == "torchyard.toml" else ["-f", literal(file)]
 
 
 def literal(word: str) -> str:
-    """Quote a word of a command; refuse what a provider replaces before any shell sees it."""
+    """Quote a word of a command; refuse text that the provider would expand."""
     if _REPLACED.search(word):
         msg = f"`{word}` would be replaced by a CI provider, as an expression"
         raise PlanError(msg, hint="choose another name")
@@ -201,7 +201,7 @@ def literal(word: str) -> str:
 
 
 def carried_folder(wave: Wave) -> str:
-    """Return the directory that results of a wave are carried in."""
+    """Return the directory that carries the results of a wave."""
     return f".torchyard/carried/{wave}"
 
 
@@ -210,5 +210,5 @@ def _duration(seconds: int) -> str:
 
 
 def safe_seconds(minutes: int) -> int:
-    """Return the seconds of a job's time limit that it can use before it has to save its work."""
+    """Return the seconds that a job may work before it has to save its results."""
     return minutes * 60 * 9 // 10

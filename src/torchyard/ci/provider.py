@@ -1,4 +1,4 @@
-"""The interface of a CI provider's module, and its table: limits, machines and pins."""
+"""The interface of CI provider modules, and their tables: limits, machines and pins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -18,14 +18,14 @@ _COMMIT = 40
 
 
 class ActionPin(Value, kw_only=True):
-    """A third party's program that a provider runs, by the full hash of its commit."""
+    """A third party's action, pinned to the full hash of its commit."""
 
     tag: str
     commit: str
 
 
 class HostedMachine(Value, kw_only=True):
-    """A machine that a provider offers, with the gigabytes that it publishes."""
+    """A provider's machine, with its published sizes in gigabytes."""
 
     platform: str
     label: str
@@ -33,7 +33,7 @@ class HostedMachine(Value, kw_only=True):
     disk: int
 
     def shortage(self, needs: Needs) -> str | None:
-        """Return what of some needs the machine does not have, or None if it has everything."""
+        """Return a need that the machine can't meet, or None if it meets all."""
         for what, need, has in (
             ("memory", needs.memory, self.memory),
             ("disk", needs.disk, self.disk),
@@ -45,34 +45,34 @@ class HostedMachine(Value, kw_only=True):
 
 
 class ProviderTable(Value, kw_only=True):
-    """What is known about a provider. A limit that is not given does not exist."""
+    """A provider's table. An absent limit is unlimited."""
 
     title: str
     files: tuple[str, ...]
-    """Globs over the paths of its files in a repository."""
+    """Globs over the provider's files in a repository."""
     python: str
     """The Python that runs torchyard."""
     install: str
-    """The command that installs torchyard in `{version}`, with the optional parts `{extras}`."""
+    """The command that installs torchyard `{version}` with `{extras}`."""
     limits: dict[str, int]
     machines: tuple[HostedMachine, ...]
-    """The provider's own machines; of each platform, smallest first."""
+    """The provider's machines, for each platform the smallest first."""
     image: str = ""
-    """The image that they run jobs in, with `{python}`; empty if they run them directly."""
+    """The image for jobs, with `{python}`; empty if machines run jobs directly."""
     prepare: tuple[str, ...] = ()
-    """Commands that make them ready, with the names of `{packages}`."""
+    """Commands that prepare machines, with `{packages}` to install."""
     inside: tuple[str, ...] = ()
-    """Commands that make a container of the root's `{image}` ready, with the `{folder}` of its
-    Python. Without any, jobs run in no such container, but in the root."""
+    """Commands that prepare a container of the root's `{image}`, with the `{folder}` of its Python.
+    Without any, jobs run in the root instead."""
     actions: dict[str, ActionPin] = {}
     action_host: str = ""
-    """Where the repositories of actions are."""
+    """The address of the actions' repositories."""
     carries: bool = False
-    """Whether files of several jobs can be merged into a directory of another job."""
+    """Whether another job can merge files of several jobs into a directory."""
 
 
 class Measure(NamedTuple):
-    """A number of a file that a provider limits, and what has it."""
+    """A measured value that a provider limits, and what it measures."""
 
     limit: str
     value: int
@@ -80,20 +80,20 @@ class Measure(NamedTuple):
 
 
 class CiProvider(Protocol):
-    """How one provider's files are written, as functions of a module."""
+    """A provider's module: functions that write its files."""
 
     def files(self, pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
-        """Return the files of all pipelines, as structures."""
+        """Return the files of all pipelines as structures."""
 
     def measures(self, document: Mapping[str, Yaml]) -> Iterator[Measure]:
-        """Yield what the provider limits in one of its files, except its size."""
+        """Yield the limited values of a file, except its size."""
 
     def selection(self, pipeline: Pipeline, wanted: WantedParts) -> str | None:
-        """Return which jobs of a pipeline run, as text for the provider; None if it reads none."""
+        """Return the provider's text that selects jobs of a pipeline, or None if all run."""
 
 
 def refuse_settings(pipeline: Pipeline, table: ProviderTable, *keys: str) -> None:
-    """Refuse settings of a pipeline that a provider's files can't express."""
+    """Refuse pipeline settings that the provider's files can't express."""
     for key in keys:
         if getattr(pipeline.settings, key):
             where = f"[ci.pipeline.{pipeline.name}]"
@@ -103,19 +103,19 @@ def refuse_settings(pipeline: Pipeline, table: ProviderTable, *keys: str) -> Non
 
 @cache
 def load_provider_table(name: str) -> ProviderTable:
-    """Return the table of a provider, checked."""
+    """Return the checked table of a provider."""
     return parse_provider_table(name, read_data(f"ci/{name}.toml"))
 
 
 def parse_provider_table(name: str, text: str) -> ProviderTable:
-    """Read the text of a provider's table."""
+    """Parse a provider's table."""
     return parse_table(f"ci/{name}.toml", text, ProviderTable, _problems)
 
 
 def _problems(table: ProviderTable) -> Iterator[str]:
     for action, pin in table.actions.items():
         if len(pin.commit) != _COMMIT or set(pin.commit) - set("0123456789abcdef"):
-            yield f"pins {action} by something else than the hash of a commit: {pin.commit}"
+            yield f"pins {action} to something other than the hash of a commit: {pin.commit}"
     for limit, number in table.limits.items():
         if number < 1:
-            yield f"has a limit that nothing can keep: {limit} = {number}"
+            yield f"has an impossible limit: {limit} = {number}"

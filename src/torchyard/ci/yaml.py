@@ -1,4 +1,4 @@
-"""Files for people and for providers: structures, serialised in a stable order, with a header."""
+"""YAML files with a header, serialised in a stable order."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torchyard.version import __version__
 
 Yaml = str | int | float | bool | None | Sequence["Yaml"] | Mapping[str, "Yaml"]
-"""What a file of a provider consists of."""
+"""Values in a provider's file."""
 
 _HEADER = """\
 # Written by torchyard {version} from {source}: edits are lost, and `torchyard ci check` fails.
@@ -29,21 +29,21 @@ _NO_TEXT = re.compile(
     | [-+]? 0[box][\da-f_]+ | [-+]? \. (?: inf | nan )
     | [-+]? \d[\d_]* (?: :[0-5]?\d )+ (?: \.[\d_]* )? | \d{4}-\d\d?-\d\d? (?: [t\s].* )?"""
 )
-"""What YAML 1.1 or 1.2 takes for something else than a text."""
+"""Plain scalars that YAML 1.1 or 1.2 does not read as text."""
 
 
 class CiFile(NamedTuple):
-    """One file: its path in the repository, its content, and comments for some of its values."""
+    """A file: its path in the repository, its content, and comments on values."""
 
     path: str
     document: Mapping[str, Yaml]
     notes: Mapping[str, str] = {}
     measured: Mapping[str, int] = {}
-    """Numbers that a provider limits, and that the document does not show."""
+    """Values that a provider limits, and that are not in the document."""
 
 
 def nodes(document: Yaml, *tail: str | int) -> Iterator[tuple[str, Yaml]]:
-    """Yield all values of a document whose path ends in these keys, each with its path."""
+    """Yield the path and value of each node whose path ends in these keys."""
     yield from _nodes(document, tail, ())
 
 
@@ -62,26 +62,26 @@ def _nodes(
 
 
 def texts_in(value: Yaml) -> list[str]:
-    """Return the texts of a list, or the keys of a table."""
+    """Return the strings of a list, or the keys of a table."""
     if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
         return [str(item) for item in value]
     return []
 
 
 class HeaderFacts(NamedTuple):
-    """What a file says about itself."""
+    """The facts in a file's header."""
 
     version: str
     is_edited: bool
 
 
 def dump_yaml(document: Mapping[str, Yaml]) -> str:
-    """Return a document as YAML. The same structure gives the same bytes."""
+    """Return a document as YAML; equal documents give equal bytes."""
     return f"{_after(document, chr(10))[1:]}\n"
 
 
 def _after(value: Yaml, line: str) -> str:
-    """Return what follows a key or a dash; `line` begins a new line at the right depth."""
+    """Return the text after a key or a dash; `line` starts a new line at the right depth."""
     inner = f"{line}  "
     if isinstance(value, Mapping) and value:
         return "".join(f"{line}{_scalar(key)}:{_after(item, inner)}" for key, item in value.items())
@@ -91,7 +91,7 @@ def _after(value: Yaml, line: str) -> str:
 
 
 def _scalar(value: Yaml, line: str = "") -> str:
-    """Return a text as plain as it can be, and everything else as JSON."""
+    """Return text as a plain scalar where possible, everything else as JSON."""
     if not isinstance(value, str):
         return json.dumps(value)
     lines = value.split("\n")
@@ -126,7 +126,7 @@ def body_digest(body: str) -> str:
 
 
 def read_header(text: str) -> HeaderFacts | None:
-    """Return what a file's header says; None if torchyard did not write the file."""
+    """Return the facts in a file's header, or None if torchyard did not write the file."""
     found = _READ.match(text)
     if found is None:
         return None

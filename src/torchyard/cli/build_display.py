@@ -1,4 +1,4 @@
-"""A build on the two streams: a board or lines while it runs, a table and errors at its end."""
+"""Show a build: a board or lines while it runs, a table and errors at its end."""
 
 import os
 import re
@@ -35,7 +35,7 @@ Fold = Callable[[str, Iterable[str]], Iterator[str]]
 
 
 def fold_style() -> Fold | None:
-    """Return the fold syntax of the CI service we run in, or None outside a known one."""
+    """Return the fold syntax of the CI service we run in, or None elsewhere."""
     if os.environ.get("GITHUB_ACTIONS"):
         return github
     if os.environ.get("GITLAB_CI"):
@@ -61,16 +61,16 @@ _Row = tuple[str, str, float, int, str]
 """A package: job, outcome, seconds, bytes, sha256."""
 
 _DETAILED = 500
-"""Up to this many packages that were in the store are listed; reading each costs a request."""
+"""The most packages from the store to list; reading each costs a request."""
 
 
 @contextmanager
 def build_display(
     store: Store, work: Path | None, *, as_json: bool
 ) -> Iterator[list[Callable[[AnyEvent], None]]]:
-    """Open what shows a build while it runs: JSON, a live board, or lines with folded logs.
+    """Open the display of a running build: JSON, a live board, or lines with folded logs.
 
-    `work` has the directories of jobs, if they run on this machine.
+    `work` holds the directories of jobs if they run on this machine.
     """
     if as_json:
         yield [lambda event: write(encode_event(event))]
@@ -87,10 +87,10 @@ def build_display(
 
 
 def _fold(style: Fold, work: Path | None, store: Store, event: AnyEvent) -> None:
-    """Print the log of a job that ended, folded away."""
+    """Print the folded log of a finished job."""
     if isinstance(event, Ended) and event.outcome in ("built", "failed"):
         lines: list[str] = []
-        with suppress(OSError, TorchyardError):  # a log that can't be read hides no other
+        with suppress(OSError, TorchyardError):  # an unreadable log must not hide others
             lines = [neutral(line, colours=True) for line in _read_lines(work, store, event)]
         folded = style(f"log of {printable(event.job)}", lines)
         write_error("".join(f"{line}\n" for line in folded).encode(errors="backslashreplace"))
@@ -109,7 +109,7 @@ def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
 
 
 def show_build(build: "PreparedBuild", *, as_json: bool = False) -> None:
-    """Run a build, show it, and end as it did."""
+    """Run a build, show it, and exit with its outcome."""
     with (
         build_display(build.store, build.work, as_json=as_json) as listeners,
         watching(build.context.folder, listeners) as on_event,
@@ -119,9 +119,9 @@ def show_build(build: "PreparedBuild", *, as_json: bool = False) -> None:
 
 
 def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool) -> None:
-    """Print what a build made and why jobs failed, and end as it did.
+    """Print what a build made and why jobs failed, and exit with its outcome.
 
-    `folder` has the error output of jobs. Raises the build's error, and SystemExit if it was
+    `folder` holds the error output of jobs. Raises the build's error, and SystemExit if it was
     interrupted.
     """
     if not as_json:
@@ -129,7 +129,7 @@ def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool)
     for ended in result.failed:
         stage = ended.job.partition(":")[0]
         path = folder / f"{short_name(stage, ended.fingerprint)}.errors"
-        # On a full disk, or if it was killed, its process could not write any.
+        # A killed process, or a full disk, leaves none.
         write_error((path.read_bytes() if path.exists() else b"") or f"{ended.why}\n".encode())
     if error := result.error():
         raise error
@@ -139,7 +139,7 @@ def end_build(result: BuildResult, store: Store, folder: Path, *, as_json: bool)
 
 
 def _package(files: Iterable[Made | File], size: int, digest: str) -> tuple[int, str]:
-    """Return the size and the digest of a result's only package; without one, those given."""
+    """Return the size and digest of a result's only package, or the given defaults."""
     found = [file for file in files if is_package_name(file.path)]
     return (found[0].size, found[0].digest) if len(found) == 1 else (size, digest)
 
@@ -162,7 +162,7 @@ def package_table(project: str, rows: Iterable[_Row]) -> "RenderableType":
 
 
 def _print_packages(result: BuildResult, store: Store) -> None:
-    """Print the table of the packages that were asked for."""
+    """Print the table of the requested packages."""
     made = [end for end in result.ends if end.job.startswith("package:")]
     rows: list[_Row] = [
         (end.job, end.outcome, end.seconds, *_package(end.made, end.size, end.digest))

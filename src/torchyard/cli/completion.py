@@ -18,7 +18,7 @@ from torchyard.errors import TorchyardError
 def complete_names(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    """Return the values, cells and jobs of the file that a word can be the beginning of."""
+    """Return the values, cells and jobs of the file that start with a word."""
     found: list[str] = []
     with suppress(TorchyardError, OSError):
         found = [name for name in _names(ctx.params["file"]) if name.startswith(incomplete)]
@@ -42,7 +42,7 @@ def _names(file: str) -> Iterator[str]:
 
 @add_completion_class
 class _Bash(BashComplete):
-    """Bash takes `:` for the end of a word, and replaces only what is behind the last one."""
+    """Bash splits words at `:`, and replaces only what follows the last one."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         last = int(os.environ["COMP_CWORD"])

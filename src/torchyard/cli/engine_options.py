@@ -1,4 +1,4 @@
-"""Options that the chosen engine adds to `torchyard build`: one for each field of its class."""
+"""Options that the chosen engine adds to `torchyard build`, from the fields of its class."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +18,7 @@ _NAME = "--engine"
 
 
 class EngineCommand(click.Command):
-    """A command whose options are its own, and those of the engine that --engine names."""
+    """A command with additional options of the engine that --engine names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_NAME] = _named_engine(args)
@@ -34,7 +34,7 @@ class EngineCommand(click.Command):
             raise
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the command's own parameters, with those of the engine behind --engine."""
+        """Return the command's parameters, with the engine's options after --engine."""
         from torchyard.engines.registry import find_engine
 
         params = super().get_params(ctx)
@@ -43,7 +43,7 @@ class EngineCommand(click.Command):
         return [*params[:behind], *chosen, *params[behind:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, and below them those of other engines that are installed."""
+        """Write the options, and below them the options of other installed engines."""
         from torchyard.engines.registry import engine_names, find_engine
 
         super().format_options(ctx, formatter)
@@ -52,7 +52,7 @@ class EngineCommand(click.Command):
                 continue
             try:
                 records = [o.get_help_record(ctx) for o in engine_options(find_engine(name))]
-            except HostError as error:  # a broken plug-in must not take the help away
+            except HostError as error:  # a broken plug-in must not break the help
                 records = [(f"{_NAME} {name}", str(error))]
             if records:
                 with formatter.section(f"Options of {_NAME} {name}"):
@@ -60,7 +60,7 @@ class EngineCommand(click.Command):
 
 
 def _named_engine(args: list[str]) -> str:
-    """Return the engine that a command line names, before it is parsed."""
+    """Return the engine named on a command line that is not parsed yet."""
     name = LOCAL
     for before, arg in zip(["", *args], args, strict=False):
         if arg == "--":
@@ -75,7 +75,7 @@ def _named_engine(args: list[str]) -> str:
 def _option_names(engine: str) -> Iterator[str]:
     from torchyard.engines.registry import find_engine
 
-    with suppress(HostError):  # one that can't be loaded has no options
+    with suppress(HostError):  # an engine that can't be loaded has no options
         for option in engine_options(find_engine(engine)):
             yield from option.opts
 
@@ -100,7 +100,7 @@ def _option(field: "Field") -> click.Option:
         metavar = (described.extra or {}).get("metavar")
         kind = described.type
     if isinstance(kind, inspect.UnionType):
-        kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+        kind = next(t for t in kind.types if not isinstance(t, inspect.NoneType))
     flag = f"--{field.name.replace('_', '-')}"
     default = None if field.default is NODEFAULT else field.default
     match kind:

@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=click.Command)
 
 
 class HelpSection(StrEnum):
-    """A section of `torchyard --help`; they follow a person's day."""
+    """A section of `torchyard --help`, in the order of a user's day."""
 
     START = "Start: describe what should exist, and inspect the machine."
     BUILD = "Build: plan jobs, run them, and work in their directories."
@@ -34,7 +34,7 @@ _SECTIONS: dict[click.Command, HelpSection] = {}
 
 
 def in_section(section: HelpSection) -> Callable[[_Command], _Command]:
-    """List a command in a section of `torchyard --help`; without this, it is in the last one."""
+    """List a command in a section of `torchyard --help`; the default is the last section."""
 
     def decorate(command: _Command) -> _Command:
         _SECTIONS[command] = section
@@ -49,7 +49,7 @@ def help_section(command: click.Command) -> HelpSection | None:
 
 
 class Invocation:
-    """What the command line asked for that concerns how errors are shown."""
+    """Options of the command line that change how errors are shown."""
 
     def __init__(self) -> None:
         self.as_json = False
@@ -65,7 +65,7 @@ def _be_verbose(ctx: click.Context, _parameter: click.Parameter, wanted: object)
 
 
 def show_actions() -> None:
-    """Show from now on what this process does."""
+    """Show what this process does from now on."""
     from torchyard.cli import verbose
 
     verbose.start_log()
@@ -82,14 +82,14 @@ _verbose_option = partial(
     help="Show programs run, files used and decisions, and log them to a file.",
 )
 verbose_option = _verbose_option()
-"""Every command has it, and help of the program lists it."""
+"""Every command has it; the program's help lists it."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module only when that command is called."""
+    """A group that imports a command's module only when the command is called."""
 
     def lazy(self) -> Mapping[str, str]:
-        """Return the module of each command that is not imported yet."""
+        """Return the modules of commands that are not imported yet."""
         return command_modules(self.name or "")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -97,8 +97,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self.lazy().get(cmd_name)
-        known = super().get_command(ctx, cmd_name)
-        command: click.Command | None = import_module(module).command if module else known
+        eager = super().get_command(ctx, cmd_name)
+        command: click.Command | None = import_module(module).command if module else eager
         if command and all("--verbose" not in param.opts for param in command.params):
             _verbose_option(hidden=True)(command)
         return command
@@ -121,12 +121,12 @@ class LazyGroup(click.Group):
         return did_you_mean(name, self.list_commands(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the first sentence of each command; no sentence is cut."""
+        """Write the first sentence of each command, never cut."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence(one)) for name, one in self.shown_commands(ctx)])
+            formatter.write_dl([(name, sentence(c)) for name, c in self.shown_commands(ctx)])
 
     def shown_commands(self, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-        """Yield the commands that help lists."""
+        """Yield the commands that the help lists."""
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command and not command.hidden:
@@ -166,7 +166,7 @@ class TopGroup(LazyGroup):
 
 
 def subcommands(ctx: click.Context) -> Iterator[click.Context]:
-    """Yield contexts of the commands below that of a context."""
+    """Yield a context for each subcommand of a context's command."""
     command = ctx.command
     if not isinstance(command, click.Group):
         if ctx.parent is None or not isinstance(ctx.parent.command, TopGroup):
@@ -184,7 +184,7 @@ def sentence(command: click.Command) -> str:
 
 
 def command_modules(group: str = "") -> dict[str, str]:
-    """Return the module of each command in a group, or of each top-level command."""
+    """Return the modules of a group's commands, or of the top-level commands."""
     outer = (group,) if group else ()
     found = {path[-1]: module for path, module in feature_modules().items() if path[:-1] == outer}
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""The program `torchyard`: its commands, and the one place where errors are caught."""
+"""The program `torchyard`: its commands, and the only handler of errors."""
 
 import gc
 import os
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class _Commands(TopGroup):
-    """The commands of torchyard, and those of plug-ins."""
+    """The commands of torchyard and of plug-ins."""
 
     @cached_property
     def plug_ins(self) -> "dict[str, EntryPoint]":
-        """Return the commands of plug-ins; needed only for unknown names and for help."""
+        """Return the commands of plug-ins; only unknown names and help need them."""
         from torchyard.host.entry_points import entry_points_in
 
         found = entry_points_in("torchyard.commands")
@@ -64,7 +64,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: obje
     is_flag=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version; with -v also of all that it uses.",
+    help="Show the version; with -v, also the versions of what torchyard uses.",
 )
 @verbose_option
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
@@ -86,7 +86,7 @@ def torchyard(ctx: click.Context, *, traceback: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Run the program and exit with the code that fits."""
+    """Run the program, and exit with its code."""
     if "_TORCHYARD_COMPLETE" in os.environ:
         import_module("torchyard.cli.completion")  # click asks for the shell's class at once
     complete_environment()

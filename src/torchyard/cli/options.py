@@ -41,7 +41,7 @@ skip_option = click.option(
     multiple=True,
     metavar="SELECTOR",
     shell_complete=complete_names,
-    help="Leave these out.",
+    help="Cells and jobs to leave out.",
 )
 build_argument = names_argument("what", required=False, metavar="[JOB|DIRECTORY|PACKAGE]")
 
@@ -49,19 +49,19 @@ _store_option = partial(
     click.option,
     "--store",
     metavar="URL",
-    help="Store to use in place of the file's: file://…, s3://… or a directory.",
+    help="Store to use instead of the file's: file://…, s3://… or a directory.",
 )
 store_option = _store_option()
 store_url_option = _store_option("store_url")
 work_option = click.option(
-    "--work", metavar="DIR", help="Work directory of jobs, in place of .torchyard/work."
+    "--work", metavar="DIR", help="Work directory of jobs, instead of .torchyard/work."
 )
 
 
 def request_options(function: FC, file: Callable[[FC], FC] = file_option) -> FC:
-    """Give a command the options of a build, whose values it gets as a `BuildRequest`.
+    """Add the options of a build to a command, which gets their values as a `BuildRequest`.
 
-    Its own argument `words` is the selector, and `file` an option for the configuration.
+    The command's argument `words` is the selector, and its option `file` the configuration.
     """
 
     @wraps(function)
@@ -127,13 +127,13 @@ override_option = click.option(
     "overrides",
     multiple=True,
     metavar="GATE:FILE=REASON",
-    help="Take a file though the gate cell, check, smoke or sandbox refuses it; this is shown.",
+    help="Accept a file that the gate cell, check, smoke or sandbox refuses; this is shown.",
 )
 
 
 def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> str:
     if len(names) > 1:
-        msg = f"there can be only one policy, and not {' and '.join(names)}"
+        msg = f"there can be only one policy, not {' and '.join(names)}"
         raise UsageError(msg, hint='write a file of your own, with `base = "pypi"` in it')
     return names[0]
 
@@ -160,7 +160,7 @@ def refuse_options(ctx: click.Context) -> None:
 
 
 def confirm(question: str, why: str, hint: str) -> None:
-    """Ask a question on the terminal; raise UsageError if the answer is no, or there is none."""
+    """Ask a question on the terminal; raise UsageError unless the answer is yes."""
     is_asked = sys.stdin is not None and sys.stdin.isatty()
     if not (is_asked and click.confirm(question, err=True)):
         msg = "nothing was done" if is_asked else why

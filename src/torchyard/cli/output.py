@@ -1,4 +1,4 @@
-"""`@reports`: a command shows the value of its use case as text or JSON, or writes it to files."""
+"""`@reports`: make commands that show a use case's value as text or JSON, or in files."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -18,27 +18,27 @@ if TYPE_CHECKING:  # slow to import
     from rich.console import RenderableType
 
 REPORTS: dict[str, "Report"] = {}
-"""The reports of all commands that have been imported, by name, as `store_gc`."""
+"""The reports of all imported commands, by name: `store_gc`."""
 CALLS: dict[str, "Report"] = {}
-"""The use cases of those that show no value, likewise."""
+"""The use cases of imported commands that show no value, by name."""
 VALUES: dict[str, str] = {}
-"""The classes of what commands read or write by themselves, as `module:class`, by schema."""
+"""Classes that commands read or write without a report, as `module:class`, by schema."""
 
 
 _SHOWN = {"meter": ProgressLine, "on_line": say, "confirm": confirm}
-"""What use cases may ask for beside options: to show progress, and to ask a question."""
+"""Functions that use cases may take besides options: to show progress, and to ask."""
 
 
 class Feature(Protocol):
-    """A function of a feature: it takes options by name, and behind a use case, its value."""
+    """A function of a feature: it takes options by name; reports also take the value."""
 
     def __call__(self, *values: object, **options: object) -> object: ...
 
 
 class Report:
-    """A command of a feature: its use case, and the functions that show the value of it.
+    """A command of a feature: its use case, and the functions that show its value.
 
-    They are found by name in the modules of the feature's folder, when they are needed.
+    They are looked up by name in the modules of the feature's folder, on first use.
     """
 
     def __init__(self, package: str, name: str, use_case: str) -> None:
@@ -48,7 +48,7 @@ class Report:
 
     @classmethod
     def of(cls, function: FC, use_case: str) -> "Report":
-        """Return that of a decorated function."""
+        """Return the report of a decorated function."""
         package, _, module = function.__module__.rpartition(".")
         name = getattr(function, "__name__", "command")
         if name == "command":
@@ -71,37 +71,36 @@ class Report:
 
     @property
     def value_type(self) -> object:
-        """The class of the value: what the function for text takes."""
+        """The class of the value, which the function for text takes."""
         return next(iter(inspect.signature(self.writer("text")).parameters.values())).annotation
 
     @property
     def error_function(self) -> Feature | None:
-        """The function that returns why the command fails once its value has been shown."""
+        """The function that returns why the command fails after its value is shown."""
         return self._function("report", f"{self.name}_error")
 
 
 def _call(function: Feature, options: Mapping[str, object], *values: object) -> object:
-    """Call a function with the options that it has parameters for."""
-    asked = inspect.signature(function).parameters
-    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in asked.values())
-    chosen = {name: given for name, given in options.items() if takes_all or name in asked}
+    """Call a function with those options that are its parameters."""
+    parameters = inspect.signature(function).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    chosen = {name: given for name, given in options.items() if takes_all or name in parameters}
     return function(*values, **chosen)
 
 
 def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
-    """Make a command that calls a use case with its options, and shows the value that it returns.
+    """Make a command that calls a use case with its options, and shows the returned value.
 
     The use case is a function of `use_case.py` in the same folder. The command gets `--json`, and
-    for each of `files` an option that writes a file, with its help. These functions show the value:
+    options with the help in `files`, which write a file. These functions show the value:
 
-    - `NAME_text` of `report.py` yields tables and lines, or returns text that is printed as it is.
-    - `NAME_error` of `report.py`, if there is one, returns why the command then fails, or None.
+    - `NAME_text` of `report.py` yields tables and lines, or returns text to print unchanged.
+    - `NAME_error` of `report.py` (optional) returns why the command then fails, or None.
     - `NAME_html` of `page.py` returns what `--html FILE` writes.
 
-    NAME is the command's: that of the folder, of `command_NAME.py`, or of the decorated function if
-    that is not `command`. Each function is called with the options that it has parameters for; a
-    use case can also ask for `meter`, `on_line`, `confirm`, and whether its value is printed
-    `for_json`.
+    NAME is taken from the decorated function, or if that is `command`, from `command_NAME.py` or
+    the folder. Each function is called with the options that are its parameters; a use case may
+    also take `meter`, `on_line`, `confirm`, and `for_json`: whether its value is printed as JSON.
     """
 
     def decorate(function: FC) -> FC:
@@ -111,7 +110,7 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
         @wraps(function)
         def command(*, as_json: bool, **options: object) -> None:
             ctx = click.get_current_context()
-            if ctx.invoked_subcommand:  # of a group that reports, too
+            if ctx.invoked_subcommand:  # of a group that also reports
                 refuse_options(ctx)
                 return
             paths = {form: options.pop(form) for form in files}
@@ -144,11 +143,11 @@ def reports(use_case: str, /, **files: str) -> Callable[[FC], FC]:
 
 
 def calls(use_case: str, /) -> Callable[[FC], FC]:
-    """Make a command that calls a use case with its options, and prints the text that it returns.
+    """Make a command that calls a use case with its options, and prints the returned text.
 
-    The use case can ask for `meter`, `on_line` and `confirm`, as with `@reports`. It can also ask
-    for `on_event`, which prints events: as lines, or as JSON if the command has `--json`. So does
-    `on_followed`, which ends the command when its output is closed.
+    The use case may take `meter`, `on_line` and `confirm`, as with `@reports`. It may also take
+    `on_event`, which prints events as lines, or as JSON if the command has `--json`; and
+    `on_followed`, which does the same and ends the command when its output is closed.
     """
 
     def decorate(function: FC) -> FC:

@@ -20,7 +20,7 @@ _ANYWHERE = {"error": ErrorDocument, "events": AnyEvent}
 
 
 def schema_text(name: str, root: click.Context) -> bytes:
-    """Return a schema by name, such as `timings`; `torchyard` is the configuration's."""
+    """Return a schema by name, such as `timings`; `torchyard` describes the configuration."""
     if name == "torchyard":
         schema = file_schema(load_tables())
     elif value := printed_values(root).get(name):
@@ -32,7 +32,7 @@ def schema_text(name: str, root: click.Context) -> bytes:
 
 
 def printed_values(root: click.Context) -> dict[str, object]:
-    """Return the types of all values that commands read or print, by the name of their schema."""
+    """Return the types of all values that commands read or print, by schema name."""
     for _ in walk(root):
         pass  # imports all commands
     reported = {name.replace("_", "-"): report.value_type for name, report in REPORTS.items()}

@@ -1,7 +1,7 @@
-"""`-v`: show the commands that are run, the files that are used, and what was decided.
+"""`-v`: show commands that are run, files that are used, and decisions.
 
-Python tells hooks of every program, file and connection that it opens (PEP 578), and rooms below
-tell of decisions in the same way (`host/decisions.py`).
+Audit hooks see every program, file and connection that Python opens (PEP 578), and decisions of
+lower rooms in the same way (`host/decisions.py`).
 """
 
 import os
@@ -14,18 +14,18 @@ from torchyard.config.credentials import without_secrets
 from torchyard.host.cache import cache_folder
 from torchyard.host.decisions import DECIDED
 from torchyard.host.system_view import own_paths
-from torchyard.terminal.console import SAID, say
+from torchyard.terminal.console import MESSAGE, say
 from torchyard.workspace.about import about_lines
 
 LOG = "TORCHYARD_LOG"
-"""The variable that tells processes of a build which file they add lines to."""
+"""The variable that names the log file to the processes of a build."""
 
 _KEPT = 50
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
 def start_log() -> None:
-    """Show on standard error what this process does, and write it to a file in the cache."""
+    """Show what this process does on standard error, and log it to a file in the cache."""
     if LOG in os.environ:
         return
     folder = cache_folder("log")
@@ -50,7 +50,7 @@ def start_log() -> None:
 
 
 def join_log() -> None:
-    """Add lines to the file of the command that started this process, if it has one."""
+    """Append to the log of the command that started this process, if it has one."""
     path = os.environ.get(LOG)
     if path:
         add = _writer(path)
@@ -70,7 +70,7 @@ def _writer(path: str) -> Callable[[str], None]:
 def _hook(
     show: Callable[[str], None], add: Callable[[str], None] | None = None
 ) -> Callable[[str, tuple[object, ...]], None]:
-    """Return a hook that shows a line for each event, and only adds what was shown already."""
+    """Return a hook that shows each line once, and logs every event."""
     ignored = (*own_paths(), "/proc/", "/sys/", "/dev/", os.environ.get(LOG, "/dev/"))
     seen: set[str] = set()
     busy = False
@@ -82,7 +82,7 @@ def _hook(
         busy = True  # what is done here opens files, too
         try:
             line = _LINES[event](values)
-            if event == SAID:
+            if event == MESSAGE:
                 if add:
                     add(line)
             elif line and line not in seen and not line[9:].startswith(ignored):
@@ -116,6 +116,6 @@ _LINES: dict[str, Callable[[tuple[object, ...]], str]] = {
     "os.exec": lambda values: _program(values[1]),
     "socket.getaddrinfo": lambda values: f"connect  {values[0]}:{values[1]}",
     DECIDED: lambda values: f"decide   {values[0]}",
-    SAID: lambda values: str(values[0]).rstrip("\n"),
+    MESSAGE: lambda values: str(values[0]).rstrip("\n"),
 }
-"""The line of each event: a word of eight letters, and what it is about."""
+"""The line of each event: a verb padded to eight letters, and its object."""

@@ -1,6 +1,6 @@
-"""A machine as one build finds it: variables, programs and the tree.
+"""A machine as a build sees it: variables, programs and the tree.
 
-A job of torchyard has an environment of its own; a build by hand has that of the shell.
+A job of torchyard has its own environment; a build by hand has the shell's.
 """
 
 import os
@@ -33,12 +33,12 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 Answered = TypeVar("Answered")
 
 _SECONDS = 20.0
-"""A program that takes longer to say its version is broken."""
+"""A program that needs longer to print its version is broken."""
 
 _LAUNCHERS = ("ccache", "sccache", "distcc", "icecc")
 _CC = ("cc", "gcc", "clang")
 _CXX = ("c++", "g++", "clang++")
-"""The names under which CMake looks for compilers, in its order."""
+"""The names of compilers that CMake looks for, in its order."""
 
 _ASK = """
 import json, os, sys, sysconfig
@@ -62,12 +62,12 @@ print(json.dumps({
 
 
 class BuildDemand(Value, kw_only=True):
-    """What a build asks of a machine; sizes are bytes.
+    """What a build needs from a machine; sizes are bytes.
 
     Without a `toolchain` it is a build by hand. `pins` are the programs that [build] installs,
-    `newest` the newest host compilers of each compute, by kind; `blas_names` are all BLAS that the
-    platform can have, the preferred one first. `settings` are, for each compute, those of its
-    blocks, variables and CMake entries included. Jobs that compile nothing need no compiler.
+    `newest` the newest host compilers of each compute, by kind; `blas_names` are all BLAS of the
+    platform, the preferred one first. `settings` are each compute's block settings, including
+    variables and CMake entries. Jobs that compile nothing need no compiler.
     """
 
     title: str
@@ -89,14 +89,14 @@ class BuildDemand(Value, kw_only=True):
     source: str = ""
     left_out: tuple[str, ...] = ()
     is_changed: bool = False
-    """Whether patches or commands change the source before it is compiled."""
+    """Whether patches or commands change the source before compiling."""
     work: str = "."
     store: str = ""
     """The directory of the store, if it is on this machine."""
 
 
 class ShellPython(Value, kw_only=True):
-    """The environment of a Python: its prefix, and the versions of distributions in it.
+    """A Python's environment: its prefix, and the versions of its distributions.
 
     pip refuses to install into one that is `managed` by the system.
     """
@@ -110,7 +110,7 @@ class ShellPython(Value, kw_only=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a virtual or a conda environment, and not the system's."""
+        """Whether it is a virtual or conda environment, not the system's."""
         return self.prefix != self.base_prefix or Path(self.prefix, "conda-meta").is_dir()
 
     @property
@@ -120,9 +120,9 @@ class ShellPython(Value, kw_only=True):
 
 
 class Bench:
-    """A machine as a build finds it; everything is asked for at most once.
+    """A machine as a build sees it; each fact is determined once.
 
-    `system` is the directory with proc and sys; tests pass recorded ones.
+    `system` is the directory of proc and sys; tests pass recorded ones.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Bench:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the build is started in a shell, and not by torchyard."""
+        """Whether the build is started in a shell, not by torchyard."""
         return self.demand.toolchain is None
 
     @property
@@ -149,32 +149,32 @@ class Bench:
         return [folder for folder in self.env.get("PATH", "").split(":") if folder]
 
     def once(self, key: Hashable, find: Callable[[], Answered]) -> Answered:
-        """Return what a function returns, which is called for the first of several checks only."""
+        """Return a function's result, which all checks share."""
         if key not in self._kept:
             self._kept[key] = find()
         return cast("Answered", self._kept[key])
 
     def which(self, name: str) -> Path | None:
-        """Return the program that the build would take."""
+        """Return the program that the build would use."""
         found = shutil.which(name, path=":".join(self.folders))
         return Path(found) if found else None
 
     def every(self, name: str) -> list[Path]:
-        """Return all programs of a name on PATH, the one that is taken first."""
+        """Return all programs of a name on PATH, in its order."""
         found = (shutil.which(name, path=folder) for folder in self.folders)
-        real = {Path(one).resolve(): Path(one) for one in reversed(list(filter(None, found)))}
+        real = {Path(path).resolve(): Path(path) for path in reversed(list(filter(None, found)))}
         return list(reversed(real.values()))
 
     def run(
         self, *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path = Path("/")
     ) -> TimedRun:
-        """Run a program in the build's environment; one that hangs is killed."""
+        """Run a program in the build's environment, with a time limit."""
         whole = self.env if env is None else env
         words = [str(word) for word in argv]
         return run_with_timeout(words, cwd=cwd, env=whole, seconds=_SECONDS)
 
     def output(self, *argv: str | Path) -> str:
-        """Return what a program prints, or fail with the reason."""
+        """Return a program's output, or fail with the reason."""
         done = self.run(*argv)
         text = "\n".join(done.lines)
         if done.late:
@@ -188,7 +188,7 @@ class Bench:
         return text
 
     def program_version(self, program: Path, pattern: str = r"(\d+(?:\.\d+)+)") -> str:
-        """Return the version that a program says it has, or fail."""
+        """Return the version that a program prints, or fail."""
         output = self.output(program, "--version")
         found = re.search(pattern, output)
         if found is None:
@@ -198,7 +198,7 @@ class Bench:
 
     @cached_property
     def compiler(self) -> Compiler:
-        """The C and C++ compilers that the build would take, without a digest; or fail."""
+        """The C and C++ compilers that the build would use, without a digest; or fail."""
         if self.demand.toolchain is not None:
             cc = locate_compiler(self.demand.toolchain.compiler)
             cxx = matching_cxx(cc)
@@ -209,9 +209,9 @@ class Bench:
         return Compiler(kind=kind, cc=cc, cxx=cxx, version=version, digest="")
 
     def named_compiler(self, variable: str, names: tuple[str, ...], beside: str = "") -> str:
-        """Return the compiler that a variable names, or else the first of some names.
+        """Return the compiler that a variable names, or else the first of `names`.
 
-        As CMake does, it is looked for beside that of another language, and then on PATH.
+        Like CMake, search beside the other language's compiler first, then on PATH.
         """
         given = [word for word in shlex.split(self.env.get(variable, "")) if word[:1] != "-"]
         words = [word for word in given if Path(word).name not in _LAUNCHERS]
@@ -228,12 +228,12 @@ class Bench:
 
     @cached_property
     def python_program(self) -> Path | None:
-        """The Python that a build by hand would take."""
+        """The Python that a build by hand would use."""
         return self.which("python") or self.which("python3")
 
     @cached_property
     def interpreter(self) -> Interpreter:
-        """What that Python says of itself, or fail."""
+        """The facts that this Python prints about itself, or fail."""
         if self.python_program is None:
             msg = "there is no `python` on PATH"
             raise HostError(msg)
@@ -245,21 +245,21 @@ class Bench:
 
     @cached_property
     def environment(self) -> ShellPython:
-        """The environment of that Python, or fail."""
+        """The environment of this Python, or fail."""
         return self.ask_environment()
 
     def ask_environment(self, *names: str) -> ShellPython:
-        """Return the environment of that Python, with the versions of some distributions."""
+        """Return the environment of this Python, with the versions of these distributions."""
         program = self.python_program or Path("python")
         output = self.output(program, "-c", _ASK, *names).rpartition("\n")[2]
         try:
             return msgspec.json.decode(output, type=ShellPython)
         except msgspec.MsgspecError as error:
-            msg = f"`{program}` does not say what is installed in it: {output}"
+            msg = f"`{program}` does not list its distributions: {output}"
             raise HostError(msg) from error
 
     def other_compilers(self) -> Iterator[Compiler]:
-        """Yield the compilers of the system, without digests."""
+        """Yield the system's compilers, without digests."""
         for program in list_compilers():
             with suppress(HostError):
                 kind, version = query_compiler(str(program))
@@ -267,15 +267,15 @@ class Bench:
                 yield Compiler(kind=kind, cc=str(program), cxx=cxx, version=version, digest="")
 
     def install(self, what: str, **words: str) -> str:
-        """Return the command that installs a package of the system; empty if none is known."""
+        """Return the command that installs a system package; "" if none is known."""
         managers = machine_table().managers.items()
-        named = {name: one.packages[what] for name, one in managers if what in one.packages}
+        named = {name: m.packages[what] for name, m in managers if what in m.packages}
         return self.install_packages({name: text.format(**words) for name, text in named.items()})
 
     def install_packages(self, named: Mapping[str, str]) -> str:
-        """Return the command that installs packages, which each manager has other names for.
+        """Return the command that installs packages, from each manager's names for them.
 
-        It is empty if the system's manager does not know them.
+        It is empty if the system's manager does not have them.
         """
         for name, manager in machine_table().managers.items():
             if name not in named or not shutil.which(name, path=SYSTEM_PATH):
@@ -297,7 +297,7 @@ class Bench:
     def pip_install(self, *requirements: str) -> str:
         """Return the command that installs distributions into the Python of a build by hand.
 
-        A Python that the system manages gets an environment first; one without pip is uv's.
+        A Python that the system manages gets an environment first; one without pip uses uv.
         """
         python = shlex.quote(str(self.python_program or "python"))
         words = shlex.join(requirements)
@@ -308,8 +308,8 @@ class Bench:
         return f"{python} -m pip install {words}"
 
     def without(self, variable: str, folder: str) -> str:
-        """Return the command that takes a directory out of a list of directories."""
-        kept = [one for one in self.env.get(variable, "").split(":") if one and one != folder]
+        """Return the command that removes a directory from a variable like PATH."""
+        kept = [path for path in self.env.get(variable, "").split(":") if path and path != folder]
         if not kept:
             return f"unset {variable}"
         return f"export {variable}={shlex.quote(':'.join(kept))}"
@@ -317,13 +317,13 @@ class Bench:
 
 @cache
 def _succeeds(command: str) -> bool:
-    """Return whether a command of the system succeeds; no command does."""
+    """Return whether a system command succeeds; an empty one does."""
     words, env = shlex.split(command), {"PATH": SYSTEM_PATH}
     return not (words and run_with_timeout(words, cwd=Path("/"), env=env, seconds=_SECONDS).code)
 
 
 def is_on(value: str) -> bool:
-    """Return whether a variable or an entry of CMake turns something on."""
+    """Return whether the value of a variable or CMake entry means "on"."""
     return value.lower() not in ("", "0", "off", "no", "false", "n")
 
 

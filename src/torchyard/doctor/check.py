@@ -1,7 +1,7 @@
-"""What a check of the machine is, what it finds, and how checks are registered.
+"""Checks of the machine: their findings, and their registration.
 
-A check is a small function over a `Bench`. It yields what it has seen, and what is wrong together
-with the command that mends it. Its docstring is its entry in the guide.
+A check is a small function over a `Bench`. It yields what it has seen, and troubles with the
+commands that fix them. Its docstring is its entry in the guide.
 """
 
 import inspect
@@ -15,17 +15,17 @@ from torchyard.model.values import Reported
 
 
 class Seen(NamedTuple):
-    """Something that is as it should be, or that is worth to know."""
+    """A fact that is right, or worth knowing."""
 
     what: str
 
 
 class Trouble(NamedTuple):
-    """Something that is wrong, why it matters, and the command that mends it.
+    """A problem, why it matters, and the command that fixes it.
 
     `cure` is typed in the shell that builds, or added to torchyard.toml; it is empty if no command
-    can help. If `fixable`, `--fix` may run it: it changes nothing outside of the source tree and
-    the activated environment, and nothing that is not made again.
+    can help. If `fixable`, `--fix` may run it: it only changes the source tree and the activated
+    environment, and only files that can be made again.
     """
 
     what: str
@@ -36,10 +36,7 @@ class Trouble(NamedTuple):
 
 
 class MachineFinding(Reported, kw_only=True):
-    """Something that is wrong with a machine, as reports have it.
-
-    A cure of the `system` changes it for everybody who uses the machine.
-    """
+    """A problem of a machine, for reports; a `system` cure affects all users of the machine."""
 
     check: str
     severity: Severity
@@ -51,7 +48,7 @@ class MachineFinding(Reported, kw_only=True):
 
 
 class MachineSighting(Reported, kw_only=True):
-    """Something that a check has seen, as reports have it."""
+    """A fact that a check has seen, for reports."""
 
     check: str
     what: str
@@ -63,8 +60,8 @@ Inspect = Callable[[Bench], Iterator[Seen | Trouble]]
 class MachineCheck(NamedTuple):
     """A check, by its identifier.
 
-    `by_hand`: only of builds that are started in a shell; jobs of torchyard have an environment of
-    their own. `outside`: of the machine itself, even if a build has a root.
+    `by_hand` checks are only for builds started in a shell: jobs of torchyard have their own
+    environment. `outside` checks are of the machine itself, even if the build has a root.
     """
 
     id: str
@@ -75,13 +72,13 @@ class MachineCheck(NamedTuple):
 
 
 MACHINE_CHECKS: dict[str, MachineCheck] = {}
-"""The checks that are no compute platform's; `torchyard.doctor.registry` fills it."""
+"""All checks except those of compute platforms; filled by `torchyard.doctor.registry`."""
 
 
 def machine_check(
     identifier: str, *, by_hand: bool = False, outside: bool = False
 ) -> Callable[[Inspect], Inspect]:
-    """Make a function a check of the machine: `cmake-cache`, the subject first."""
+    """Register a function as a check; ids name the subject first: `cmake-cache`."""
 
     def decorate(inspect: Inspect) -> Inspect:
         made = make_check(identifier, inspect, by_hand=by_hand, outside=outside)
@@ -97,6 +94,6 @@ def machine_check(
 def make_check(
     identifier: str, find: Inspect, *, by_hand: bool = False, outside: bool = False
 ) -> MachineCheck:
-    """Return a check, for the list of a compute platform."""
+    """Return a check for a compute platform's list."""
     page = inspect.cleandoc(find.__doc__ or "")
     return MachineCheck(identifier, page, find, by_hand=by_hand, outside=outside)

@@ -1,4 +1,4 @@
-"""All checks of the machine but those of compute platforms; modules register theirs."""
+"""All checks of the machine except those of compute platforms; importing registers them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""The table `data/machine.toml`: what builds need of a machine."""
+"""The table `data/machine.toml`: what builds need from a machine."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -18,7 +18,7 @@ _NAME = "machine.toml"
 
 
 class ToolRanges(Value, kw_only=True):
-    """The versions of programs that trees of torch take, from a release on, as specifiers."""
+    """The versions of programs that torch accepts from a release on, as specifiers."""
 
     cmake: str = ""
     gcc: str = ""
@@ -27,10 +27,10 @@ class ToolRanges(Value, kw_only=True):
 
 
 class ToolReport(Value, kw_only=True):
-    """A combination of versions that was reported as broken, and what speaks for and against it.
+    """A combination of versions that was reported as broken, and its sources.
 
-    It is about `releases` of torch and globs over `computes`; without these, about all. `instead`
-    is a requirement for versions that were reported to work.
+    It is about `releases` of torch and globs over `computes`, or else about all. `instead` is a
+    requirement for versions that were reported to work.
     """
 
     tool: str
@@ -44,7 +44,7 @@ class ToolReport(Value, kw_only=True):
 
 
 class TreeNeeds(Value, kw_only=True):
-    """Memory of one compiler at its peak, and disk of a build by hand."""
+    """Peak memory of a compiler, and disk of a build by hand."""
 
     memory: str
     disk: str
@@ -59,7 +59,7 @@ class TreeNeeds(Value, kw_only=True):
 
 
 class MachineLimits(Value, kw_only=True):
-    """What every build needs, however small."""
+    """What even the smallest build needs."""
 
     open_files: int
     temporary: str
@@ -70,7 +70,7 @@ class MachineLimits(Value, kw_only=True):
 
 
 class BlasFiles(Value, kw_only=True):
-    """The files by which a BLAS is found in a prefix, and the packages that bring it."""
+    """The files that identify a BLAS in a prefix, and the packages that contain it."""
 
     cmake: str
     headers: tuple[str, ...]
@@ -78,11 +78,11 @@ class BlasFiles(Value, kw_only=True):
     homes: tuple[str, ...] = ()
     pip: str = ""
     unfit: str = ""
-    """Why torch does not find the one of PyPI."""
+    """Why torch does not find the one from PyPI."""
 
 
 class PackageManager(Value, kw_only=True):
-    """How a system installs packages, and what it calls them; `trial` fails if it has none such."""
+    """A system's package manager and its package names; `trial` fails if they do not exist."""
 
     install: str
     trial: str = ""
@@ -102,30 +102,30 @@ class MachineTable(Value, kw_only=True):
     own: tuple[str, ...]
 
     def changes_system(self, command: str) -> bool:
-        """Return whether a command installs packages of the system."""
+        """Return whether a command installs system packages."""
         return not {"sudo", *self.managers}.isdisjoint(command.split()[:2])
 
     def ranges_for(self, release: str) -> ToolRanges:
-        """Return the ranges of a release: those of the newest row that is not newer."""
+        """Return the ranges of a release, from the newest row that is not newer."""
         wanted = version_numbers(release)
         rows = [row for row in self.ranges if wanted and version_numbers(row) <= wanted]
         return self.ranges[max(rows, key=version_numbers)] if rows else ToolRanges()
 
     def reports_about(self, tool: str, release: str, computes: tuple[str, ...]) -> list[ToolReport]:
-        """Return the reports about a program, for a release and some computes."""
+        """Return the reports about a program, for a release and computes."""
         return [
-            one
-            for one in self.reports
-            if one.tool == tool
+            report
+            for report in self.reports
+            if report.tool == tool
             and release
-            and release in SpecifierSet(one.releases)
-            and (not one.computes or any(any_match(name, one.computes) for name in computes))
+            and release in SpecifierSet(report.releases)
+            and (not report.computes or any(any_match(name, report.computes) for name in computes))
         ]
 
 
 @cache
 def machine_table() -> MachineTable:
-    """Return the table, read once."""
+    """Return the table, which is read once."""
     return parse_machine_table(read_data(_NAME))
 
 
@@ -136,21 +136,21 @@ def parse_machine_table(text: str) -> MachineTable:
 
 def _problems(table: MachineTable) -> Iterator[str]:
     specifiers = [text for row in table.ranges.values() for text in _texts(row).values()]
-    specifiers += [text for one in table.reports for text in (one.versions, one.releases)]
+    specifiers += [text for report in table.reports for text in (report.versions, report.releases)]
     for text in specifiers:
         try:
             SpecifierSet(text)
         except InvalidSpecifier:
-            yield f"has `{text}`, which is no range of versions"
-    for one in table.reports:
-        if not one.sources:
-            yield f"has a report about {one.tool} {one.versions} without a source"
+            yield f"has `{text}`, which is no version range"
+    for report in table.reports:
+        if not report.sources:
+            yield f"has a report about {report.tool} {report.versions} without a source"
     for name, needs in table.trees.items():
         for size in (needs.memory, needs.disk):
             try:
                 parse_size(size)
             except ValueError as error:
-                yield f"has a size of {name} that can't be read: {error}"
+                yield f"has a size of {name} that is invalid: {error}"
 
 
 def _texts(row: ToolRanges) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What a source tree says about itself, read without running any of its code."""
+"""Facts of a source tree, read without running its code."""
 
 import re
 import tomllib
@@ -23,7 +23,7 @@ _ENTRY = re.compile(r"^([^#/\s][^:=\n]*):[A-Z]+=(.*)$", re.MULTILINE)
 
 
 class TreeFacts(NamedTuple):
-    """A tree: the torch version that it is, and the oldest versions of programs that it takes."""
+    """A tree's torch version, and the oldest versions of programs that it accepts."""
 
     version: str
     release: str
@@ -33,7 +33,7 @@ class TreeFacts(NamedTuple):
 
 
 def read_tree(folder: Path) -> TreeFacts:
-    """Return what a tree says; everything is empty in a directory that is none."""
+    """Return a tree's facts; all are empty if the directory is no tree."""
     cmake = read_beginning(folder / "CMakeLists.txt")
     oldest = {"cmake": _MINIMUM.search(cmake)}
     oldest |= {kind: pattern.search(cmake) for kind, pattern in _COMPILERS.items()}
@@ -49,18 +49,18 @@ def read_tree(folder: Path) -> TreeFacts:
 
 
 def python_range(folder: Path) -> str:
-    """Return the Pythons that a tree takes, as its pyproject.toml says, or an empty string."""
+    """Return the range of Pythons in a tree's pyproject.toml, or an empty string."""
     return _stated(folder, "requires-python")
 
 
 def stated_version(folder: Path) -> str:
-    """Return the version of a tree: that of version.txt, or else of pyproject.toml, or ""."""
+    """Return a tree's version, from version.txt, or else pyproject.toml, or ""."""
     text = read_beginning(folder / "version.txt").strip()[:_LONGEST_VERSION]
     return text or _stated(folder, "version")
 
 
 def _stated(folder: Path, key: str) -> str:
-    """Return a key of [project] in pyproject.toml."""
+    """Return a value of [project] in pyproject.toml."""
     with suppress(ValueError, RecursionError):
         project = tomllib.loads(read_beginning(folder / "pyproject.toml")).get("project")
         if isinstance(project, dict):

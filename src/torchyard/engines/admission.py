@@ -1,4 +1,4 @@
-"""Whether this machine can do the jobs of a build: for `doctor`, and before a first job starts."""
+"""Whether this machine can run the jobs of a build: for `doctor`, and before the first job."""
 
 import os
 import shutil
@@ -46,12 +46,12 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 
 _ORDER = list(Severity)
 _BROUGHT = "ninja"
-"""The program that torchyard brings along for every job."""
-_LATER = "a job would be refused for it, maybe after hours"
+"""The program that torchyard ships for every job."""
+_LATER = "a job would fail for it, maybe after hours"
 
 
 class Examination(Reported, kw_only=True):
-    """What the checks found on a machine, for one build; the worst first."""
+    """The findings of checks on a machine, for one build; the worst first."""
 
     title: str
     platform: str
@@ -64,19 +64,19 @@ class Examination(Reported, kw_only=True):
 
     @property
     def error(self) -> TorchyardError | None:
-        """The refusal of the build, with what to do about each error."""
+        """The refusal of the build, with a fix for each error."""
         faults = [Diagnostic(error.what, None, error.cure or error.why) for error in self.errors]
         return HostError.of(faults) if faults else None
 
 
 class PendingJobs(NamedTuple):
-    """The jobs of a plan that have no results yet, and how they would be run here."""
+    """The jobs of a plan without results, and how they would run here."""
 
     plan: Plan
     jobs: list[Job]
     conditions: Conditions
     store: Store | None = None
-    """None if they are run by other machines."""
+    """None if other machines run the jobs."""
 
     @property
     def base(self) -> Path:
@@ -84,29 +84,29 @@ class PendingJobs(NamedTuple):
         return Path(self.conditions.file).parent
 
     def tasks(self, *stages: Stage) -> list[Task]:
-        """Return the jobs of some stages."""
+        """Return the pending jobs of these stages."""
         return [make_task(self.plan, job) for job in self.jobs if job.stage in stages]
 
 
 def all_machine_checks() -> dict[str, MachineCheck]:
-    """Return every check: of the machine itself, and of each compute platform."""
+    """Return all checks: of the machine itself, and of each compute platform."""
     platforms = compute_platforms(plug_ins=True)
     of_platforms = (check for platform in platforms for check in platform.machine_checks())
     return {**MACHINE_CHECKS, **{check.id: check for check in of_platforms}}
 
 
 def examine(bench: Bench, checks: Iterable[MachineCheck]) -> Examination:
-    """Run checks; a check that fails itself is a finding."""
+    """Run checks; a check that fails to run is a finding."""
     findings, seen = [], []
     for check in checks:
         if check.by_hand and not bench.by_hand:
             continue
-        for one in _answer(check, bench):
-            if isinstance(one, Seen):
-                seen.append(MachineSighting(check=check.id, what=one.what))
+        for observed in _answer(check, bench):
+            if isinstance(observed, Seen):
+                seen.append(MachineSighting(check=check.id, what=observed.what))
             else:
-                findings.append(_finding(check, one))
-    findings.sort(key=lambda one: _ORDER.index(one.severity))
+                findings.append(_finding(check, observed))
+    findings.sort(key=lambda finding: _ORDER.index(finding.severity))
     return Examination(
         title=bench.demand.title, platform=platform_name(), findings=findings, seen=seen
     )
@@ -116,24 +116,24 @@ def _answer(check: MachineCheck, bench: Bench) -> list[Seen | Trouble]:
     try:
         return list(dict.fromkeys(check.inspect(bench)))
     except (HostError, OSError) as error:
-        why = "what it looks at is in a state that it does not expect"
-        return [Trouble(f"this can't be inspected: {error}", why, "", Severity.WARNING)]
+        why = "the check met a state that it does not expect"
+        return [Trouble(f"the check can't run: {error}", why, "", Severity.WARNING)]
 
 
-def _finding(check: MachineCheck, one: Trouble) -> MachineFinding:
+def _finding(check: MachineCheck, trouble: Trouble) -> MachineFinding:
     return MachineFinding(
         check=check.id,
-        severity=one.severity,
-        what=one.what,
-        why=one.why,
-        cure=one.cure,
-        fixable=one.fixable,
-        system=machine_table().changes_system(one.cure),
+        severity=trouble.severity,
+        what=trouble.what,
+        why=trouble.why,
+        cure=trouble.cure,
+        fixable=trouble.fixable,
+        system=machine_table().changes_system(trouble.cure),
     )
 
 
 def examine_jobs(pending: PendingJobs) -> Examination:
-    """Inspect this machine for some jobs; with a root, the root as well."""
+    """Inspect this machine for jobs, and their root if they have one."""
     demand = _demand(pending)
     if pending.store and not pending.jobs:
         done = MachineSighting(check="store", what=f"all results are in {pending.store.url}")
@@ -149,14 +149,14 @@ def examine_jobs(pending: PendingJobs) -> Examination:
     answer = ask_in_root(root, ["doctor", msgspec.json.encode(demand).decode()])
     inside = msgspec.json.decode(answer, type=Examination)
     outside.findings.extend(inside.findings)
-    outside.findings.sort(key=lambda one: _ORDER.index(one.severity))
+    outside.findings.sort(key=lambda finding: _ORDER.index(finding.severity))
     outside.seen.extend(inside.seen)
     title = f"{demand.title}, in the root `{toolchain.root}`"
     return msgspec.structs.replace(outside, title=title)
 
 
 def refuse_project(plan: Plan, numbers: Iterable[int], file: str) -> None:
-    """Refuse jobs that no machine can do: for their tree, their source, or channels of the file.
+    """Refuse jobs that no machine can run, because of the tree, the source or the file's channels.
 
     Raises:
         PlanError: The jobs would be refused on every machine.
@@ -170,16 +170,16 @@ def refuse_project(plan: Plan, numbers: Iterable[int], file: str) -> None:
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the variables of a job that compilers depend on: none of the caller's.
+    """Return a job's variables that affect compilers, without those of the caller.
 
-    Only the directory for temporary files is: `/tmp` may be one that can't be written to.
+    TMPDIR is the only exception: `/tmp` may not be writable.
     """
     plain = {"PATH": SYSTEM_PATH, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
     return plain | {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
 
 
 def _demand(pending: PendingJobs) -> BuildDemand:
-    """Return what jobs ask of a machine."""
+    """Return the demand of jobs on a machine."""
     config, jobs = pending.plan.config, pending.jobs
     project, tables, source = config.project, config.tables, config.source
     is_torch = project.name == project.recipe.project
@@ -215,14 +215,14 @@ def _demand(pending: PendingJobs) -> BuildDemand:
 
 
 def _compiled_blocks(pending: PendingJobs, compiling: Collection[str]) -> list[Task]:
-    """Return the tasks that jobs compile for: the core, also of bindings, or an extension."""
+    """Return the tasks whose blocks jobs compile: a core, also for bindings, or an extension."""
     jobs = (job for job in pending.jobs if job.identifier in compiling)
     found = (make_job_spec(pending.plan, job).compiled for job in jobs)
     return list({task.fingerprint: task for task in found}.values())
 
 
 def _settings(blocks: Iterable[Task]) -> tuple[dict[str, str], ...]:
-    """Return the settings of blocks that are texts, with their variables and CMake entries."""
+    """Return the blocks' text settings, with their variables and CMake entries."""
     return tuple(
         {name: text for name, text in task.settings.items() if isinstance(text, str)}
         | task.table("env")
@@ -232,7 +232,7 @@ def _settings(blocks: Iterable[Task]) -> tuple[dict[str, str], ...]:
 
 
 def _pythons(pending: PendingJobs, compiling: Iterable[Task]) -> tuple[str, ...]:
-    """Return the Pythons that jobs compile for, or test wheels with."""
+    """Return the Pythons that jobs compile for or test wheels with."""
     kinds = pending.plan.config.tables.packages
     tried = filter(is_tried_by_us, pending.tasks(Stage.SMOKE))
     wheels = [task for task in tried if kinds[task.facts["kind"]].format == WHEEL]
@@ -242,7 +242,7 @@ def _pythons(pending: PendingJobs, compiling: Iterable[Task]) -> tuple[str, ...]
 
 
 def _disk(pending: PendingJobs) -> dict[str, int]:
-    """Return the disk that jobs of each stage need; one that was begun has a part of it already."""
+    """Return the disk that each stage's jobs need, less what interrupted jobs already use."""
     needed: dict[str, int] = {}
     for job in pending.jobs:
         size = job.settings.needs.disk or 0
@@ -256,7 +256,7 @@ def _disk(pending: PendingJobs) -> dict[str, int]:
 
 
 def job_sandbox(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
-    """Bubblewrap makes the sandboxes that jobs run in; one is made to see that."""
+    """Bubblewrap can make the sandboxes of jobs; a trial sandbox shows it."""
     noted: list[AnyEvent] = []
     kinds: dict[SandboxKind, None] = {}
     for job in {job.stage: job for job in pending.jobs}.values():
@@ -278,7 +278,7 @@ def _cure(hint: str, bench: Bench) -> str:
 
 
 def job_modules(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
-    """The Python modules that write conda packages, and install them, are there."""
+    """The Python modules that write and install conda packages are installed."""
     tables = pending.plan.config.tables
     tasks = pending.tasks(Stage.PACKAGE, Stage.SMOKE)
     kinds = {(t.stage, t.facts["kind"]) for t in tasks if "steps" not in t.settings}
@@ -290,18 +290,18 @@ def job_modules(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]
 
 
 def job_channels(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
-    """Channels in directories, from which smoke tests install, are there."""
+    """Channel directories that smoke tests install from exist."""
     tasks = [task for task in pending.tasks(Stage.SMOKE) if is_tried_by_us(task)]
     for url in sorted({url for task in tasks for url in task.words("channels")}):
         folder = pending.base / url.removeprefix("file://")
         if "://" not in str(folder) and not any(folder.glob("*/repodata.json*")):
             what = f"there is no channel `{url}`, which `channels` of [smoke] names"
             cure = f"make it, or build without tests: --skip '{Stage.SMOKE}:*'"
-            yield Trouble(what, "packages are installed from it to be tested", cure)
+            yield Trouble(what, "smoke tests install packages from it", cure)
 
 
 def job_publication(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trouble]:
-    """Channels that are published to can be reached, with the credentials that there are."""
+    """Channels to publish to can be reached with the available credentials."""
     for task in pending.tasks(Stage.PUBLISH):
         url = task.text("url")
         if "steps" not in task.settings:
@@ -310,7 +310,7 @@ def job_publication(pending: PendingJobs, _bench: Bench) -> Iterator[Seen | Trou
 
 
 def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
-    """The source is one that can be got: git and a commit, or an archive that is there."""
+    """The source can be fetched: git and a commit, or an existing archive."""
     for task in pending.tasks(Stage.SOURCE):
         source = task.source
         if source is None or "steps" in task.settings:
@@ -328,7 +328,7 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def job_programs(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
-    """The programs that steps of the file name are on the PATH of jobs; a root has its own."""
+    """Programs in steps of the file are on the PATH of jobs; a root has its own."""
     if bench.demand.toolchain and bench.demand.toolchain.root:
         return
     steps = pending.plan.config.steps
@@ -344,7 +344,7 @@ def job_programs(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]
 
 
 def _refusal(attempt: Callable[[], object]) -> Iterator[Trouble]:
-    """Yield the error that a job would end with, if an attempt fails."""
+    """Yield the error of a job in advance, if a trial fails."""
     try:
         attempt()
     except TorchyardError as error:
@@ -361,11 +361,11 @@ JOB_CHECKS: dict[str, _JobInspect] = {
     "source": job_source,
     "programs": job_programs,
 }
-"""Checks of jobs; builds by hand have none."""
+"""Checks for jobs, not for builds by hand."""
 
 
 OF_PROJECT = ("tree-version", "submodules", "smoke-channels", "source")
-"""Checks of what a project brings: what they refuse can be built on no machine."""
+"""Checks of the project: no machine can build what they refuse."""
 
 
 def _job_checks(pending: PendingJobs) -> dict[str, MachineCheck]:
@@ -376,7 +376,7 @@ def _job_checks(pending: PendingJobs) -> dict[str, MachineCheck]:
 
 
 def examine_in_root(request: str) -> Examination:
-    """Do the part of `examine_jobs` that is done in the root."""
+    """Run the part of `examine_jobs` inside the root."""
     demand = msgspec.json.decode(request, type=BuildDemand)
     demand = msgspec.structs.replace(demand, source="")  # not visible there
     bench = Bench(demand, plain_environment())

@@ -1,4 +1,4 @@
-"""What an engine is: a class that builds the missing jobs of a plan and emits events meanwhile."""
+"""The interface of engines: classes that build the missing jobs of a plan, and emit events."""
 
 import time
 from collections import Counter
@@ -15,26 +15,26 @@ from torchyard.store.store import Store
 
 
 class BuildContext(NamedTuple):
-    """What every engine gets to know about a build besides its plan and store."""
+    """The context of a build besides its plan and store."""
 
     folder: Path
-    """Where engines leave the error output of each failed job, as a file NAME.errors."""
+    """The directory for error output of failed jobs, as files NAME.errors."""
     home: Path
     """The directory `.torchyard` beside the file."""
     file: str
     cache: str | None = None
     """Compile cache of the file."""
     copies: str | None = None
-    """How much of the store jobs keep on the machine, such as `50 GB`."""
+    """How much of the store to cache on the machine, such as `50 GB`."""
     keep_going: bool = False
 
 
 class Engine(Protocol):
-    """Where and when the jobs of a plan run.
+    """Decides where and when the jobs of a plan run.
 
-    An engine is a `msgspec.Struct`. Each of its fields is an option of `torchyard build`, with the
-    help text in `msgspec.Meta(description=…)`, and all have defaults. The entry point of the class
-    in the group `torchyard.engines` gives it its name for `--engine`.
+    An engine is a `msgspec.Struct`. Each field is an option of `torchyard build`, with a default,
+    and the help text in `msgspec.Meta(description=…)`. Its entry point in the group
+    `torchyard.engines` names it for `--engine`.
     """
 
     def build(
@@ -71,9 +71,9 @@ def finished(
 
 
 def expected(times: Iterable[tuple[str, int | None]]) -> dict[str, float]:
-    """Return the mean time of each stage's jobs, for stages whose jobs all have one in the file."""
+    """Return the mean time of each stage's jobs, if the file gives the times of all."""
     given: dict[str, list[int | None]] = {}
     for stage, seconds in times:
         given.setdefault(stage, []).append(seconds)
-    known = {stage: [t for t in some if t is not None] for stage, some in given.items()}
+    known = {stage: [t for t in durations if t is not None] for stage, durations in given.items()}
     return {s: sum(t) / len(t) for s, t in known.items() if len(t) == len(given[s])}

@@ -1,4 +1,4 @@
-"""The memory guard: slows a build down that would run out of memory."""
+"""The memory guard: slows down a build that would run out of memory."""
 
 import atexit
 import threading
@@ -15,7 +15,7 @@ from torchyard.model.quantity import show_count
 
 # Seconds between two samples: when memory may run short, and when there is plenty.
 _SHORT, _LONG = 0.25, 1.0
-# The same while compilers wait that can go on as soon as another one ends.
+# The same while paused compilers can continue as soon as another one ends.
 _SOON = 0.1
 
 
@@ -31,9 +31,8 @@ class SlotChange(NamedTuple):
 class Guard:
     """Limits the slots in use and the running compilers to the available memory.
 
-    `roots` returns the processes of the jobs that run now; `on_change` is called in the guard's
-    thread. Stop the guard before jobs are ended by a signal: a paused process does not handle one
-    until it is resumed.
+    `roots` returns the processes of running jobs; `on_change` is called in the guard's thread. Stop
+    the guard before ending jobs by a signal: a paused process handles none until it is resumed.
     """
 
     def __init__(
@@ -48,13 +47,13 @@ class Guard:
         self._on_change = on_change
         self._memory = memory
         self.units = RememberedUnits()
-        """What compilers took in earlier builds; may be added to at any time."""
+        """The memory of compilers in earlier builds; may grow at any time."""
         self._paused: dict[int, LeafProcess] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Withhold the slots that memory does not allow before the first job starts; then watch."""
+        """Withhold slots that exceed the memory before the first job starts; then watch."""
         memory = self._memory()
         pace = Pace(self._slots.count, memory)
         self._slots.withhold(self._slots.count - pace.allowed)
@@ -82,7 +81,7 @@ class Guard:
             self._slots.withhold(0)
 
     def _sample(self, pace: Pace) -> float:
-        """Take one sample and act on it; return how long to wait until the next."""
+        """Take a sample and act on it; return the seconds until the next."""
         memory, workers = self._memory(), find_leaf_processes(self._roots())
         if lost := self._slots.recover(len(workers)):
             found = show_count(lost, "slot")
@@ -91,7 +90,7 @@ class Guard:
             )
         self._apply(pace, memory, workers)
         withhold = self._slots.count - pace.allowed
-        if withhold > self._slots.withheld:  # waiting at the fifo is the way to win slots back
+        if withhold > self._slots.withheld:  # slots are regained by waiting at the fifo
             self._slots.withhold(withhold, _SOON if self.units else _SHORT)
             return 0
         plenty = memory.available > self._slots.count * (self.units.largest or DEFAULT_PEAK)
@@ -105,7 +104,7 @@ class Guard:
         for worker in decision.pause:
             pause(worker)
             self._paused[worker.pid] = worker
-        # Also processes that no longer belong to a job.
+        # Include processes that no longer belong to a job.
         gone = self._paused.keys() - {worker.pid for worker in workers}
         for pid in [*gone, *(worker.pid for worker in decision.resume)]:
             resume(self._paused.pop(pid))

@@ -7,12 +7,12 @@ from typing import NamedTuple, Self
 
 from torchyard.host.process_tree import LeafProcess
 
-# The assumed peak of a compiler before any was observed.
+# The assumed peak of a compiler before any observation.
 DEFAULT_PEAK = 2 * 10**9
 
-# Number of recent processes that count: the next directory's sources differ.
+# Only so many recent processes count: the next directory's sources differ.
 _WINDOW = 64
-# Fewer samples than this are not enough for a forecast.
+# Fewer samples give no forecast.
 _ENOUGH = 8
 # Consecutive samples without CPU time after which a process is waiting.
 _IDLE = 8
@@ -36,8 +36,7 @@ class Growth(NamedTuple):
 class _Life(NamedTuple):
     """A process's peak memory so far, and the number of samples in which it used CPU time.
 
-    The samples are its weight: compilers live longer than assemblers, and are what runs at most
-    moments.
+    The samples are its weight: compilers run longer than assemblers.
     """
 
     peak: int = 0
@@ -54,7 +53,7 @@ class Peaks:
         self._ended: deque[_Life] = deque(maxlen=_WINDOW)
 
     def observe(self, workers: Iterable[LeafProcess]) -> None:
-        """Remember one sample; processes missing from it have ended."""
+        """Record a sample; processes missing from it have ended."""
         now: dict[tuple[int, float], _Life] = {}
         for worker in workers:
             key = worker.key
@@ -66,26 +65,26 @@ class Peaks:
         self._running = now
 
     def idles(self, worker: LeafProcess) -> bool:
-        """Return whether a process has been waiting, for input or for a paused process."""
+        """Return whether a process waits for input or for a paused process."""
         return self._running[worker.key].idle >= _IDLE
 
     def largest(self, worker: LeafProcess) -> int:
-        """Return the most memory that a process was seen with: one that is ending has none."""
+        """Return the largest observed memory of a process; a process that ends has none."""
         return self._running[worker.key].peak
 
     def of(self, worker: LeafProcess) -> Growth:
-        """Return how much a process will still grow, from those that grew at least as large."""
+        """Return how much a process will still grow, from processes that grew at least as large."""
         if self.idles(worker):
             return Growth()
         memory = worker.memory
-        # One that is a little larger than all others still counts as their kind.
+        # A slightly larger process than all others still counts as their kind.
         alike = [life for life in self._ended if life.peak >= 0.9 * memory]
         if not alike:
             return Growth(max(DEFAULT_PEAK - memory, memory / 4))
         return _spread([(max(0, life.peak - memory), life.samples) for life in alike])
 
     def of_next(self) -> Growth:
-        """Return how much memory a process will take that has not started yet."""
+        """Return the expected memory of a process that has yet to start."""
         if sum(life.samples for life in self._ended) < _ENOUGH:
             return Growth(DEFAULT_PEAK)
         running = [

@@ -1,4 +1,4 @@
-"""Which jobs of a plan are pending, and how urgent each is. Nothing here runs anything."""
+"""Which jobs of a plan are pending, and how urgent each is; nothing is run."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -15,11 +15,11 @@ _USUAL = {
     Stage.SMOKE: 30,
     Stage.PUBLISH: 60,
 }
-"""Assumed seconds of a job if the file gives none: only the proportions matter."""
+"""Assumed seconds of a job without a time in the file; only proportions matter."""
 
 
 class JobGraph(NamedTuple):
-    """A plan as numbers: for each job its fingerprint, its inputs and its users."""
+    """A plan as numbers: each job's fingerprint, inputs and users."""
 
     fingerprints: list[str]
     inputs: list[tuple[int, ...]]
@@ -28,7 +28,7 @@ class JobGraph(NamedTuple):
 
 
 def job_graph(plan: Plan) -> JobGraph:
-    """Return the graph of a plan; wanted are its packages, and jobs that no other job uses."""
+    """Return the graph of a plan; it wants packages, and jobs that no other job uses."""
     users: list[list[int]] = [[] for _ in plan.jobs]
     for job in plan.jobs:
         for needed in job.inputs:
@@ -38,10 +38,10 @@ def job_graph(plan: Plan) -> JobGraph:
     return JobGraph(plan.fingerprints, inputs, users, frozenset(kept))
 
 
-def demanded(graph: JobGraph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
-    """Return the jobs, and the inputs of jobs, that have no result yet.
+def missing_jobs(graph: JobGraph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
+    """Return the wanted jobs and their inputs that lack results.
 
-    Inputs of a job that has a result are left out: an existing package needs no core.
+    Inputs of a job with a result are omitted: an existing package needs no core.
     """
     needed: set[int] = set()
     waiting = [number for number in numbers if graph.fingerprints[number] not in known]
@@ -54,7 +54,7 @@ def demanded(graph: JobGraph, known: Collection[str], numbers: Iterable[int]) ->
 
 
 def urgency(plan: Plan, graph: JobGraph) -> list[int]:
-    """Return for each job the seconds of the longest path from its start to the end of the plan."""
+    """Return each job's seconds on the longest path from its start to the plan's end."""
     ways = [0] * len(graph.inputs)
     for job in reversed(plan.jobs):
         after = max((ways[user] for user in graph.users[job.number]), default=0)

@@ -1,4 +1,4 @@
-"""Engines by name: the modules of `engines/builtin`, and the entry points of plug-ins."""
+"""Engines by name: modules of `engines/builtin`, and entry points of plug-ins."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -23,14 +23,14 @@ def _builtin() -> list[str]:
 
 
 def engine_names() -> list[str]:
-    """Return the names of all engines that are installed, the local one first."""
+    """Return the names of all installed engines, the local one first."""
     from torchyard.host.entry_points import entry_points_in  # noqa: PLC0415 - slow
 
     return list(dict.fromkeys([*_builtin(), *entry_points_in(GROUP)]))
 
 
 def find_engine(name: str) -> type[Engine]:
-    """Return the class of an engine, which is imported only now."""
+    """Import the class of an engine, and return it."""
     if name in _builtin():
         module = import_module(f"{builtin.__name__}.{name}")
         return cast("type[Engine]", module.engine)
@@ -50,5 +50,5 @@ def make_engine(name: str, options: Mapping[str, object]) -> Engine:
     try:
         return msgspec.convert(options, find_engine(name))
     except msgspec.ValidationError as error:
-        msg = f"the engine `{name}` can't take these options: {error}"
+        msg = f"the engine `{name}` refuses these options: {error}"
         raise UsageError(msg) from error

@@ -1,4 +1,4 @@
-"""What running compilers will take, from what their units took in earlier builds."""
+"""Forecast the memory of running compilers from earlier builds of their units."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
 
 class ExpectedUnits(NamedTuple):
-    """The bytes that compilers will have at most, by pid, and the mean of all units."""
+    """The peak bytes of compilers, by pid, and the mean of all units."""
 
     peaks: Mapping[int, int]
     mean: float
 
 
 class RememberedUnits:
-    """The units of all jobs that have started; of two with the same name, the larger counts."""
+    """The units of all started jobs; of two with the same name, the larger one counts."""
 
     def __init__(self, finder: UnitFinder | None = None) -> None:
         self._finder = finder or UnitFinder()
@@ -29,30 +29,31 @@ class RememberedUnits:
         return bool(self._units)
 
     def add(self, units: Mapping[str, UnitUsage]) -> None:
-        """Add the units of a job; another thread may be reading meanwhile."""
+        """Add the units of a job, safely for readers in other threads."""
         if not units:
             return
         self._units = join_units(self._units, units)
         peaks = sorted(used.memory for used in self._units.values())
         self.largest = peaks[-1]
         self._mean = sum(peaks) / len(peaks)
-        # One that is not known is taken to be larger than nine of ten others.
+        # An unknown unit is assumed to be larger than nine of ten others.
         self._unknown = peaks[len(peaks) * 9 // 10]
 
     def expect(self, workers: Sequence[LeafProcess]) -> ExpectedUnits | None:
-        """Return what running compilers will take; None if nothing is remembered.
+        """Return the forecast for running compilers, or None if no unit is remembered.
 
-        Of a unit's processes, such as a compiler and the client of a cache that waits for it, the
-        largest one counts for all. Processes that make no unit are left out.
+        The largest process of a unit counts for all: a cache's client only waits for the compiler.
+        Processes that make no unit are omitted.
         """
         if not self:
             return None
         units = self._finder.find(workers)
-        first: dict[RunningUnit, LeafProcess] = {}
+        largest: dict[RunningUnit, LeafProcess] = {}
         for worker in sorted(workers, key=lambda worker: -worker.memory):
             if worker.pid in units:
-                first.setdefault(units[worker.pid]._replace(command=0), worker)
-        return ExpectedUnits({one.pid: self._of(unit) for unit, one in first.items()}, self._mean)
+                largest.setdefault(units[worker.pid]._replace(command=0), worker)
+        peaks = {worker.pid: self._of(unit) for unit, worker in largest.items()}
+        return ExpectedUnits(peaks, self._mean)
 
     def _of(self, unit: RunningUnit) -> int:
         used = self._units.get(unit.output)

@@ -31,13 +31,13 @@ from torchyard.store.store import Store
 from torchyard.store.unit_memory import remembered_units
 
 _TICK = 0.5
-"""Seconds between two rounds if no job prints anything."""
+"""Seconds between two rounds while no job prints."""
 
 _ATTEMPTS = 3
-"""Attempts of a job whose failures are not its own fault."""
+"""The most attempts of a job that fails for external reasons."""
 
 _PAUSE = 1.0
-"""Seconds between two looks at a job that another process runs."""
+"""Seconds between checks of a job that another process runs."""
 
 
 _COMMAND = "torchyard.cli.main:main"
@@ -45,7 +45,7 @@ _PREPARED = (
     *("torchyard.features.run.command", "torchyard.features.run.use_case"),
     "torchyard.host.system_view:sandbox_fault",
 )
-"""What most jobs need: modules, and whether sandboxes work."""
+"""Modules and cached facts that most jobs need, loaded in advance."""
 
 
 class RunnerOptions(NamedTuple):
@@ -57,11 +57,11 @@ class RunnerOptions(NamedTuple):
     jobs: int
     slots: int
     deadline: float | None = None
-    """When to stop, by the monotonic clock."""
+    """When to stop, on the monotonic clock."""
 
 
 class Runner:
-    """Runs the pending jobs of one plan, by their numbers in it."""
+    """Runs the pending jobs of a plan, by their numbers in it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Runner:
         self._stopped = False
 
     def run(self) -> tuple[dict[int, events.Ended], bool]:
-        """Run all jobs that can be run; return how each ended, and whether it was stopped."""
+        """Run all jobs that can run; return their outcomes, and whether the build was stopped."""
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
             Jobserver(Path(folder, "slots"), self._options.slots) as slots,
@@ -105,11 +105,11 @@ class Runner:
                         self._stopped = self._given_up = True
                         why = "stopping; once more" if stops.count else "out of time; Ctrl-C"
                         self._emit(events.Noted(text=f"{why} stops at once"))
-                        guard.stop()  # what is paused could not end
+                        guard.stop()  # a paused process can't end
                         self._programs.stop()
                     if stops.count > 1:
                         self._programs.kill()
-                    self._start_some(slots)
+                    self._start_jobs(slots)
                     for output in self._programs.poll(_TICK):
                         self._on_output(output, slots)
                     self._emit_changes()
@@ -117,27 +117,27 @@ class Runner:
                 guard.stop()
                 self._programs.end()
         for number in sorted(self._schedule.left):
-            self._end(number, "skipped", why="it was not begun")
+            self._end(number, "skipped", why="it was not started")
         return self._ends, self._stopped
 
     def _is_late(self) -> bool:
         deadline = self._options.deadline
         return deadline is not None and time.monotonic() >= deadline
 
-    def _start_some(self, slots: Jobserver) -> None:
-        """Start jobs while there are slots; each job takes one."""
+    def _start_jobs(self, slots: Jobserver) -> None:
+        """Start jobs while slots are free; each job takes one."""
         while not self._given_up and len(self._programs) < self._options.jobs:
             number = self._schedule.next(time.monotonic())
             if number is None:
                 return
             job = self._plan.jobs[number]
             try:
-                if self._is_taken_care_of(job):
+                if self._is_handled_elsewhere(job):
                     continue
             except ElsewhereError:
                 if not self._programs:
                     raise
-                # Without the store nothing can be started, but running jobs continue.
+                # Without the store no job can start, but running jobs continue.
                 self._schedule.put_back(number, time.monotonic() + _PAUSE)
                 return
             if not self._has_room(job) or not slots.take(_TICK if not self._programs else 0.05):
@@ -146,12 +146,12 @@ class Runner:
             self._start(job, slots)
 
     def _has_room(self, job: Job) -> bool:
-        """Return whether there is the memory that a job asks for; a single job always starts."""
+        """Return whether a job's memory is free; a single job always starts."""
         wants = job.settings.needs.memory
         return not (wants and self._programs) or read_memory().available >= wants
 
-    def _is_taken_care_of(self, job: Job) -> bool:
-        """Return whether another process has done a job meanwhile, or runs it now."""
+    def _is_handled_elsewhere(self, job: Job) -> bool:
+        """Return whether another process has run a job meanwhile, or runs it now."""
         if self._store.has(job.fingerprint):
             self._end(job.number, "cached", why="another process made it")
             return True
@@ -161,7 +161,7 @@ class Runner:
         return holder is not None
 
     def _wait_for(self, job: Job, who: str) -> None:
-        """Leave a job to another process, and check again later."""
+        """Leave a job to another process, and check it again later."""
         if job.number not in self._waited:
             self._waited.add(job.number)
             self._emit(
@@ -194,12 +194,12 @@ class Runner:
         self._programs.begin(number, argv, context.folder / f"{name}.errors", stdin)
 
     def _pool(self, number: int, slots: Jobserver) -> Jobserver:
-        """Return the common jobserver, or one of its own for a job whose compiler was killed."""
+        """Return the shared jobserver, or a separate one for a job whose compiler was killed."""
         if number not in self._fewer:
             return slots
         path = slots.path.with_name(f"slots-{number}-{self._attempts[number]}")
         carved = slots.carve(path, self._fewer[number] - 1, _TICK)
-        # If others hold all slots, it runs with its single one: slow, but safe.
+        # If others hold all slots, it runs with a single one: slow, but safe.
         self._carved[number] = carved or Jobserver(path, 0)
         return self._carved[number]
 
@@ -210,7 +210,7 @@ class Runner:
     def _on_output(self, output: PoolEvent, slots: Jobserver) -> None:
         number = output.key
         if output.code is None:
-            with suppress(*UNDECODABLE):  # output of a process that is no event
+            with suppress(*UNDECODABLE):  # output that is no event
                 self._on_event(number, events.decode_event(output.line))
             return
         slots.give()
@@ -220,7 +220,7 @@ class Runner:
         self._judge(number, output.code)
 
     def _on_event(self, number: int, event: events.AnyEvent) -> None:
-        """Pass on an event of a job; its end is held back until its process has ended."""
+        """Pass on an event of a job; hold back its end until the process ends."""
         if isinstance(event, events.Ended):
             self._said[number] = event
         elif isinstance(event, events.Started):
@@ -229,7 +229,7 @@ class Runner:
             self._emit(event)
 
     def _judge(self, number: int, code: int) -> None:
-        """Decide what the exit of a job's process means."""
+        """Interpret the exit of a job's process."""
         job = self._plan.jobs[number]
         ended = self._said.pop(number, None)
         if code == 0 and ended is not None:
@@ -248,16 +248,16 @@ class Runner:
             self._fail(number, code, ended)
 
     def _may_work(self, job: Job, code: int, ended: events.Ended | None) -> bool:
-        """Return whether a failed job is worth a retry, and prepare that."""
+        """Return whether to retry a failed job, and prepare the retry."""
         reason = ended.reason if ended else ""
         if self._attempts[job.number] >= _ATTEMPTS:
             return False
         if code < 0:
             why = f"its process was killed by signal {-code}"
         elif code == StoreError.exit_code and reason == MISSING:
-            with suppress(ElsewhereError):  # the next attempt will fail in the same way
+            with suppress(ElsewhereError):  # the next attempt will fail the same way
                 self._schedule.lost(job.number, self._store.has)
-            why = "what it needs was gone from the store, and is made again"
+            why = "an input was missing from the store, and is made again"
         elif code == ElsewhereError.exit_code and reason == "memory":
             fewer = max(1, self._options.slots >> self._attempts[job.number])
             self._fewer[job.number] = fewer
@@ -281,7 +281,7 @@ class Runner:
         self._given_up = self._given_up or not self._options.context.keep_going
 
     def _end(self, number: int, outcome: events.Outcome, why: str) -> None:
-        """Emit the end of a job that no process of ours ran."""
+        """Emit the end of a job that none of our processes ran."""
         ended = self._ends[number] = self._ended(number, outcome, why=why)
         self._emit(ended)
         if outcome == "cached":
@@ -301,7 +301,7 @@ class Runner:
         )
 
     def _emit_changes(self) -> None:
-        """Emit what the memory guard changed, in its own thread."""
+        """Emit changes of the memory guard, in its thread."""
         while not self._changes.empty():
             change = self._changes.get()
             self._emit(

@@ -1,14 +1,14 @@
-"""Which job is next."""
+"""Choose the next job."""
 
 import heapq
 import random
 from collections.abc import Callable, Collection, Iterable
 
-from torchyard.engines.pending import JobGraph, demanded
+from torchyard.engines.pending import JobGraph, missing_jobs
 
 
 class Schedule:
-    """The jobs that are left, by number; those on the critical path come first.
+    """The remaining jobs, by number; those on the critical path come first.
 
     Equals come in random order, so that two builds of one plan seldom start the same job.
     """
@@ -27,11 +27,11 @@ class Schedule:
 
     @property
     def has_work(self) -> bool:
-        """Whether some job can be started, now or later."""
+        """Whether any job can start, now or later."""
         return bool(self._ready or self._later)
 
     def next(self, now: float) -> int | None:
-        """Take the most urgent job that can be started, or return None."""
+        """Take the most urgent job that can start, or return None."""
         for number in [n for n, until in self._later.items() if until <= now]:
             del self._later[number]
             self._push(number)
@@ -43,7 +43,7 @@ class Schedule:
         return None
 
     def put_back(self, number: int, until: float = 0.0) -> None:
-        """Return a job that was taken; it is not offered again before `until`."""
+        """Put a taken job back; it is not offered again before `until`."""
         self._taken.discard(number)
         if until:
             self._later[number] = until
@@ -51,7 +51,7 @@ class Schedule:
             self._push(number)
 
     def done(self, number: int) -> None:
-        """Note that the store has the result of a job."""
+        """Record that the store has a job's result."""
         self.left.discard(number)
         self._taken.discard(number)
         self._there.add(number)
@@ -63,12 +63,12 @@ class Schedule:
         gone = {i for i in inputs if not has(self._graph.fingerprints[i])}
         self._there -= gone
         known = {self._graph.fingerprints[n] for n in self._there}
-        again = demanded(self._graph, known, gone)
+        again = missing_jobs(self._graph, known, gone)
         self.left |= again
         self._offer(again)
 
     def fail(self, number: int) -> list[int]:
-        """Drop a job that failed for good; return the jobs that need it, which are dropped, too."""
+        """Drop a failed job and the jobs that need it; return the latter."""
         dropped = []
         waiting = [number]
         self.left.discard(number)
@@ -85,7 +85,7 @@ class Schedule:
             self._push(number)
 
     def _can_begin(self, number: int) -> bool:
-        """Return whether a job is left, not taken, and has all its inputs."""
+        """Return whether a job remains, is not taken, and has all inputs."""
         here = number in self.left and number not in self._taken
         return here and self._there.issuperset(self._graph.inputs[number])
 

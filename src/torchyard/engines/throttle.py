@@ -1,11 +1,11 @@
-"""Decide how many slots may be in use and which compilers to pause, from numbers alone.
+"""Decide how many slots to allow and which compilers to pause, from numbers alone.
 
 Slots in use can't be revoked, and a paused compiler keeps its memory. So new work is admitted only
 if its predicted peak fits, and compilers are paused early enough for the oldest one to finish; the
 memory that it frees lets the next one continue.
 
-Where it is known from earlier builds what each compiler will take, nothing has to be predicted: one
-that does not fit is paused as soon as it is seen, while it has next to nothing.
+If earlier builds show the memory of each compiler, nothing is predicted: a compiler that does not
+fit is paused as soon as it is seen, while it is still small.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ from torchyard.model.quantity import show_count, show_size
 
 
 class Candidate(NamedTuple):
-    """A compiler, and the bytes that it will still need."""
+    """A compiler, and the bytes it will still need."""
 
     worker: LeafProcess
     growth: int
@@ -35,31 +35,31 @@ def next_compilers(
 ) -> list[Candidate]:
     """Return the waiting units that may run now: all that fit into `room`, the largest first.
 
-    One always runs, however little there is.
+    One always runs, however little memory is left.
     """
-    left = room - sum(one.growth for one in running)
+    left = room - sum(unit.growth for unit in running)
     started: list[Candidate] = []
-    for one in sorted(waiting, key=lambda one: -one.peak):
-        if one.growth <= left:
-            left -= one.growth
-            started.append(one)
+    for unit in sorted(waiting, key=lambda unit: -unit.peak):
+        if unit.growth <= left:
+            left -= unit.growth
+            started.append(unit)
     return started if started or running else list(waiting[:1])
 
 
-# Memory kept free for other programs and for errors of the forecast.
+# Memory to keep free for other programs and forecast errors.
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
-# Per cent of time spent waiting for memory above which nothing is added.
+# Above this percentage of time spent waiting for memory, nothing is added.
 _HIGH_PRESSURE = 20
 
-# So many consecutive samples must show a shortage before slots are withheld: a compiler that ends
-# frees its memory a moment after its successor has started.
+# Consecutive samples that must show a shortage before slots are withheld: a compiler frees its
+# memory a moment after its successor has started.
 _CONVINCED = 3
 
-# Compilers that wait besides those that fit on average: the largest goes first, others fill gaps.
-# They have to be there already: ninja looks for free slots only when one of its commands ends.
+# Waiting compilers besides those that fit on average: the largest runs first, others fill gaps.
+# They must already exist: ninja looks for free slots only when one of its commands ends.
 _WAITING = 2
 
-# A compiler above this multiple of its remembered peak: the peaks of all others are in doubt, too.
+# A compiler above this multiple of its remembered peak makes all remembered peaks doubtful.
 _SURPRISE = 1.1
 
 SAME = "as before"
@@ -75,15 +75,15 @@ class Decision(NamedTuple):
 
 
 class _Known:
-    """The processes of a sample, of which those that make a unit have a known need."""
+    """The processes of a sample; those that make a unit have a known peak."""
 
     def __init__(
         self, workers: Sequence[LeafProcess], expected: ExpectedUnits, peaks: Peaks
     ) -> None:
-        pairs = [(one, expected.peaks[one.pid]) for one in workers if one.pid in expected.peaks]
-        self.compilers = [Candidate(one, max(0, most - peaks.largest(one))) for one, most in pairs]
-        self.is_exceeded = any(one.memory > _SURPRISE * most for one, most in pairs)
-        self.memory = sum(one.memory for one, _ in pairs)
+        pairs = [(w, expected.peaks[w.pid]) for w in workers if w.pid in expected.peaks]
+        self.compilers = [Candidate(w, max(0, most - peaks.largest(w))) for w, most in pairs]
+        self.is_exceeded = any(worker.memory > _SURPRISE * most for worker, most in pairs)
+        self.memory = sum(worker.memory for worker, _ in pairs)
         self.mean = expected.mean
 
 
@@ -106,9 +106,9 @@ class Pace:
         ours: Collection[int],
         expected: ExpectedUnits | None = None,
     ) -> Decision:
-        """Decide on one sample; processes come oldest first, `ours` are those we have paused.
+        """Decide on a sample; processes come oldest first, `ours` are those paused by us.
 
-        `expected` is what compilers will take, if that is known.
+        `expected` is the forecast for compilers, if there is one.
         """
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
@@ -119,7 +119,7 @@ class Pace:
                 memory, room, soon, _Known(workers, expected, self._peaks), ours
             )
         self._admitted = {worker.key for worker in workers}
-        # Only working processes count here: others may wait for a paused one.
+        # Only working processes count: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._choose_paused(room, soon, working, ours)
         if pause:
@@ -131,25 +131,25 @@ class Pace:
     def _decide_known(
         self, memory: Memory, room: int, soon: int, known: _Known, ours: Collection[int]
     ) -> Decision:
-        """Decide on compilers whose needs are known; other processes are left alone."""
+        """Decide on compilers with known peaks; leave other processes alone."""
         running: list[Candidate] = []
         waiting: list[Candidate] = []
-        for one in known.compilers:
-            is_waiting = one.worker.pid in ours or one.worker.key not in self._admitted
-            (waiting if is_waiting else running).append(one)
-        # Also if one takes more than before, or other programs do, the oldest has to finish.
+        for unit in known.compilers:
+            is_waiting = unit.worker.pid in ours or unit.worker.key not in self._admitted
+            (waiting if is_waiting else running).append(unit)
+        # The oldest must finish even if it or other programs take more than before.
         if running and (soon if known.is_exceeded else room) < running[0].growth:
             running, waiting = running[:1], [*running[1:], *waiting]
         started = next_compilers(room, running, waiting)
-        left = [one for one in waiting if one not in started]
-        self._admitted = {one.worker.key for one in known.compilers} - {
-            one.worker.key for one in left
+        left = [unit for unit in waiting if unit not in started]
+        self._admitted = {unit.worker.key for unit in known.compilers} - {
+            unit.worker.key for unit in left
         }
         fits = max(0, round((room + known.memory) / max(1, known.mean))) + _WAITING
         is_pressed = (memory.pressure or 0) > _HIGH_PRESSURE
         self.allowed = min(self.count, fits, self.allowed if is_pressed else fits)
-        pause = [one.worker for one in left if not one.worker.stopped]
-        resume = [one.worker for one in started if one.worker.pid in ours]
+        pause = [unit.worker for unit in left if not unit.worker.stopped]
+        resume = [unit.worker for unit in started if unit.worker.pid in ours]
         return Decision(self.allowed, pause, resume, self._reason_known(left))
 
     def _reason_known(self, left: Sequence[Candidate]) -> str:
@@ -161,7 +161,7 @@ class Pace:
         return f"compilers wait for memory, as in earlier builds: {free} available, {each} needed"
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
-        """Return the slots for which there is memory; at most one more than now.
+        """Return the slots that the memory allows, at most one more than now.
 
         Between too little memory for running processes and enough for another one lies the
         reserve, in which nothing changes.

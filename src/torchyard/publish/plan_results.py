@@ -13,7 +13,7 @@ _SCOPE = "*/*/*/*"
 
 
 class PlanResults(NamedTuple):
-    """A directory with a folder for each result, as `input_place` names it.
+    """A directory with a folder for each result, as `input_path` names it.
 
     What a result says of itself has no influence on its place: a package job's files are never
     where reports are read.

@@ -1,4 +1,4 @@
-"""Recipes: turn a job spec into the steps that carry the job out."""
+"""Recipes: turn a job spec into the steps that run the job."""
 
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import PlanError, StoreError
@@ -17,11 +17,11 @@ _DONE = {
     "debian": "get the source package",
     "git": "check the source out",
 }
-"""What is done with a source, by the key that says where it is."""
+"""The name of the step for each kind of source."""
 
 
 def snapshot(spec: JobSpec) -> tuple[Step, ...]:
-    """Return the step that gets the source, with what its build downloads, and patches it."""
+    """Return the step that fetches the source and its build's downloads, and patches the source."""
     task, source = spec.task, spec.task.source
     if source is None:
         msg = f"nothing says where the source of {task.id} comes from"
@@ -46,22 +46,22 @@ def steps_of(spec: JobSpec) -> tuple[Step, ...]:
     steps = recipe_module(task.recipe).steps(spec)
     if steps is not None:
         return steps
-    msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"
+    msg = f"recipe `{task.recipe}` has no steps for stage `{task.stage}` of {task.id}"
     raise PlanError(msg, hint=f"give the commands in [[steps.{task.stage}]]")
 
 
 def runs_only_ours(task: Task) -> bool:
-    """Return whether a job runs no code of the project: it fetches the source, or publishes."""
+    """Return whether a job runs no project code: it fetches the source, or publishes."""
     return task.stage in (Stage.SOURCE, Stage.PUBLISH) and "steps" not in task.settings
 
 
 def is_tried_by_us(task: Task) -> bool:
-    """Return whether a job tests a package by torchyard's own steps."""
+    """Return whether a job tests a package with torchyard's own steps."""
     return task.stage is Stage.SMOKE and "steps" not in task.settings
 
 
 def compiles_by_recipe(task: Task) -> bool:
-    """Return whether a job compiles by the steps of a recipe, and so with torchyard's toolchain."""
+    """Return whether a job compiles with a recipe's steps, and so with torchyard's toolchain."""
     if task.stage not in (Stage.CORE, Stage.BINDINGS) or "steps" in task.settings:
         return False
     recipe = find_recipe(task.recipe)

@@ -1,7 +1,7 @@
 """Recipe `extension`: a project that is compiled against a torch release.
 
-A bindings job makes a wheel with the project's own backend, in an environment with exactly the
-torch of its cell. A package job gives it its label: what it fits, and what it requires.
+A bindings job makes a wheel with the project's backend, in an environment with exactly the torch
+of its cell. A package job adds the label and metadata: what the wheel fits, and what it requires.
 """
 
 import re
@@ -42,7 +42,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
     task = spec.task
     if "toolchain" not in task.settings:
         msg = f"nothing says with what {task.id} is compiled"
-        hint = "add [toolchain] to the file; `torchyard toolchain` shows what there is"
+        hint = "add [toolchain] to the file; `torchyard toolchain` lists compilers"
         raise PlanError(msg, hint=hint)
     if not task.words("requires"):
         msg = f"torchyard.lock does not say with which torch {task.id} is built"
@@ -58,7 +58,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
 
 
 def environment(spec: JobSpec) -> dict[str, str]:
-    """Return the variables of the project's build: those it is known to read, and the file's.
+    """Return the variables of the project's build: its known ones, and the file's.
 
     `{archs}` in them stands for the architectures of the cell, as `9.0;10.0`, `{sms}` for `90;100`,
     `{sms,}` for `90,100`.
@@ -73,7 +73,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
 
 
 def _build(wheel_folders: str) -> Step:
-    """Return the step that runs the project's backend, which sees libraries in these folders."""
+    """Return the step that runs the project's backend, with libraries in these folders."""
     libraries = f" --libraries {wheel_folders}" if wheel_folders else ""
     step = tool(f"{_BUILD}{libraries}", "make the project's own wheel")
     return replace(step, env=_COMPILED_MODULES)

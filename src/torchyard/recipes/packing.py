@@ -1,4 +1,4 @@
-"""Makes the package of a job spec."""
+"""Make the package of a job spec."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torchyard.terminal.console import write
 
 
 def pack(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
-    """Make the package of the job spec in a file; return the files that were written."""
+    """Make the package of the job spec in a file; return the written files."""
     asked = msgspec.json.decode(spec.read_bytes(), type=JobSpec)
     form = FORMATS.get(asked.task.text("format"))
     if form is None:
@@ -23,7 +23,7 @@ def pack(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
 
 
 def pack_beside(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
-    """Make the companion packages that a job spec's package requires; return their files."""
+    """Make the companion packages required by a job spec's package; return their files."""
     asked = msgspec.json.decode(spec.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     form = FORMATS.get(package.text("format"))
@@ -37,6 +37,6 @@ def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Pa
 
 
 def pack_tool(*, spec: Path, inputs: Path, scratch: Path, to: Path) -> None:
-    """Make a package from what was built."""
+    """Make a package from build results."""
     for path in pack(spec, inputs, scratch, to):
         write(f"{path.name}\n")

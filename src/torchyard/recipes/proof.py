@@ -1,4 +1,4 @@
-"""The steps of stages check and smoke, the same for every recipe."""
+"""The steps of stages check and smoke, which all recipes share."""
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -8,15 +8,15 @@ _TOOL = (*OWN, "tool")
 _META = "conda-meta"
 
 PUBLISHED = "published"
-"""The setting of jobs that test a published file: the file, and its public address."""
+"""The setting of jobs that test a published file: the file and its public address."""
 
 
 _FOREIGN = frozenset(("steps", "env", "pass_env"))
-"""Settings by which the file changes how a job is carried out."""
+"""Settings of the file that change how a job runs."""
 
 
 def is_evidence(task: Task) -> bool:
-    """Return whether the report of a job is evidence: torchyard's own steps alone wrote it."""
+    """Return whether a job's report is evidence: only torchyard's own steps wrote it."""
     return task.stage in (Stage.CHECK, Stage.SMOKE) and _FOREIGN.isdisjoint(task.settings)
 
 
@@ -25,8 +25,8 @@ def proof(task: Task) -> tuple[Step, ...]:
     given = ("--spec", "{spec}", "--to", "{out}", "{package}")
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
-    places = tuple(map(beside, task.words("channels")))
-    channels = tuple(word for channel in places for word in ("--channel", channel))
+    paths = tuple(map(beside, task.words("channels")))
+    channels = tuple(word for path in paths for word in ("--channel", path))
     if PUBLISHED in task.settings:
         return (
             Step(
@@ -36,12 +36,12 @@ def proof(task: Task) -> tuple[Step, ...]:
             ),
         )
     if task.facts["kind"] == _META:
-        return ()  # it has no files, and needs a package for some Python, which is no input
+        return ()  # it has no files, and needs a package for any Python, which is no input
     around = ("--inputs", "{inputs}", *channels)
     return (
         Step(
             run=(*_TOOL, "smoke", *around, *given),
             name="install and try the package",
-            network=any("://" in channel for channel in places),
+            network=any("://" in path for path in paths),
         ),
     )

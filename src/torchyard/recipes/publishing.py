@@ -1,4 +1,4 @@
-"""The steps of stage publish, the same for every recipe."""
+"""The steps of stage publish, which all recipes share."""
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -8,17 +8,17 @@ from torchyard.recipes.proof import is_evidence
 PUBLISHED = "published.json"
 
 CONFINED = "confined.txt"
-"""A file beside the folders of the stages, with the cells whose packages are made in a sandbox."""
+"""A file beside the stages' folders with the cells whose packages are made in a sandbox."""
 
 OTHERS = "others"
-"""The folder of results that are neither packages nor evidence, beside those of the stages."""
+"""The folder, beside the stages', of results that are neither packages nor evidence."""
 
 
-def input_place(task: Task) -> str:
-    """Return where a publication finds the result of a job: STAGE/SCOPE below its inputs.
+def input_path(task: Task) -> str:
+    """Return where a publication finds a job's result: STAGE/SCOPE below its inputs.
 
-    Steps of the project may have written what is in a package result, or in that of a check whose
-    steps the file replaces. So only reports of torchyard's own jobs are where evidence is read.
+    Project steps may have written a package's result, or that of a check that the file replaces.
+    So evidence is read only from the paths of torchyard's own reports.
     """
     path = f"{task.stage}/{task.scope}"
     return path if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{path}"

@@ -1,8 +1,8 @@
 """Recipe `pytorch`: a core that is compiled once, and bindings for every Python.
 
 The core job builds all targets that do not depend on Python, in a copy of the source, with the
-project's own backend. Its result is the whole tree as ninja left it. A bindings job restores that
-tree at the same path with the same times, points CMake to its Python, and builds the rest.
+project's backend. Its result is the whole tree as ninja left it. A bindings job restores that tree
+at the same path with the same times, points CMake to its Python, and builds the rest.
 """
 
 from shlex import quote
@@ -24,26 +24,26 @@ _CONFIGURE_ONLY = (
     "settings = dict([('build.targets', 'help'), ('install.components', 'nothing')]);"
     "build_wheel(tempfile.mkdtemp(), settings | dict([('build-dir', 'build')]))"
 )
-"""Makes an empty wheel: no target is built, and nothing is installed."""
+"""Makes an empty wheel: builds no target, and installs nothing."""
 
 _CONFIGURE = {
     "setup.py": (_PYTHON, "setup.py", "build", "--cmake-only"),
     "scikit-build-core": (_PYTHON, "-c", _CONFIGURE_ONLY),
 }
-"""How to make each backend run CMake only."""
+"""How to make each backend run only CMake."""
 
 _WHEEL = {
     "setup.py": "from setuptools.build_meta import build_wheel; build_wheel('{work}/tmp/dist')",
     "scikit-build-core": "from scikit_build_core.build import build_wheel;"
     "build_wheel('{work}/tmp/dist', dict([('build-dir', 'build'), ('install.strip', 'false')]))",
 }
-"""How to make each backend package what has been built as a wheel."""
+"""How to make each backend package the built files as a wheel."""
 
 _IN_PLACE = {
     "setup.py": (Step(run=(_PYTHON, "setup.py", "build_ext", "--inplace"), name="link modules"),),
     "scikit-build-core": (),
 }
-"""How each backend makes the modules that CMake does not make, in the source."""
+"""How each backend makes, in the source, the modules that CMake does not make."""
 
 _METADATA = {"setup.py": "setuptools.build_meta", "scikit-build-core": "scikit_build_core.build"}
 _DESCRIBE = (
@@ -51,13 +51,13 @@ _DESCRIBE = (
     "os.makedirs('{{work}}/tmp/metadata', exist_ok=True); describe('{{work}}/tmp/metadata')"
 )
 _INSTALL_ALL = ("cmake", "--install", "build", "--prefix", "{build}/{name}")
-"""Puts everything into the folder of the package in the source, as setup.py does."""
+"""Installs into the package's folder in the source, as setup.py does."""
 
 _INITIAL = "build/torchyard.cmake"
-"""A CMake script in the source that sets the file's CMake entries, before the project reads any."""
+"""A CMake script that sets the file's CMake entries before the project reads any."""
 
 _EMPTY = "find . -mindepth 1 -delete"
-"""Removes the files of an earlier attempt that was killed in the middle of a step."""
+"""Removes the files of an attempt that was killed during a step."""
 
 _KEEP = """\
 rm -rf {out}/tree
@@ -127,7 +127,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
 
 
 def develop(spec: JobSpec) -> DevelopSteps:
-    """Return the steps for a tree that is developed in."""
+    """Return the steps for developing in a tree."""
     backend = _backend(spec.compiled)
     program = _DESCRIBE.format(backend=_METADATA[backend])
     return DevelopSteps(
@@ -139,7 +139,7 @@ def develop(spec: JobSpec) -> DevelopSteps:
 
 
 def _lay_out(spec: JobSpec) -> str:
-    """Return a shell line that copies the source, and records its commit for git if known."""
+    """Return a shell line that copies the source, and records a known commit for git."""
     lines = [_EMPTY, "cp -a {source}/. ."]
     commit = spec.commit
     if commit:
@@ -157,7 +157,7 @@ def _translation(task: Task) -> tuple[Step, ...]:
 
 
 def _definitions(task: Task) -> tuple[Step, ...]:
-    """Return a step that writes the file's CMake entries to where `environment` says they are."""
+    """Return a step that writes the file's CMake entries to the script in `environment`."""
     if not task.table("cmake"):
         return ()
     return (tool(f"define --spec {{spec}} {_INITIAL}", "tell CMake what the file says"),)
@@ -190,7 +190,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_TEST": "0",
-        "USE_CCACHE": "0",  # else a ccache on the machine would be used
+        "USE_CCACHE": "0",  # otherwise a ccache on the machine would be used
         **(entries_variables(_INITIAL) if core.table("cmake") else {}),
         **core.table("env"),
     }
@@ -200,6 +200,6 @@ def _backend(task: Task) -> str:
     value = task.text("backend")
     if not value:
         msg = f"nothing says with what {task.id} is compiled"
-        hint = 'add [toolchain] with compiler = "gcc"; `torchyard toolchain` shows what there is'
+        hint = 'add [toolchain] with compiler = "gcc"; `torchyard toolchain` lists compilers'
         raise PlanError(msg, hint=hint)
     return value

@@ -7,11 +7,11 @@ from torchyard.model.step import OWN, Step
 
 
 class DevelopSteps(NamedTuple):
-    """How a tree is developed in that has a restored core, in the order in which these are run.
+    """Steps for developing in a tree with a restored core, in this order.
 
-    `bind` makes CMake find the cell's Python; then ninja builds, and after it the steps of
-    `install` put what it made where Python imports it from. `describe` comes once, at the end: it
-    puts the metadata of the project into `{work}/tmp/metadata`.
+    `bind` makes CMake find the cell's Python; then ninja builds, and `install` puts the results
+    where Python imports them from. `describe` runs once, at the end: it writes the project's
+    metadata to `{work}/tmp/metadata`.
     """
 
     bind: tuple[Step, ...]
@@ -21,16 +21,16 @@ class DevelopSteps(NamedTuple):
 
 
 class RecipeModule(Protocol):
-    """How to build one kind of project, as functions of a module.
+    """A recipe's module: functions that build one kind of project.
 
-    The stages source, check, smoke and publish are the same for every recipe. The shape of a recipe
+    All recipes share the stages source, check, smoke and publish. The shape of a recipe
     (`torchyard.model.recipe.Recipe`) is a table in `data/recipes`, or the `SHAPE` of a plug-in.
 
-    A recipe with a core may also have a function `develop`, from a JobSpec to DevelopSteps.
+    A recipe with a core may also have a function `develop` from JobSpec to DevelopSteps.
     """
 
     def steps(self, spec: JobSpec) -> tuple[Step, ...] | None:
-        """Return the steps of a job; None if the file has to give them."""
+        """Return the steps of a job, or None if the file must give them."""
 
     def environment(self, spec: JobSpec) -> dict[str, str]:
         """Return the variables that configure the project's build.
@@ -46,7 +46,7 @@ def tool(words: str, name: str) -> Step:
 
 
 def promise_steps(spec: JobSpec, *folders: str) -> tuple[Step, ...]:
-    """Return the step that compares libraries in folders with the glibc that the file promises."""
+    """Return the step that checks libraries in folders against the file's promised glibc."""
     glibc = spec.compiled.text("glibc")
     if not glibc:
         return ()

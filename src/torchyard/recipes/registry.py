@@ -1,4 +1,4 @@
-"""Recipes by name: built-in ones are modules of this package, others come from plug-ins."""
+"""Recipes by name: modules of this package, and plug-ins."""
 
 from importlib import import_module
 from typing import cast

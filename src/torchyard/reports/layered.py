@@ -1,4 +1,4 @@
-"""Pictures of graphs in layers: each node is below all that need it."""
+"""Layered drawings of graphs: each node is below all nodes that need it."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -9,14 +9,14 @@ from torchyard.terminal.progress import shorten
 
 _WIDTH, _PAD = 164, 6
 _GAP, _LAYER = 12, 46
-"""How far nodes are from each other, and layers."""
+"""Distances between nodes, and between layers."""
 _SWEEPS = 8
 _LAST = ("outside", "missing")
-"""The kinds of nodes that are in the last layer."""
+"""The kinds of nodes in the last layer."""
 
 
 class DrawnNode(NamedTuple):
-    """A node; its kind says how it is coloured."""
+    """A node; its kind selects the colour."""
 
     name: str
     kind: str
@@ -29,42 +29,42 @@ class DrawnNode(NamedTuple):
 
 
 class DrawnGraph(NamedTuple):
-    """Nodes by name, and the names that each needs."""
+    """Nodes by name, and the names that each node needs."""
 
     nodes: dict[str, DrawnNode]
     edges: dict[str, set[str]]
 
 
 class _Bend(NamedTuple):
-    """Where the lines to a node go through a row in between, beside the nodes of that row."""
+    """The point where lines to a node cross a row, between its nodes."""
 
     target: str
     row: int
 
 
 _Spot = str | _Bend
-"""What has a place in a row: a node, by its name, or a bend."""
+"""An element of a row: a node's name, or a bend."""
 
 
 def draw_layers(graph: DrawnGraph, width: int, title: str, description: str) -> SvgPicture:
-    """Draw a graph from top to bottom; what comes from outside is in the last layer."""
+    """Draw a graph from top to bottom; external nodes are in the last layer."""
     rows = _rows(graph, max(1, (width - _GAP) // (_WIDTH + _GAP)))
     routes = _routes(graph, rows)
-    places = _places(graph, _untangled(rows, routes), width)
-    height = max((rect.y + rect.height for rect in places.values()), default=0.0) + _GAP
+    rects = _positions(graph, _untangled(rows, routes), width)
+    height = max((rect.y + rect.height for rect in rects.values()), default=0.0) + _GAP
     return SvgPicture(
         "graph",
         width,
         round(height),
         title,
         description,
-        tuple(_shape(node, places[name]) for name, node in graph.nodes.items()),
-        tuple(_line([places[spot] for spot in r], graph.nodes[str(r[-1])].kind) for r in routes),
+        tuple(_shape(node, rects[name]) for name, node in graph.nodes.items()),
+        tuple(_line([rects[spot] for spot in r], graph.nodes[str(r[-1])].kind) for r in routes),
     )
 
 
 def _rows(graph: DrawnGraph, fit: int) -> list[list[_Spot]]:
-    """Return the layers from top to bottom; one with too many nodes takes several rows."""
+    """Return the rows from top to bottom; a layer with too many nodes takes several."""
     return [
         [*layer[start : start + fit]]
         for layer in _layers(graph)
@@ -73,7 +73,7 @@ def _rows(graph: DrawnGraph, fit: int) -> list[list[_Spot]]:
 
 
 def _routes(graph: DrawnGraph, rows: list[list[_Spot]]) -> list[list[_Spot]]:
-    """Return the spots on the way of each line, and add the bends among them to their rows."""
+    """Return the spots of each line, and add its bends to their rows."""
     number = {spot: n for n, row in enumerate(rows) for spot in row}
     routes: list[list[_Spot]] = []
     for source, targets in graph.edges.items():
@@ -87,8 +87,8 @@ def _routes(graph: DrawnGraph, rows: list[list[_Spot]]) -> list[list[_Spot]]:
     return routes
 
 
-def _places(graph: DrawnGraph, rows: list[list[_Spot]], width: int) -> dict[_Spot, Rect]:
-    places: dict[_Spot, Rect] = {}
+def _positions(graph: DrawnGraph, rows: list[list[_Spot]], width: int) -> dict[_Spot, Rect]:
+    rects: dict[_Spot, Rect] = {}
     y = float(_GAP)
     for row in rows:
         nodes = [graph.nodes[spot] for spot in row if isinstance(spot, str)]
@@ -98,16 +98,16 @@ def _places(graph: DrawnGraph, rows: list[list[_Spot]], width: int) -> dict[_Spo
         x = (width - wide * len(nodes) - (len(row) - 1) * _GAP) / 2
         for spot in row:
             if isinstance(spot, _Bend):
-                places[spot] = Rect(x, y, 0, height)
+                rects[spot] = Rect(x, y, 0, height)
             else:
-                places[spot] = Rect(x, y, wide, graph.nodes[spot].height)
-            x += places[spot].width + _GAP
+                rects[spot] = Rect(x, y, wide, graph.nodes[spot].height)
+            x += rects[spot].width + _GAP
         y += height + _LAYER
-    return places
+    return rects
 
 
 def _layers(graph: DrawnGraph) -> list[list[str]]:
-    """Put each node below all that need it; those from outside are in the last layer."""
+    """Put each node below all that need it, and external ones into the last layer."""
     depth = {name: 0 for name, node in graph.nodes.items() if node.kind not in _LAST}
     needed = {target for targets in graph.edges.values() for target in targets}
     begun: set[str] = set()
@@ -123,25 +123,25 @@ def _layers(graph: DrawnGraph) -> list[list[str]]:
 def _deepen(
     graph: DrawnGraph, depth: dict[str, int], first: Iterable[str], begun: set[str]
 ) -> None:
-    """Put what some nodes need below them, and what that needs below it, and so on."""
+    """Put the needs of nodes below them, recursively."""
     raised = dict.fromkeys(first)
     for _ in depth:
         begun |= raised.keys()
         before, raised = raised, {}
         for source in before:
             for target in sorted(graph.edges.get(source, ())):
-                # In a circle depths would grow for ever.
+                # Cycles would never end.
                 if target in depth and depth[target] <= depth[source] < len(depth) - 1:
                     depth[target] = depth[source] + 1
                     raised[target] = None
 
 
 def _untangled(rows: list[list[_Spot]], routes: list[list[_Spot]]) -> list[list[_Spot]]:
-    """Sort each row by where its spots' neighbours are, a few times up and down."""
+    """Sort each row by its spots' neighbours, a few times up and down."""
     around: dict[_Spot, set[_Spot]] = {spot: set() for row in rows for spot in row}
-    for one, other in (pair for route in routes for pair in pairwise(route)):
-        around[one].add(other)
-        around[other].add(one)
+    for above, below in (pair for route in routes for pair in pairwise(route)):
+        around[above].add(below)
+        around[below].add(above)
     middle = {spot: _middle(i, row) for row in rows for i, spot in enumerate(row)}
     for sweep in range(_SWEEPS):
         for row in rows if sweep % 2 else reversed(rows):
@@ -155,15 +155,15 @@ def _untangled(rows: list[list[_Spot]], routes: list[list[_Spot]]) -> list[list[
 
 
 def _middle(index: int, row: Sequence[_Spot]) -> float:
-    """Return where a spot of a row is, counted from the middle."""
+    """Return the position of a spot in a row, relative to the middle."""
     return index - (len(row) - 1) / 2
 
 
-def _line(places: list[Rect], kind: str) -> Line:
-    """Draw a line from the first place to the last; through bends it goes straight down."""
-    first = places[0]
+def _line(rects: list[Rect], kind: str) -> Line:
+    """Draw a line from the first rectangle to the last; it crosses bends straight down."""
+    first = rects[0]
     path = f"M{first.x + first.width / 2:.0f} {first.y + first.height:.1f}"
-    for above, rect in pairwise(places):
+    for above, rect in pairwise(rects):
         x, y = above.x + above.width / 2, above.y + above.height
         end, middle = rect.x + rect.width / 2, (y + rect.y) / 2
         path += f"C{x:.0f} {middle:.1f} {end:.0f} {middle:.1f} {end:.0f} {rect.y:.1f}"

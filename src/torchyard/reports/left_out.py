@@ -1,4 +1,4 @@
-"""What is in a source directory and no part of the source, for people."""
+"""Files of a source directory that are no part of the source, as text."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,11 +9,11 @@ if TYPE_CHECKING:  # slow to import
     from rich.table import Table
 
 _LISTED = 12
-"""How many paths have a name before the others are only counted."""
+"""The most paths to list; others are counted."""
 
 
 def left_out_table(paths: Mapping[str, str]) -> "Table":
-    """List paths by why they are left out."""
+    """List omitted paths by reason."""
     rows = []
     for why in sorted(set(paths.values())):
         names = [path for path, reason in paths.items() if reason == why]

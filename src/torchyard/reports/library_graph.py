@@ -1,4 +1,4 @@
-"""Which library needs which, as a picture: what is loaded first is at the top."""
+"""A picture of which libraries need which; the first loaded is at the top."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,13 +9,13 @@ from torchyard.reports.layered import DrawnGraph, DrawnNode, draw_layers
 from torchyard.reports.picture import SvgPicture
 
 _SHOWN = 4
-"""How many libraries of one owner have a line of their own."""
+"""The most libraries of an owner with separate lines."""
 _FOLDED = 3
-"""So many programs of one folder become one node."""
+"""From this many, a folder's programs become one node."""
 
 
 def library_graph(package: CheckedPackage, width: int) -> SvgPicture:
-    """Draw the libraries of a package in layers: each is below all that need it."""
+    """Draw a package's libraries in layers: each is below all that need it."""
     graph = _graph(package)
     missing = sum(node.kind == "missing" for node in graph.nodes.values())
     return draw_layers(
@@ -57,18 +57,18 @@ def _graph(package: CheckedPackage) -> DrawnGraph:
 
 
 def _named(libraries: Iterable[CheckedLibrary]) -> dict[str, str]:
-    """Members by the names that others can need them by."""
+    """Members by the names under which others need them."""
     named = {library.member.rpartition("/")[2]: library.member for library in libraries}
     return {**named, **{library.soname: library.member for library in libraries if library.soname}}
 
 
 def _owners(outside: Mapping[str, str]) -> dict[str, str]:
-    """The node of every library that is not in the package; what is missing stands alone."""
+    """The nodes of external libraries; each missing library has its own."""
     return {library: f"from {owner}" if owner else library for library, owner in outside.items()}
 
 
 def _folds(libraries: Sequence[CheckedLibrary]) -> dict[str, str]:
-    """Programs that are drawn as their folder, because there are many of them."""
+    """Programs that are drawn as their folder, because there are many."""
     folders: dict[str, list[str]] = {}
     for library in libraries:
         if not is_library(library.member):
@@ -91,7 +91,7 @@ def _own(library: CheckedLibrary) -> DrawnNode:
 
 
 def glibc_ceiling(library: CheckedLibrary) -> str:
-    """The newest glibc that a library asks for: `glibc 2.28`."""
+    """The newest glibc that a library needs: `glibc 2.28`."""
     asked = [
         version.removeprefix("GLIBC_")
         for versions in library.version_needs.values()

@@ -1,15 +1,15 @@
-"""What pictures of a page consist of; `data/templates/picture.svg` draws them."""
+"""Elements of a page's pictures, which `data/templates/picture.svg` draws."""
 
 from typing import NamedTuple
 
 from torchyard.reports.templates import Filters
 
 LETTER, LINE = 6.7, 15
-"""The width of a letter, and the height of a line."""
+"""The width of a letter and the height of a line."""
 
 
 class Rect(NamedTuple):
-    """A place in the picture."""
+    """A rectangle in a picture."""
 
     x: float
     y: float
@@ -18,7 +18,7 @@ class Rect(NamedTuple):
 
 
 class PictureText(NamedTuple):
-    """Words in a shape; `y` is that of their base line."""
+    """Text in a shape; `y` is its baseline."""
 
     x: float
     y: float
@@ -26,18 +26,18 @@ class PictureText(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A rectangle with a title, and words in it; its kind says how it is coloured."""
+    """A rectangle with a title and texts; its kind selects the colour."""
 
     kind: str
     title: str
-    place: Rect
+    rect: Rect
     texts: tuple[PictureText, ...]
     corner: int = 0
-    """The radius of its corners."""
+    """The radius of the corners."""
 
 
 class Line(NamedTuple):
-    """A curve, in SVG's words."""
+    """A curve, as an SVG path."""
 
     kind: str
     path: str

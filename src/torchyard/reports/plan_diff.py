@@ -1,4 +1,4 @@
-"""The difference of two plans, for people."""
+"""The difference of two plans, as text."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from torchyard.plan.diff import Cause, PackageChange, PlanDiff
 from torchyard.terminal.tables import Lines, assembled, styled
 
 _LISTED = 12
-"""How many packages are named for one cause before the others are only counted."""
+"""The most packages to list for a cause; others are counted."""
 
 
 def diff_lines(diff: PlanDiff) -> Lines:
-    """List changes, grouped by the line that causes them."""
+    """List changes, grouped by the line that caused them."""
     for title, sign, style, changes in (
         ("gone", "-", "red", diff.vanished),
         ("new", "+", "green", diff.appeared),

@@ -1,4 +1,4 @@
-"""Pages from the templates in `data/templates`. What is put into them is escaped."""
+"""Render pages from the templates in `data/templates`, with escaped values."""
 
 from collections.abc import Callable, Mapping
 from typing import cast
@@ -9,11 +9,11 @@ from torchyard.host.files import read_data
 from torchyard.host.own_files import WRITTEN
 
 Filters = Mapping[str, object]
-"""Functions that a template applies to values, by name."""
+"""Filters of templates, by name."""
 
 
 def render_template(template: str, filters: Filters, **values: object) -> str:
-    """Fill a template; a name that it uses and that is not given is an error."""
+    """Render a template; an undefined name is an error."""
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(lambda name: read_data(f"templates/{name}")),

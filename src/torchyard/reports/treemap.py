@@ -1,4 +1,4 @@
-"""Where a package's bytes are: a picture in which every file has the area that it takes."""
+"""A picture of a package's bytes: each file's area is its size."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from torchyard.reports.picture import LETTER, LINE, PictureText, Rect, Shape, Sv
 from torchyard.terminal.progress import shorten
 
 _SMALLEST = 420
-"""The area, in pixels, below which a file or folder is counted among the others."""
+"""The smallest area of a separate file or folder, in pixels."""
 _STRIP, _PAD = 17, 2
 _HEADED = (70, 46)
-"""A folder of this width and height has its name above what is in it."""
+"""The smallest width and height of a folder with its name above its contents."""
 
 KINDS = {
     "library": "programs and libraries",
@@ -24,7 +24,7 @@ _ENDINGS = {"python": (".py", ".pyi", ".pyc"), "header": (".h", ".hpp", ".cuh", 
 
 
 class Area(NamedTuple):
-    """A file, a folder, or several small ones together."""
+    """A file, a folder, or several small ones combined."""
 
     name: str
     size: int
@@ -48,7 +48,7 @@ def treemap(files: Iterable[PackageFile], width: int, height: int) -> SvgPicture
 
 
 def stored(file: PackageFile) -> int:
-    """What a file takes in its package; members of conda packages are compressed together."""
+    """The size of a file in its package; conda packages compress members together."""
     return file.stored or file.size
 
 
@@ -59,7 +59,7 @@ def file_kind(file: PackageFile) -> str:
 
 
 def _tree(name: str, files: Sequence[tuple[str, PackageFile]]) -> Area:
-    """Make a tree of paths; a folder with nothing but one folder in it is one with that."""
+    """Make a tree of paths; a folder that contains only a folder is merged with it."""
     folders: dict[str, list[tuple[str, PackageFile]]] = {}
     parts: list[Area] = []
     for path, file in files:
@@ -79,7 +79,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _together(name: str, parts: Sequence[Area]) -> Area:
-    """One part for several: its kind is that of most of its bytes."""
+    """Combine parts; the kind is that of most bytes."""
     sizes = dict.fromkeys(KINDS, 0)
     for part in parts:
         sizes[part.kind] += part.size
@@ -88,30 +88,30 @@ def _together(name: str, parts: Sequence[Area]) -> Area:
     return Area(name, size, largest, files, tuple(parts))
 
 
-def _draw(part: Area, place: Rect, scale: float) -> Iterator[Shape]:
-    """Draw a part and what is in it; `scale` is how many bytes a pixel stands for."""
-    headed = place.width >= _HEADED[0] and place.height >= _HEADED[1]
+def _draw(part: Area, outer: Rect, scale: float) -> Iterator[Shape]:
+    """Draw a part and its contents; `scale` is the number of bytes per pixel."""
+    headed = outer.width >= _HEADED[0] and outer.height >= _HEADED[1]
     if not part.parts or not (headed or not part.name):
-        texts = _labels(part, place) if place.height >= LINE else ()
-        yield Shape(part.kind, _title(part), place, texts)
+        texts = _labels(part, outer) if outer.height >= LINE else ()
+        yield Shape(part.kind, _title(part), outer, texts)
         return
-    inside = place
+    inside = outer
     if part.name:
-        yield Shape("folder", _title(part), place, _labels(part, place))
+        yield Shape("folder", _title(part), outer, _labels(part, outer))
         inside = Rect(
-            place.x + _PAD,
-            place.y + _STRIP,
-            place.width - 2 * _PAD,
-            place.height - _STRIP - _PAD,
+            outer.x + _PAD,
+            outer.y + _STRIP,
+            outer.width - 2 * _PAD,
+            outer.height - _STRIP - _PAD,
         )
-    large = [one for one in part.parts if one.size >= _SMALLEST * scale]
-    small = [one for one in part.parts if one.size < _SMALLEST * scale]
+    large = [child for child in part.parts if child.size >= _SMALLEST * scale]
+    small = [child for child in part.parts if child.size < _SMALLEST * scale]
     if small:
         rest = _together(_join(part.name, "…"), small)
         large.append(rest._replace(parts=()))
-    large.sort(key=lambda one: -one.size)
-    for one, rect in zip(large, squarify([one.size for one in large], inside), strict=True):
-        yield from _draw(one, rect, scale)
+    large.sort(key=lambda child: -child.size)
+    for child, rect in zip(large, squarify([child.size for child in large], inside), strict=True):
+        yield from _draw(child, rect, scale)
 
 
 def _title(part: Area) -> str:
@@ -120,7 +120,7 @@ def _title(part: Area) -> str:
 
 
 def _labels(part: Area, rect: Rect) -> tuple[PictureText, ...]:
-    """Return the name and the size, as far as there is room for them."""
+    """Return the name and the size, as far as they fit."""
     room = int((rect.width - 6) / LETTER)
     name = part.name.rpartition("/")[2]
     name = show_count(part.files, "small file") if name == "…" else name
@@ -138,10 +138,10 @@ def _labels(part: Area, rect: Rect) -> tuple[PictureText, ...]:
 
 
 def squarify(sizes: Sequence[int], rect: Rect) -> list[Rect]:
-    """Cut a rectangle into parts of these areas, the largest first, each nearly a square.
+    """Cut a rectangle into parts of these areas, largest first, each nearly square.
 
-    After Bruls, Huizing and van Wijk: rows grow along the shorter side while that makes the worst
-    of their parts more like a square.
+    After Bruls, Huizing and van Wijk: rows grow along the shorter side while that makes their worst
+    part squarer.
     """
     total = sum(sizes)
     scale = rect.width * rect.height / total if total else 0
@@ -161,7 +161,7 @@ def squarify(sizes: Sequence[int], rect: Rect) -> list[Rect]:
 
 
 def _worst(areas: Sequence[float], side: float) -> float:
-    """How far from a square the worst part of a row along a side is."""
+    """The aspect ratio of the worst part of a row along a side."""
     thick = sum(areas) / side if side else 0
     if not thick or not min(areas):
         return float("inf")
@@ -170,7 +170,7 @@ def _worst(areas: Sequence[float], side: float) -> float:
 
 
 def _row(areas: Sequence[float], rect: Rect) -> tuple[list[Rect], Rect]:
-    """Lay a row along the shorter side, and return what is left of the place."""
+    """Lay a row along the shorter side, and return the remaining rectangle."""
     x, y, width, height = rect
     total, rects = sum(areas), []
     if width >= height:

@@ -31,7 +31,7 @@ from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
-from torchyard.recipes.publishing import CONFINED, input_place
+from torchyard.recipes.publishing import CONFINED, input_path
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
 from torchyard.run.kept_build import KeptBuild
@@ -330,7 +330,7 @@ def _fetch_inputs(
         made = result.spec.task
         needed = _needed_of(result.tree, made, spec.task)
         is_publication = spec.task.stage is Stage.PUBLISH
-        path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
+        path = f"{INPUTS}/{input_path(made) if is_publication else made.stage}"
         if is_asked and made.stage is Stage.PACKAGE and store.is_confined(result):
             confined.append(made.cell)
         with UntrustedTree(workdir.job) as tree:

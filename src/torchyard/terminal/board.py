@@ -1,4 +1,4 @@
-"""The status board of a build: its state from events, and its drawing."""
+"""The status board of a build: state from events, and the drawing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,13 +24,13 @@ from torchyard.terminal.events import finished_line, show_progress
 from torchyard.terminal.progress import shorten
 
 _NOTES = 3
-"""Notes that a board shows."""
+"""The most notes on a board."""
 
 _MANY = 10**6
-"""Bytes that are worth to be shown."""
+"""The fewest bytes worth showing."""
 
 _SHOWN = 12
-"""Running jobs that a board shows, or half as many if each takes two lines."""
+"""The most running jobs on a board, or half as many if each takes two lines."""
 
 
 class ActiveJob:
@@ -45,7 +45,7 @@ class ActiveJob:
 
     @property
     def activity(self) -> str:
-        """The step, what it does now, and the bytes that it has written if nothing else counts."""
+        """The step, what it does now, and without other progress, the bytes written."""
         if self.progress is None:
             return self.step
         parts = self.step, self.progress.what
@@ -111,7 +111,7 @@ class Board:
         return sum(self.outcomes.values())
 
     def remaining(self, now: float) -> float | None:
-        """Return the estimated seconds left, or None while there is no estimate."""
+        """Return the estimated seconds left, or None without an estimate."""
         if not self.began or self.finished:
             return None
         usual = {stage: sum(lasted) / len(lasted) for stage, lasted in self._lasted.items()}
@@ -126,7 +126,7 @@ class Board:
         return max([work / max(1, len(self.running)), *seconds])
 
     def _left(self, job: ActiveJob, usual: dict[str, float], now: float) -> float | None:
-        """Return the seconds left of a running job, by its progress or by other jobs."""
+        """Return the seconds left of a running job, from its progress or from other jobs."""
         if job.progress and job.progress.left is not None:
             return max(0.0, job.progress.left - (now - job.progress.at))
         lasts = usual.get(_stage(job.job))
@@ -138,7 +138,7 @@ def _stage(identifier: str) -> str:
 
 
 class BoardView(NamedTuple):
-    """A board at one moment; `memory` has the bytes of running jobs, as far as known."""
+    """A snapshot of the board; `memory` maps running jobs to bytes, where known."""
 
     board: Board
     now: float
@@ -176,7 +176,7 @@ class BoardView(NamedTuple):
         return text
 
     def _rows(self, label: str, width: int) -> Iterator[Text]:
-        """A line for each running job, or two if what it does would have to be cut."""
+        """A line for each running job, or two if its activity would be cut."""
         shown = list(self.board.running.values())[:_SHOWN]
         figures = [self._figures(job) for job in shown]
         names = [job.job.replace(label, "") for job in shown]
@@ -199,7 +199,7 @@ class BoardView(NamedTuple):
             yield Text(f"and {len(self.board.running) - len(shown)} more", style="dim")
 
     def _figures(self, job: ActiveJob) -> str:
-        if job.worker:  # it runs elsewhere, so nothing else is known
+        if job.worker:  # nothing else is known of a remote job
             return clock(self.now - job.began)
         counts, progress = "", job.progress
         if progress and progress.unit != "bytes":

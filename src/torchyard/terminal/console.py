@@ -1,7 +1,7 @@
 """Standard output and error, with colour only where it is wanted.
 
-All that commands print goes through here, and text loses its control characters on the way: see
-`untrusted`. Bytes are data, such as JSON, and are written as they are; `relay` is for logs.
+All output of commands goes through here. Control characters in text are escaped: see `untrusted`.
+Bytes are data, such as JSON, and are written unchanged; `relay` is for logs.
 """
 
 import codecs
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CLOSED_PIPE = 141
-SAID = "torchyard.said"
+MESSAGE = "torchyard.message"
 """The audit event of text on standard error."""
 _UNBOUNDED = 1000
 _LINE_ENDS = r"(?m) +(?=(?:\x1b\[[0-9;]*m)*$)"
@@ -30,7 +30,7 @@ _used: set[TextIO] = set()
 
 
 def mark_printed() -> None:
-    """Record that something was written to standard output by other means."""
+    """Record a write to standard output by other means."""
     _used.add(sys.stdout)
 
 
@@ -40,10 +40,10 @@ def has_printed() -> bool:
 
 
 def console(*, talk: bool = False) -> "Console":
-    """A console on standard output, or on standard error for talk.
+    """A console on standard output, or on standard error for messages.
 
-    Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width. Where there is no
-    terminal, lines are not broken, so that others can search them.
+    Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width. Without a terminal,
+    lines are not wrapped, so that programs can search them.
     """
     from torchyard.terminal.safe_console import (  # noqa: PLC0415 - 40 ms that plain output does not need
         SafeConsole,
@@ -73,7 +73,7 @@ def say(line: str) -> None:
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
-    """Render parts, without trailing blanks of tables and wrapped lines."""
+    """Render parts without trailing blanks."""
     with out.capture() as captured:
         for part in parts:
             out.print(part, crop=False)
@@ -86,20 +86,20 @@ def write(data: str | bytes) -> None:
 
 
 def relay(pieces: Iterable[bytes]) -> None:
-    """Write a log to standard output: as it is, or neutralised on a terminal."""
+    """Write a log to standard output: unchanged, or escaped on a terminal."""
     for piece in _relayed(sys.stdout, pieces):
         _put(sys.stdout, piece)
 
 
 def write_error(data: bytes) -> None:
-    """Write the output of a child process to standard error, as `relay` does."""
+    """Write the output of a child process to standard error, like `relay`."""
     with suppress(OSError):
         for piece in _relayed(sys.stderr, [data]):
             _put(sys.stderr, piece)
 
 
 def redraw(line: str) -> None:
-    """Write a line over the last one of standard error, which is a terminal; erase it if empty."""
+    """Replace the last line of standard error, which is a terminal; an empty text erases it."""
     with suppress(OSError):
         _put(sys.stderr, f"\r\x1b[K{printable(line)}")
 
@@ -115,13 +115,13 @@ def _relayed(stream: TextIO | None, pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def _put(stream: TextIO | None, data: str | bytes) -> None:
-    """Write bytes, whatever the locale; do nothing if the stream was closed."""
+    """Write bytes, whatever the locale; do nothing if the stream is closed."""
     if stream is not None:
         _used.add(stream)
         stream.flush()
         text = data.encode(errors="backslashreplace") if isinstance(data, str) else data
         if stream is sys.stderr:
-            sys.audit(SAID, data)
+            sys.audit(MESSAGE, data)
         try:
             stream.buffer.write(text)
             stream.buffer.flush()
@@ -165,7 +165,7 @@ def render_diagnostic(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
 
 
 def _excerpt(span: Span, width: int) -> tuple[str, int]:
-    """Return as much of a line as fits, including the span, and the span's offset in it."""
+    """Return the part of a line that fits and contains the span, and the span's offset in it."""
     line = span.text.replace("\t", " ")
     text, before = printable(line), len(printable(line[: span.column - 1]))
     if len(text) <= width:

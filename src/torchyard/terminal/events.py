@@ -24,10 +24,10 @@ from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.terminal.console import mark_printed, write
 
 _EVERY = 60
-"""Seconds between two lines about the progress of a job."""
+"""Seconds between two progress lines of a job."""
 
 
-def event_line(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
+def event_line(event: AnyEvent) -> str | None:  # noqa: PLR0911 - each kind
     """Return the line for an event, or None for minor events."""
     match event:
         case Began():
@@ -76,7 +76,7 @@ def finished_line(event: Finished) -> str:
 
 
 def show_progress(event: Progress) -> str:
-    """Return what a step does and how far it is: `7 of 20 commands`."""
+    """Return a step's activity and progress: `7 of 20 commands`."""
     if event.unit == "bytes":
         share = f"{show_size(event.done)} written"
     else:
@@ -86,7 +86,7 @@ def show_progress(event: Progress) -> str:
 
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
-    """Return a listener that prints events as lines; how far a step is, once a minute."""
+    """Return a listener that prints events as lines, and progress once a minute."""
     reported: dict[str, float] = {}
 
     def listen(event: AnyEvent) -> None:
@@ -106,12 +106,12 @@ def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
 
 
 def emit_event(event: Event) -> None:
-    """Write an event to standard output; if the reader is gone, the job continues."""
+    """Write an event to standard output; if it is closed, the job continues."""
     mark_printed()
     with suppress(OSError):
         os.write(sys.stdout.fileno(), encode_event(event))
 
 
 def write_event(event: Event) -> None:
-    """Write an event to standard output; if the reader is gone, this process exits."""
+    """Write an event to standard output; if it is closed, this process exits."""
     write(encode_event(event))

@@ -1,4 +1,4 @@
-"""How values are printed as JSON, and errors as values."""
+"""Print values and errors as JSON."""
 
 import re
 
@@ -10,11 +10,11 @@ from torchyard.model.values import Reported
 _CONTROLS = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
 )
-"""DEL, the control characters above ASCII, separators of lines, and changes of direction."""
+"""DEL, control characters above ASCII, line separators, and changes of text direction."""
 
 
 class ErrorLine(Reported, kw_only=True):
-    """One thing that is wrong, where in a file, and what to do."""
+    """An error: what is wrong, where in a file, and what to do."""
 
     what: str
     hint: str | None
@@ -24,7 +24,7 @@ class ErrorLine(Reported, kw_only=True):
 
 
 class ErrorDocument(Reported, kw_only=True):
-    """Why a command with --json failed, if it has printed nothing else."""
+    """Why a command with --json failed before it printed anything."""
 
     exit_code: int
     reason: str
@@ -40,7 +40,7 @@ def error_document(error: TorchyardError) -> ErrorDocument:
 
 
 def encode(value: object) -> bytes:
-    """Write a value the way it is printed: for machines first, but readable, also on a terminal.
+    """Encode a value for printing: for programs, but readable and safe on a terminal.
 
     JSON itself escapes the control characters of ASCII only.
     """

@@ -1,4 +1,4 @@
-"""Progress of long work: one line that is redrawn on a terminal, and one a minute elsewhere."""
+"""Progress of long work: a redrawn line on a terminal, a line per minute elsewhere."""
 
 import os
 import sys
@@ -9,14 +9,14 @@ from torchyard.model.quantity import show_size
 from torchyard.terminal.console import redraw, say
 
 _INTERVAL = 0.2
-"""Seconds between two redraws; shorter work is never drawn."""
+"""Seconds between two redraws; shorter work shows none."""
 
 _EVERY = 60.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 class ProgressLine:
-    """Shows which share of the work is done; the work is bytes, or has another `unit`."""
+    """Shows the finished share of the work, in bytes or another `unit`."""
 
     def __init__(self, what: str, total: int, unit: str = "") -> None:
         self.what = what
@@ -29,7 +29,7 @@ class ProgressLine:
         self._dirty = False
 
     def __call__(self, more: int) -> None:
-        """Add `more` to what is done."""
+        """Add `more` to the finished work."""
         self._done += more
         now = time.monotonic()
         if now - self._drawn < (_INTERVAL if self._live else _EVERY):
@@ -42,7 +42,7 @@ class ProgressLine:
             say(str(self))
 
     def reach(self, done: int) -> None:
-        """Set what is done."""
+        """Set the amount of finished work."""
         self(done - self._done)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class ProgressLine:
 
 
 def shorten(text: str, room: int) -> str:
-    """Shorten a text in its middle: names differ at their ends."""
+    """Shorten a text in the middle: names differ at their ends."""
     if len(text) <= room:
         return text
     front = max(0, (room - 1) // 2)

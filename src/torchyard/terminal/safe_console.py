@@ -1,4 +1,4 @@
-"""A console of rich that neutralises what it prints, before it adds codes of its own."""
+"""A console of rich that escapes control characters before it adds its own codes."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from torchyard.terminal.untrusted import neutral
 
 
 class SafeConsole(Console):
-    """Escapes control characters in all text; cursor movements of rich itself stay."""
+    """Escapes control characters in text; keeps rich's own cursor movements."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -1,6 +1,6 @@
-"""The layout of all reports for people: tables, indented lines, and counts of what is left out.
+"""The layout of text reports: tables, indented lines, and counts of omitted rows.
 
-Rich is imported when something is laid out, so that reports can be imported without it.
+Rich is imported only when something is laid out: its import takes long.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,23 +16,23 @@ if TYPE_CHECKING:  # 40 ms that JSON does not need
     from rich.text import Text
 
 SHORT = 12
-"""How many digits of a fingerprint are enough to distinguish two."""
+"""Digits that are enough to tell fingerprints apart."""
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 Lines = Iterator["RenderableType"]
-"""The text of a report: tables and lines, one below the other."""
+"""The text of a report: tables and lines, top to bottom."""
 
 
 def styled(text: str, style: str = "") -> "Text":
-    """Text of our own in a style; where it is longer than a line, it is broken anywhere."""
+    """Our own text in a style; a long line is broken anywhere."""
     from rich.text import Text  # noqa: PLC0415
 
     return Text(text, style=style, overflow="fold")
 
 
 class _Verbatim:
-    """A line that is never wrapped; rich joins texts, and forgets that one was not to be."""
+    """A line that is never wrapped: rich drops this setting when it joins texts."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ def centred(heading: str = "") -> "Column":
 
 
 def folded(heading: str = "", ratio: int | None = None) -> "Column":
-    """A column whose text continues in the next line, in the middle of a word if need be."""
+    """A column whose text continues in the next line, if need be within a word."""
     from rich.table import Column  # noqa: PLC0415
 
     return Column(heading, overflow="fold", ratio=ratio)
@@ -100,7 +100,7 @@ def table(
     header: bool = True,
     tight: bool = False,
 ) -> "Table":
-    """A table without lines; a tight one has one space between columns, to fit 60 of them."""
+    """A table without rules; `tight` leaves one space between columns, to fit 60 of them."""
     from rich.table import Table  # noqa: PLC0415
 
     made = Table(
@@ -117,7 +117,7 @@ def table(
 
 
 def indented(item: "RenderableType", indent: int, style: str = "") -> "RenderableType":
-    """A line or table that is moved to the right, and stays there where it is wrapped."""
+    """An indented line or table; wrapped lines are indented as well."""
     from rich.padding import Padding  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -128,6 +128,6 @@ def indented(item: "RenderableType", indent: int, style: str = "") -> "Renderabl
 
 
 def and_more(count: int, indent: int) -> Lines:
-    """Say how many things are not listed, if there are any."""
+    """Say how many items are not listed, if any."""
     if count > 0:
         yield indented(f"and {count:,} more", indent, style="dim")

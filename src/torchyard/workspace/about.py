@@ -1,4 +1,4 @@
-"""What a maintainer asks for in a bug report: versions, programs, and whether sandboxes work."""
+"""Facts for a bug report: versions, programs, and whether sandboxes work."""
 
 import os
 import platform
@@ -46,8 +46,8 @@ def _program(name: str) -> str:
     if path is None:
         return "not found"
     try:
-        said = capture([path, "--version"], cwd=Path.cwd(), limit=5).strip().splitlines()
+        output = capture([path, "--version"], cwd=Path.cwd(), limit=5).strip().splitlines()
     except (HostError, OSError) as error:
         return f"{path}: {error}"
-    found = next((line for line in said if re.search(r"\d\.\d", line)), "")
+    found = next((line for line in output if re.search(r"\d\.\d", line)), "")
     return f"{found} in {path}"

@@ -1,4 +1,4 @@
-"""Arguments of use cases that are refused."""
+"""Refuse wrong arguments of use cases."""
 
 from collections.abc import Collection, Mapping
 

@@ -23,14 +23,14 @@ from torchyard.workspace.watch import new_folder, watching
 
 
 def build_packages(request: BuildRequest, listeners: Iterable[Listener] = ()) -> BuildResult:
-    """Build the packages of a file that are not in its store, and return how each job ended.
+    """Build the packages of a file that are not in its store; return each job's outcome.
 
     Args:
-        request: The packages, and how they are built.
-        listeners: Each is called with every event of the build.
+        request: What to build, and how.
+        listeners: Called with every event of the build.
 
     Raises:
-        BuildError: Jobs failed; or another TorchyardError if all of them failed with that.
+        BuildError: Jobs failed; if all failed with the same TorchyardError, that is raised.
         KeyboardInterrupt: The build was interrupted; the same call continues it.
     """
     build = prepare_build(request)
@@ -44,7 +44,7 @@ def build_packages(request: BuildRequest, listeners: Iterable[Listener] = ()) ->
 
 
 class PreparedBuild(NamedTuple):
-    """A build that can be run."""
+    """A build that is ready to run."""
 
     plan: Plan
     store: Store
@@ -54,28 +54,28 @@ class PreparedBuild(NamedTuple):
 
     @property
     def work(self) -> Path | None:
-        """The directory that has the jobs' directories, if they run on this machine."""
+        """The directory of the jobs' directories, if they run on this machine."""
         if isinstance(self.engine, LocalEngine):
             return self.engine.work_directory(self.context.home)
         return None
 
     @property
     def unproven(self) -> str:
-        """What the selection leaves out of a package's proof, as the end of a sentence."""
+        """The stages of a package's proof that the selection omits, as the end of a sentence."""
         stages = {job.stage for job in self.plan.jobs}
         proofs = {Stage.CHECK: "checked", Stage.SMOKE: "smoke tested"}
         missing = [word for stage, word in proofs.items() if stage not in stages]
         return f"; not {' or '.join(missing)}, which is not selected" if missing else ""
 
     def run(self, listeners: Iterable[Listener] = ()) -> BuildResult:
-        """Run the build, and return how it went, also if jobs failed."""
+        """Run the build, and return its outcome, even if jobs failed."""
         with watching(self.context.folder, listeners) as on_event:
             return self.engine.build(self.plan, self.store, self.context, on_event)
 
     def deliver(self) -> list[Path]:
-        """Put the files of all packages into the output directory, and return their paths.
+        """Copy all packages to the output directory, and return their paths.
 
-        Without such a directory, nothing is done.
+        Do nothing without an output directory.
         """
         if self.output is None:
             return []
@@ -85,10 +85,10 @@ class PreparedBuild(NamedTuple):
 
 
 def prepare_build(request: BuildRequest) -> PreparedBuild:
-    """Plan a build and open its store; refuse what would fail only after hours of compiling.
+    """Plan a build and open its store; refuse what would only fail after hours of compiling.
 
-    Secret variables are taken out of this process's environment first: neither a job nor a compiler
-    that planning asks for its version inherits them.
+    Secret variables are removed from this process's environment first, so neither jobs nor the
+    compilers that are asked for their versions inherit them.
     """
     take_credentials()
     plan = request.plan()
@@ -113,15 +113,15 @@ def prepare_build(request: BuildRequest) -> PreparedBuild:
 
 
 def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None:
-    """Refuse to put packages where they would be part of the source the next time.
+    """Refuse an output directory whose packages would be part of the next build's source.
 
-    A new or empty directory is none: it is stamped as torchyard's.
+    A new or empty directory is allowed: it is marked as torchyard's, and so no part of the source.
     """
     if output and config.source.path is not None:
         source = (Path(absolute(file)).parent / config.source.path).resolve()
         folder = Path(absolute(str(output)))
-        own = (Path(home_directory(file)), *(source / name for name in config.left_out))
-        is_ours = any(map(folder.is_relative_to, own)) or not (
+        left_out = (Path(home_directory(file)), *(source / name for name in config.left_out))
+        is_ours = any(map(folder.is_relative_to, left_out)) or not (
             folder.exists() and any(folder.iterdir())
         )
         if folder.is_relative_to(source) and not is_ours:

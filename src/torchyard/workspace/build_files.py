@@ -20,7 +20,7 @@ _REPLIES = ".cmake/api/v1/reply/"
 
 
 class BuildFiles(NamedTuple):
-    """A build directory. Of a job, it has what ninja and CMake left; others are fetched into it."""
+    """A build directory; a job's has only files of ninja and CMake, others are fetched into it."""
 
     folder: Path
     size: Callable[[str], int]
@@ -28,7 +28,7 @@ class BuildFiles(NamedTuple):
 
 
 def named_build(what: str | None, file: str) -> str:
-    """Return what is named; for a job that runs or failed, and by default the last one, where."""
+    """Return `what`, or the build directory of the running or failed job that it names."""
     if what is not None and Path(what).exists():
         return what
     from torchyard.insight.build_record import LOG
@@ -51,7 +51,7 @@ def _changed_at(path: Path) -> float:
 
 @contextmanager
 def open_build(what: str, file: str, store: str | None) -> Iterator[BuildFiles]:
-    """Open a build directory, or that of the newest result of a job."""
+    """Open a build directory, or the one of a job's newest result."""
     from torchyard.insight.build_links import file_size
 
     if Path(what).is_dir():
@@ -63,7 +63,7 @@ def open_build(what: str, file: str, store: str | None) -> Iterator[BuildFiles]:
 
 
 def open_store_of(what: str, file: str, store: str | None) -> "Store":
-    """Open the store that has a job; if there is none, a path may have been meant."""
+    """Open the store of a job; an error may mean that `what` is a wrong path."""
     try:
         return open_store(store, file, make=False)
     except (HostError, SelectionError) as error:
@@ -82,7 +82,7 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
     logs = [file.path for file in result.tree.files if file.path.endswith(f"/{LOG}")]
     if not logs:
         msg = f"the result of {result.id} has no log of ninja"
-        hint = "the recipe `pytorch` keeps one in cores; of another build, name its directory"
+        hint = "the recipe `pytorch` keeps one in cores; for another build, name its directory"
         raise SelectionError(msg, hint=hint)
     build = logs[0].removesuffix(LOG)
     files = {file.path: file for file in result.tree.files}
@@ -92,7 +92,7 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
 
     def fetch(paths: Iterable[str]) -> None:
         wanted = dict.fromkeys(map(path_of, paths))
-        fetch_tree(store, Tree(files=tuple(files[one] for one in wanted if one in files)), scratch)
+        fetch_tree(store, Tree(files=tuple(files[p] for p in wanted if p in files)), scratch)
 
     def size(path: str) -> int:
         found = files.get(path_of(path))
@@ -104,7 +104,7 @@ def _laid_out(result: "Result", store: "Store", scratch: Path) -> BuildFiles:
 
 
 def open_package(what: str, file: str, store: str | None) -> "Contents | None":
-    """Read a package: a file, or the one that a job has made. Return None if it is neither."""
+    """Read a package file, or the package that a job made; return None if there is neither."""
     if Path(what).is_dir():
         return None
     from torchyard.package.delivered import is_package_name
@@ -115,16 +115,16 @@ def open_package(what: str, file: str, store: str | None) -> "Contents | None":
         return _whole(read_package(Path(what)))
     opened = open_store_of(what, file, store)
     result = named_result(what, opened)
-    for one in result.tree.files:
-        if "/" not in one.path and is_package_name(one.path):
+    for stored in result.tree.files:
+        if "/" not in stored.path and is_package_name(stored.path):
             with TemporaryDirectory(prefix="torchyard-package-") as scratch:
-                fetch_file(opened, one, Path(scratch, one.path))
-                return read_package(Path(scratch, one.path))
+                fetch_file(opened, stored, Path(scratch, stored.path))
+                return read_package(Path(scratch, stored.path))
     return None
 
 
 def _whole(contents: "Contents") -> "Contents":
-    """Return a package in which something could be read."""
+    """Return a package, or refuse one of which nothing could be read."""
     if not contents.files and contents.faults:
         msg = f"`{contents.file_name}` can't be read as a package: {contents.faults[0].what}"
         raise SelectionError(msg, hint="name a wheel, a conda package or a libtorch zip")
@@ -132,16 +132,16 @@ def _whole(contents: "Contents") -> "Contents":
 
 
 def named_result(what: str, store: "Store") -> "Result":
-    """Return the newest result of the one job that is named."""
+    """Return the newest result of the job with this name."""
     from torchyard.model.recipe import Stage
     from torchyard.store.select import select_results
 
     found = sorted(select_results(store, what.split()), key=lambda result: result.started)
     if not found:
         msg = f"the store has no result of `{what}`, and there is no such file or directory"
-        raise SelectionError(msg, hint="`torchyard store ls` lists what is there")
+        raise SelectionError(msg, hint="`torchyard store ls` lists the results")
     if ":" not in what:  # a cell stands for its package
-        found = [one for one in found if one.spec.task.stage is Stage.PACKAGE] or found
+        found = [result for result in found if result.spec.task.stage is Stage.PACKAGE] or found
     jobs = list(dict.fromkeys(result.id for result in found))
     if len(jobs) > 1:
         msg = f"`{what}` names {len(jobs)} jobs: {', '.join(jobs[:3])}"

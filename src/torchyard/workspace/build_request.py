@@ -1,4 +1,4 @@
-"""What is to be built: the one value that every command about a build takes."""
+"""What to build: the value that every command about a build takes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,31 +14,31 @@ from torchyard.workspace.plan import plan_packages
 
 
 class BuildRequest(Value):
-    """The packages of a file that are to be built, and how."""
+    """Which packages of a file to build, and how."""
 
     file: str = "torchyard.toml"
     """The configuration."""
     changes: Sequence[str] = ()
-    """Changes of it, each as `KEY=VALUE`."""
+    """Changes to the file, each as `KEY=VALUE`."""
     subset: str | None = None
     """A named part of the matrix."""
     select: Sequence[str] = ()
-    """Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any."""
+    """Words of a selector: values (`cu130`), cells or jobs (`core:*`); none selects all."""
     skip: Sequence[str] = ()
-    """Selectors of what to leave out."""
+    """Selectors of cells and jobs to leave out."""
     store: str | None = None
-    """Address or directory of a store, in place of the file's."""
+    """Address or directory of a store, instead of the file's."""
     engine: Engine | None = None
-    """Where jobs run; `LocalEngine()`, on this machine, unless another one is given."""
+    """Where jobs run; by default on this machine, with `LocalEngine()`."""
     keep_going: bool = False
-    """After a failure, do all that does not need the failed job."""
+    """After a failure, run all jobs that do not need the failed one."""
     output: str | Path | None = None
-    """Directory to put the packages into when all are built."""
+    """Directory to copy the packages to when all are built."""
     lock: BuildLock | None = None
-    """What an extension is built with, in place of the file's lock."""
+    """Build environments of an extension, instead of the file's lock."""
 
     def plan(self) -> Plan:
-        """Return the plan of what is to be built."""
+        """Return the plan of the build."""
         return plan_packages(
             self.file,
             changes=self.changes,
@@ -49,5 +49,5 @@ class BuildRequest(Value):
         )
 
     def open_store(self, config: Config) -> Store:
-        """Return the store that has the results."""
+        """Return the store of the results."""
         return open_store(self.store, self.file, config)

@@ -1,4 +1,4 @@
-"""The job that compiles one cell of a file for its Python, for people who work on that cell."""
+"""The job that compiles a cell for its Python, for development of that cell."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ _LISTED = 8
 
 
 class CellJob(NamedTuple):
-    """The bindings job of a cell, and the config it comes from."""
+    """The bindings job of a cell, and its config."""
 
     spec: JobSpec
     config: Config
@@ -30,12 +30,12 @@ class CellJob(NamedTuple):
 def find_cell_job(file: str, words: Sequence[str] = (), changes: Sequence[str] = ()) -> CellJob:
     """Return the job that compiles a cell of this machine for its Python.
 
-    The words are a selector; without them, the file must have one such job only. Packages of one
-    Python share it.
+    `words` are a selector; without them, the file must have exactly one such job, which packages
+    of one Python share.
 
     Raises:
-        SelectionError: No cell of this machine fits, or cells of several Pythons or blocks do.
-        ConfigError: The file has steps of its own for it, and so no toolchain.
+        SelectionError: No cell of this machine fits, or several with different Pythons or blocks.
+        ConfigError: The file's own steps make the cell, without torchyard's toolchain.
     """
     config = load_config(file, tuple(changes))
     path = _choose(config, words)
@@ -43,13 +43,13 @@ def find_cell_job(file: str, words: Sequence[str] = (), changes: Sequence[str] =
     plan = make_plan(config, PlanSelection(select=(f"{config.project.label}/{path}/*",)))
     spec = make_job_spec(plan, plan.find(Stage.BINDINGS, path))
     if not compiles_by_recipe(spec.task):
-        msg = f"{spec.task.id} is made by steps of the file, and not by a toolchain of torchyard"
+        msg = f"{spec.task.id} is made by steps of the file, without a toolchain of torchyard"
         raise ConfigError(msg, hint=f"`torchyard shell {spec.task.id}` shows what they see")
     return CellJob(spec, config)
 
 
 def _choose(config: Config, words: Sequence[str]) -> str:
-    """Return the path of the one Python of a block that a selector means."""
+    """Return the path of the only selected Python of a block."""
     machine = platform_name()
     cells = ReadSelection(expand(config), PlanSelection(select=tuple(words))).cells()
     here = [cell for cell in cells if cell.platform == machine and cell.python != ANY_PYTHON]
@@ -59,7 +59,7 @@ def _choose(config: Config, words: Sequence[str]) -> str:
     what = f"`{' '.join(words)}`" if words else "the file"
     if not found:
         msg = f"{what} has no cell that is compiled for a Python on {machine}, this machine"
-        raise SelectionError(msg, hint="`torchyard plan --list cells` lists what there is")
+        raise SelectionError(msg, hint="`torchyard plan --list cells` lists all cells")
     listed = ", ".join(path.partition("/")[2] for path in [*found][:_LISTED])
     listed += ", …" if len(found) > _LISTED else ""
     msg = f"{what} has {len(found)} environments: {listed}"

@@ -1,4 +1,4 @@
-"""What the file says about a channel, and plans for it."""
+"""A channel's configuration in the file, and plans for it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,17 +19,17 @@ def load_if_present(file: str, changes: Sequence[str] = ()) -> Config | None:
     return load_config(file, tuple(changes)) if Path(file).exists() else None
 
 
-def channel_named(config: Config | None, place: str, file: str) -> ChannelConfig | None:
-    """Return the channel of the file that has a name or an address, or None."""
-    url = channel_url(place, file)
+def channel_named(config: Config | None, name: str, file: str) -> ChannelConfig | None:
+    """Return the file's channel with a name or an address, or None."""
+    url = channel_url(name, file)
     for channel in config.channels.values() if config else ():
-        if channel.name == place or is_same(channel_url(channel.name, file), url):
+        if channel.name == name or is_same(channel_url(channel.name, file), url):
             return channel
     return None
 
 
 def check_origin(channel: ChannelConfig | None, source: str | None, file: str) -> None:
-    """Refuse packages for a channel that takes them only by promotion from another one."""
+    """Refuse packages for a channel that takes only promotions from another channel."""
     wanted = channel.promote_from if channel else None
     if channel is None or not wanted:
         return
@@ -40,14 +40,14 @@ def check_origin(channel: ChannelConfig | None, source: str | None, file: str) -
 
 
 def channel_subset(config: Config, channel: ChannelConfig | None) -> str | None:
-    """Return the subset that is published in a channel, or in the one it is promoted from."""
+    """Return the subset published to a channel, or to the channel it is promoted from."""
     while channel and channel.promote_from:
         channel = config.channels[channel.promote_from]
     return channel.subset if channel else None
 
 
 def plan_channel(config: Config, channel: ChannelConfig) -> "Plan":
-    """Plan what belongs in a channel."""
+    """Plan the packages of a channel."""
     from torchyard.plan.build import make_plan
     from torchyard.plan.select import PlanSelection
 

@@ -1,4 +1,4 @@
-"""Generate files for CI providers from a file, and compare them with those that are there."""
+"""Generate files for CI providers from a file, and compare them with the existing ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # slow to import
 
 
 class CiWriter(NamedTuple):
-    """The CI of one file, in its repository."""
+    """The CI of a configuration file, in its repository."""
 
     config: Config
     file: str
-    """The path of the configuration, from the top of the repository."""
+    """The path of the configuration, relative to the repository."""
     top: Path
     providers: tuple[str, ...]
 
@@ -30,7 +30,7 @@ class CiWriter(NamedTuple):
     def of(
         cls, file: str, providers: Sequence[str] = (), changes: Sequence[str] = ()
     ) -> "CiWriter":
-        """Load a file, and find out for which providers: those named here, there, or in use."""
+        """Load a file; its providers are those named here, in the file, or with files already."""
         from torchyard.ci.registry import find_provider
         from torchyard.host.git import is_checkout
 
@@ -42,8 +42,8 @@ class CiWriter(NamedTuple):
         if not names:
             from torchyard.ci.registry import provider_names
 
-            msg = f"for which CI provider? There are {listed(provider_names())}"
-            hint = "name it, as in `torchyard ci generate github`, or in [ci] as `providers`"
+            msg = f"no CI provider is named; there are {listed(provider_names())}"
+            hint = "name one, as in `torchyard ci generate github`, or set `providers` in [ci]"
             raise UsageError(msg, hint=hint)
         for name in names:
             find_provider(name)
@@ -60,7 +60,7 @@ class CiWriter(NamedTuple):
         return plan
 
     def possible_plan(self, subset: str | None) -> "Plan":
-        """Return the plan of a subset; refuse one whose source can be built on no machine."""
+        """Return the plan of a subset; refuse it if no machine can build the source."""
         from torchyard.engines.admission import refuse_project
         from torchyard.workspace.plan import refuse_proof
 
@@ -75,9 +75,9 @@ class CiWriter(NamedTuple):
         say: Callable[[str], object] = str,
         planner: "Planner | None" = None,
     ) -> list[ComparedFile]:
-        """Compare the files of all providers; only those for one subset, if it is given.
+        """Compare the files of all providers, or only those for one subset.
 
-        `say` is called with each part that is left out, and the reason.
+        `say` is called with each omitted part and the reason.
         """
         from torchyard.ci.generate import generate_files
 
@@ -92,12 +92,12 @@ class CiWriter(NamedTuple):
         return found
 
     def _compare(self, provider: str, path: str, text: str) -> ComparedFile:
-        place = self.top / path
-        old = place.read_bytes().decode(errors="replace") if place.exists() else None
+        target = self.top / path
+        old = target.read_bytes().decode(errors="replace") if target.exists() else None
         return compare_file(provider, path, old, text)
 
     def _left_over(self, provider: str, texts: dict[str, str]) -> Iterator[ComparedFile]:
-        """Yield files that torchyard wrote for a pipeline that is no more."""
+        """Yield files that torchyard wrote for a pipeline that no longer exists."""
         from torchyard.ci.provider import load_provider_table
 
         for path in _files_in(self.top, load_provider_table(provider).files):
@@ -107,9 +107,9 @@ class CiWriter(NamedTuple):
     def write(
         self, subset: str | None = None, *, force: bool = False, say: Callable[[str], object] = str
     ) -> list[ComparedFile]:
-        """Write what is not current, and remove what is left over.
+        """Write outdated files, and remove leftovers.
 
-        Files that torchyard did not write, and edits, are only overwritten with `force`.
+        Overwrite edits, and files that torchyard did not write, only with `force`.
         """
         files = self.compare(subset, say, self.possible_plan)
         guarded = [file for file in files if file.state in GUARDED]
@@ -119,17 +119,17 @@ class CiWriter(NamedTuple):
             msg = f"`{first.path}` {problem}, which would be lost"
             hint = "[ci] has settings for machines, times and hooks; --force overwrites the file"
             raise HostError(msg, hint=hint)
-        for one in files:
-            path = self.top / one.path
-            if one.state is FileState.LEFT_OVER:
+        for compared in files:
+            path = self.top / compared.path
+            if compared.state is FileState.LEFT_OVER:
                 path.unlink()
-            elif one.state is not FileState.CURRENT:
+            elif compared.state is not FileState.CURRENT:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(one.text, encoding="utf-8", newline="")
+                path.write_text(compared.text, encoding="utf-8", newline="")
         return files
 
     def explain(self, job: str) -> list[PlacedJob]:
-        """Return where a job of the plan runs, or what a job of a generated file runs."""
+        """Return where a job of the plan runs, or what a provider's job runs."""
         from torchyard.ci.generate import fold_all
 
         found = [
@@ -140,7 +140,7 @@ class CiWriter(NamedTuple):
             )
         ]
         if not found:
-            msg = f"no job of the generated CI is `{job}`, or runs such a job of the plan"
+            msg = f"`{job}` is neither a job of the generated CI nor a job of the plan that it runs"
             raise SelectionError(
                 msg, hint="`torchyard plan --list jobs` lists the jobs of the plan"
             )
@@ -148,7 +148,7 @@ class CiWriter(NamedTuple):
 
 
 def _providers_in(top: Path) -> Iterator[str]:
-    """Yield the providers that a repository has files for."""
+    """Yield the providers with files in a repository."""
     from torchyard.ci.provider import load_provider_table
     from torchyard.ci.registry import provider_names
 
@@ -158,7 +158,7 @@ def _providers_in(top: Path) -> Iterator[str]:
 
 
 def _files_in(top: Path, globs: Sequence[str]) -> Iterator[str]:
-    """Yield the paths of files that torchyard wrote."""
+    """Yield the paths of files written by torchyard."""
     from torchyard.ci.yaml import read_header
 
     for glob in globs:

@@ -1,4 +1,4 @@
-"""The current time in UTC, for allowances with an end date and for logs of channels."""
+"""The current time in UTC, for allowances that expire and for channel logs."""
 
 from datetime import UTC, date, datetime
 

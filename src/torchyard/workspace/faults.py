@@ -1,13 +1,13 @@
-"""Errors as they may be shown or stored: of one class tree, and without secrets."""
+"""Prepare errors for display and storage: as TorchyardErrors, without secrets."""
 
 from torchyard.errors import Diagnostic, ElsewhereError, HostError, TorchyardError
 from torchyard.host.files import is_full
 
 
 def host_error(error: OSError) -> TorchyardError:
-    """Return the error of torchyard for an error of the operating system."""
+    """Return a HostError for an error of the operating system."""
     if is_full(error):
-        hint = "make room, and start the same command again"
+        hint = "free some space, and run the same command again"
         return ElsewhereError(f"the disk is full: {error}", hint=hint, reason="disk")
     return HostError(f"the machine refused: {error}")
 

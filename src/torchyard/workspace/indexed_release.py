@@ -1,4 +1,4 @@
-"""Torch releases that the tables do not have, as their wheels in an index describe them."""
+"""Torch releases missing from the tables, read from their wheels in an index."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,19 +23,19 @@ from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.parts import WheelParts
 
 _ARCHS_IN = "torch/lib/libtorch_python.so"
-"""The library that has the text of `torch.cuda.get_arch_list()`."""
+"""The library that contains the text of `torch.cuda.get_arch_list()`."""
 _PINNING = ("==", "~=")
 
 
 class IndexedRelease(NamedTuple):
-    """A torch release of an index: its newest version, and the row that the tables would have."""
+    """A torch release of an index: its newest version, and its row for the tables."""
 
     version: str
     row: Release
 
 
 class TorchBuild(NamedTuple):
-    """What a torch wheel was built with. `compute` is empty if it is for CPUs only."""
+    """What a torch wheel was built with; `compute` is empty for CPU wheels."""
 
     compute: str
     libraries: Mapping[str, str]
@@ -58,13 +58,13 @@ def find_indexed_release(
     platforms: Mapping[str, str],
     computes: Collection[str],
 ) -> IndexedRelease:
-    """Return what the wheels of a release say of it; they are read in parts.
+    """Read parts of the wheels of a release, and return what they say about it.
 
     Args:
         name: The release, such as 2.15.
         wheels: All torch wheels of an index.
         platforms: The platforms of a matrix, with their wheel tags.
-        computes: The compute platforms of a matrix that are for GPUs; without, no wheel is read.
+        computes: The GPU compute platforms of a matrix; if empty, no wheel is read.
     """
     wheels = _newest(name, wheels, platforms.values())
     version = wheels[0].version.public
@@ -82,7 +82,7 @@ def _build_of(wheel: ListedWheel) -> TorchBuild:
 
 
 def _row(wheels: Iterable[ListedWheel], builds: Mapping[str, Sequence[TorchBuild]]) -> Release:
-    """Return the row of a release, by its wheels, and what it was built with on each platform."""
+    """Return the row of a release, from its wheels and its build on each platform."""
     every = {build.compute: build for found in builds.values() for build in found}
     archs: dict[str, dict[str, tuple[str, ...]]] = {}
     for platform, found in builds.items():
@@ -99,23 +99,23 @@ def _row(wheels: Iterable[ListedWheel], builds: Mapping[str, Sequence[TorchBuild
 
 
 def _newest(name: str, wheels: Iterable[ListedWheel], tags: Collection[str]) -> list[ListedWheel]:
-    """Return the wheels of the newest version of a release that fit some platform."""
+    """Return the wheels of a release's newest version that fit any platform."""
     finals = [wheel for wheel in wheels if not wheel.version.is_prerelease]
-    own = [
+    fitting = [
         wheel
         for wheel in finals
         if ".".join(map(str, wheel.version.release[:2])) == name
         and any(_fits(wheel, tag) for tag in tags)
     ]
-    if not own:
-        known = {".".join(map(str, wheel.version.release[:2])) for wheel in finals}
-        newest = ", ".join(sorted(known, key=Version)[-3:]) or "none at all"
+    if not fitting:
+        minors = {".".join(map(str, wheel.version.release[:2])) for wheel in finals}
+        newest = ", ".join(sorted(minors, key=Version)[-3:]) or "none at all"
         msg = f"no index of this machine has wheels of torch {name} for {', '.join(sorted(tags))}"
         raise HostError(
             msg, hint=f"its newest releases are {newest}; uv's settings name the indexes"
         )
-    version = max(Version(wheel.version.public) for wheel in own)
-    return [wheel for wheel in own if Version(wheel.version.public) == version]
+    version = max(Version(wheel.version.public) for wheel in fitting)
+    return [wheel for wheel in fitting if Version(wheel.version.public) == version]
 
 
 def _fits(wheel: ListedWheel, platform_tag: str) -> bool:
@@ -123,7 +123,7 @@ def _fits(wheel: ListedWheel, platform_tag: str) -> bool:
 
 
 def is_installable(tag: str, platform_tag: str) -> bool:
-    """Return whether wheels with a tag are installed on a platform: for it, or an older glibc."""
+    """Return whether wheels with a tag install on a platform: same system, glibc not newer."""
     here, found = promised_glibc(platform_tag), promised_glibc(tag)
     if not here or not found:
         return False
@@ -132,7 +132,7 @@ def is_installable(tag: str, platform_tag: str) -> bool:
 
 
 def _wheel_for(compute: str, wheels: Iterable[ListedWheel]) -> ListedWheel | None:
-    """Return a wheel with the name of a compute platform in its version, or else one without."""
+    """Return a wheel with a compute platform's name in its version, or else one without."""
     for local in (compute, None):
         found = [wheel for wheel in wheels if wheel.version.local == local]
         if found:
@@ -152,22 +152,23 @@ def read_torch_build(wheel: WheelParts, local: str) -> TorchBuild:
     named = compute_in(local)
     compute = "" if named == PLAIN else named or compute_of_wheels(pins)
     platform = platform_for(compute)
-    rules = [one for one in platform.libraries().values() if any_match(compute, one.names)]
+    libraries = platform.libraries().values()
+    rules = [library for library in libraries if any_match(compute, library.names)]
     return TorchBuild(
         compute=compute,
         libraries={
             row.pin: pins[row.distribution]
-            for one in rules
-            for row in one.wheels
+            for library in rules
+            for row in library.wheels
             if row.pin and row.distribution in pins
         },
-        triton=next((pins[one.triton] for one in rules if one.triton in pins), ""),
+        triton=next((pins[library.triton] for library in rules if library.triton in pins), ""),
         archs=platform.archs_of(_codes(wheel, platform.device_code)),
     )
 
 
 def _codes(wheel: WheelParts, code: str) -> list[str]:
-    """Return the architectures that a torch lists as its own."""
+    """Return the architectures that a torch library lists."""
     if not code or _ARCHS_IN not in wheel.members:
         return []
     pattern = re.compile(rf"\0({code}(?: {code})*)\0".encode())

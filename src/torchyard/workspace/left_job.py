@@ -1,4 +1,4 @@
-"""Jobs whose directories are there: those that run, were interrupted, or failed."""
+"""Jobs with a work directory: running, interrupted or failed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +18,7 @@ from torchyard.workspace.run import find_job_spec
 def find_left_job(
     job: str | None, file: str, work: str | None, changes: Sequence[str] = ()
 ) -> tuple[JobSpec, Config | None]:
-    """Return a job as it is planned, or else as it ran last; without a name, the last one."""
+    """Return the job spec as planned, or else as last run; by default, of the last job."""
     if job is None:
         if left := left_job(None, file, work):
             return left, None
@@ -31,10 +31,10 @@ def find_left_job(
 
 
 def left_job(name: str | None, file: str, work: str | None = None) -> JobSpec | None:
-    """Return the job that ran last in a work directory, of all or of those with this name."""
+    """Return the last job in a work directory, or the last one with this name."""
     found: list[tuple[float, Path]] = []
     for path in Path(work or work_directory(file)).glob(f"*/{SPEC_FILE}"):
-        with suppress(OSError):  # it has not begun, or ends meanwhile
+        with suppress(OSError):  # it has no spec yet, or ends meanwhile
             found.append((log_path(path.parent).stat().st_mtime, path))
     for _, path in sorted(found, reverse=True):
         with suppress(OSError, msgspec.DecodeError):

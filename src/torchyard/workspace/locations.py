@@ -1,4 +1,4 @@
-"""Where stores, channels, caches and the working directory of a file are."""
+"""Locations of a file's stores, channels, caches and work directory."""
 
 import os
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ def home_directory(file: str) -> str:
 
 
 def made_home(file: str) -> str:
-    """Return the home directory, which exists then."""
+    """Create the home directory, and return it."""
     os.makedirs(home_directory(file), exist_ok=True)  # noqa: PTH103 - strings, see host.files
     return home_directory(file)
 
 
 def work_directory(file: str) -> str:
-    """Return the directory that jobs have theirs in, unless another one is asked for."""
+    """Return the directory of the jobs' directories; by default in the home directory."""
     return join(home_directory(file), "work")
 
 
 def open_store(
     url: str | None, file: str, config: Config | None = None, *, make: bool = True
 ) -> Store:
-    """Open the store that is named on the command line, else the file's."""
+    """Open the store named on the command line, or the file's."""
     if url is None:
         from torchyard.config.load import load_config
 
@@ -50,7 +50,7 @@ def open_store(
 
 
 def open_channel(path: str, file: str, *, make: bool = False) -> "Channel":
-    """Open a channel: one of the file, by its name, or any, by its address or directory."""
+    """Open a channel: by its name in the file, its address, or its directory."""
     from torchyard.publish.channel.channel import Channel
 
     return Channel.at(channel_url(path, file), make=make)
@@ -76,7 +76,7 @@ def read_channel(path: str, file: str) -> "ChannelReader":
 
 @contextmanager
 def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
-    """Open a channel, and make it if it does not exist; a dry run uses an empty one instead."""
+    """Open a channel, or create it; for a dry run, use an empty temporary one instead."""
     from tempfile import TemporaryDirectory
 
     from torchyard.publish.channel.channel import Channel
@@ -89,14 +89,14 @@ def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
 
 
 def channel_url(path: str, file: str) -> str:
-    """Return the address of a channel; relative directories in the file are beside the file."""
+    """Return the address of a channel; directories in the file are relative to the file."""
     if "/" in path or path in (".", ".."):
         return path
     from torchyard.config.load import load_config
 
     directory = f"for a directory write ./{path}"
     if not os.path.exists(file):  # noqa: PTH110 - strings, see host.files
-        msg = f"`{path}` would be a channel of `{file}`, and there is no such file"
+        msg = f"`{path}` is read as a channel of `{file}`, which does not exist"
         raise SelectionError(msg, hint=f"{directory}; `-f FILE` names another file")
     channels = load_config(file).channels
     if path not in channels:
@@ -108,15 +108,15 @@ def channel_url(path: str, file: str) -> str:
 
 
 def installer_url(path: str) -> str:
-    """Return a channel's address as installers take it."""
+    """Return a channel's address in the form for installers."""
     from pathlib import Path
 
     return path if "://" in path else Path(absolute(path)).as_uri()
 
 
-def is_same(one: str, other: str) -> bool:
-    """Return whether two addresses mean the same place."""
-    return _plain(one) == _plain(other)
+def is_same(first: str, other: str) -> bool:
+    """Return whether two addresses mean the same directory or bucket."""
+    return _plain(first) == _plain(other)
 
 
 def _plain(url: str) -> str:
@@ -127,11 +127,11 @@ def _plain(url: str) -> str:
 
 
 def copies_limit(config: Config | None) -> int:
-    """Return how many bytes of the store are kept on this machine."""
+    """Return how many bytes of the store to keep on this machine."""
     return parse_size(config.copies) if config and config.copies else 0
 
 
 def compile_cache_url(file: str, config: Config | None) -> str | None:
-    """Return the compile cache of a file; a relative directory is beside the file."""
+    """Return the compile cache of a file; its directory is relative to the file."""
     cache = config.toolchain.cache if config and config.toolchain else None
     return join(dirname(absolute(file)), cache) if cache and "://" not in cache else cache

@@ -54,10 +54,10 @@ def lock_environments(
 ) -> BuildLock:
     """Write the lock of a file, and return it; new environments get the newest wheels that fit.
 
-    The image of [root] is locked by its digest; recipes without environments have nothing else. The
-    requirements are those in the source, which is fetched if the store does not have it. Torch
-    releases that the tables do not have are looked for in the index first. Environments that are
-    locked stay as they are, unless the requirements change, or with `upgrade`.
+    The image of [root] is locked by its digest; recipes without environments lock nothing else.
+    Requirements come from the source, which is fetched if the store lacks it. Torch releases that
+    are not in the tables are looked up in the index first. Locked environments stay unchanged,
+    unless the requirements change or `upgrade` is set.
     """
     first = _lock_first(file, say, upgrade=upgrade)
     config = load_config(file)
@@ -76,8 +76,8 @@ def lock_environments(
         else:
             made = _environment(config, requires, path)
             files[path] = dict(made.files)
-            sizes |= (own := wheel_sizes(made.wheels))
-            say(_summary(path, made, sum(own.values())))
+            sizes |= (added := wheel_sizes(made.wheels))
+            say(_summary(path, made, sum(added.values())))
     lock = BuildLock(
         requires=requires,
         environments={path: tuple(sorted(found)) for path, found in files.items()},
@@ -93,7 +93,7 @@ def lock_environments(
 def project_requirements(
     file: str, *, changes: Sequence[str] = (), listeners: Iterable[Listener] = ()
 ) -> tuple[str, ...]:
-    """Return what the project of a file is built with, besides torch; its source is fetched."""
+    """Fetch a file's source, and return its build requirements besides torch."""
     build = prepare_build(BuildRequest(file, changes, select=("source:*",)))
     result = build.run(listeners)
     if error := result.error():
@@ -109,12 +109,12 @@ def _write(lock: BuildLock, file: str) -> None:
 
 
 def _lock_first(file: str, say: Callable[[str], object], *, upgrade: bool) -> BuildLock:
-    """Write what planning needs into the lock of a file, and return it.
+    """Lock what planning needs, and return the lock.
 
-    That is the digest of its image, and rows of torch releases that the tables do not have.
+    That is the digest of the image, and rows of torch releases missing from the tables.
     """
     known = None
-    with suppress(ConfigError):  # one that can't be read is written anew
+    with suppress(ConfigError):  # an unreadable lock is written anew
         known = read_build_lock(file)
     kept = BuildLock() if upgrade or known is None else known
     lock = replace(
@@ -128,7 +128,7 @@ def _lock_first(file: str, say: Callable[[str], object], *, upgrade: bool) -> Bu
 
 
 def _images(file: str, known: Mapping[str, str], say: Callable[[str], object]) -> dict[str, str]:
-    """Return the digest of the image that a file names without one."""
+    """Return the digest of an image that the file names without one."""
     image = decode(read_document(file)).root.image
     if image is None or "@" in image:
         return {}
@@ -141,14 +141,14 @@ def _images(file: str, known: Mapping[str, str], say: Callable[[str], object]) -
 def _unknown_releases(
     file: str, known: Mapping[str, Release], say: Callable[[str], object]
 ) -> dict[str, Release]:
-    """Return rows for the releases that a file names, and the tables do not have.
+    """Return rows for the file's torch releases that are missing from the tables.
 
-    Those that are `known` stay as they are, if they have all that the matrix asks for.
+    Rows in `known` are kept if they cover the matrix.
     """
     spec, tables = decode(read_document(file)), load_tables()
-    named = (TORCH_RELEASE.fullmatch(one) for one in named_values(spec.matrix, Dimension.TORCH))
+    named = (TORCH_RELEASE.fullmatch(value) for value in named_values(spec.matrix, Dimension.TORCH))
     listed = {*tables.releases, *spec.tables.releases}
-    names = dict.fromkeys(one[1] for one in named if one and one[1] not in listed)
+    names = dict.fromkeys(match[1] for match in named if match and match[1] not in listed)
     platforms, computes = matrix_wheels(spec, tables)
     found = {
         name: known[name]
@@ -182,14 +182,14 @@ def _note(name: str, version: str, row: Release) -> str:
 
 
 def _paths(plan: Plan) -> Iterable[str]:
-    """Return the environments of a plan: those that compile, and those of smoke tests alone."""
+    """Return the environments of a plan: for compiling, and only for smoke tests."""
     stages = (Stage.BINDINGS, Stage.SMOKE)
     scopes = (job.scope[: DEPTH[Stage.BINDINGS]] for job in plan.jobs if job.stage in stages)
     return dict.fromkeys(map(scope_path, scopes))
 
 
 def _build_system(build: PreparedBuild) -> BuildSystem:
-    """Return how the project in the source's result is built."""
+    """Return the build system of the project in the source's result."""
     (job,) = (job for job in build.plan.jobs if job.stage is Stage.SOURCE)
     result = build.store.get(job.fingerprint, job.identifier)
     for file in result.tree.files:

@@ -22,15 +22,15 @@ def plan_packages(
     skip: Sequence[str] = (),
     lock: BuildLock | None = None,
 ) -> Plan:
-    """Return the plan of a file: its packages, and the jobs that make them. Nothing is built.
+    """Return the plan of a file: its packages, and the jobs that make them; build nothing.
 
     Args:
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`: `project.version=2.14.1`.
+        changes: Changes to it, each as `KEY=VALUE`: `project.version=2.14.1`.
         subset: A named part of the matrix.
-        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); all without any.
-        skip: Selectors of what to leave out.
-        lock: What an extension is built with, in place of the file's lock.
+        select: Words of a selector: values (`cu130`), cells or jobs (`core:*`); none selects all.
+        skip: Selectors of cells and jobs to leave out.
+        lock: Build environments of an extension, instead of the file's lock.
     """
     from torchyard.plan.build import make_plan
 
@@ -39,7 +39,7 @@ def plan_packages(
 
 
 def refuse_proof(config: Config, file: str) -> None:
-    """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
+    """Refuse a wrong policy or wrong tests now, not after hours of compiling."""
     from torchyard.checks.policy import is_shipped
 
     check = config.check

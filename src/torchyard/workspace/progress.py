@@ -1,4 +1,4 @@
-"""Progress of long reads and uploads, shown by whatever the caller passes in."""
+"""Progress of long reads and uploads, shown by the caller's functions."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # slow to import
 
 
 class Meter(Protocol):
-    """Opens a progress display for bytes, or another unit; it is called with each share done."""
+    """Opens a progress display for bytes or another unit, to be called with each finished share."""
 
     def __call__(
         self, what: str, total: int, unit: str = "", /
@@ -24,7 +24,7 @@ def no_meter(_what: str, _total: int, _unit: str = "", /) -> Iterator[Callable[[
 
 
 def read_metered(path: Path, meter: Meter) -> "Contents":
-    """Read a package, and report progress to a meter."""
+    """Read a package, and report the progress to a meter."""
     from torchyard.package.read import read_package
 
     size = path.stat().st_size if path.is_file() else 0

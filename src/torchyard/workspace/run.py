@@ -1,4 +1,4 @@
-"""Find the job that a command is about, and the conditions in which it runs."""
+"""Find the job that a command names, and the conditions it runs in."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from torchyard.workspace.toolchain_id import with_toolchain_id
 
 
 def job_conditions(spec: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
-    """Return where a job runs, and in which sandbox."""
+    """Return a job's directory, sandbox and other conditions."""
     asked = sandbox_here(spec.sandbox)
     kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
     kind = kinds.get(sandbox, asked.kind)

@@ -7,10 +7,10 @@ from torchyard.model.config import Config
 
 
 def with_toolchain_id(config: Config, file: str) -> Config:
-    """Return a config with the identities of what it compiles with, which fingerprints contain.
+    """Return a config with the identities of its compilers, for fingerprints.
 
-    A config without a table [toolchain] is returned unchanged, as on systems without builds. In a
-    container of the root's own image, jobs run in no root.
+    A config without [toolchain] is returned unchanged, as are all on systems without builds. In a
+    container of the root's image, jobs run without a root.
     """
     here = config.tables.platforms.get(platform_name())
     if config.toolchain is None or here is None or not here.built:

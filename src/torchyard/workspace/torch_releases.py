@@ -21,7 +21,7 @@ Minor = tuple[int, int]
 
 
 class TorchRange(NamedTuple):
-    """The minor versions to compare with; the lowest is None for the newest few."""
+    """The minor versions to compare with; without a lowest, the newest few."""
 
     lowest: Minor | None = None
     highest: Minor | None = None
@@ -34,7 +34,7 @@ class TorchRange(NamedTuple):
         high = (int(found[4]), int(found[5])) if found and found[4] else None
         wrong = not found or not (low or high) or (low and high and low > high)
         if wrong or (low and high and not (found and found[3])):
-            msg = f"`--torch {text}` names no releases of torch"
+            msg = f"`--torch {text}` is no range of torch releases"
             raise UsageError(msg, hint="write 2.10.. or 2.10..2.13, ..2.13, or 2.13 alone")
         return cls(low, high if found and found[3] else low)
 
@@ -44,8 +44,8 @@ def find_releases(
 ) -> list[IndexWheel]:
     """Return the last patch release of each minor version, the newest first.
 
-    Without a lowest version, they are as many as `most`. Of a minor version, the wheel with this
-    `local` version is taken, else the one without (`2.13.0`, not `2.13.0+cpu`), else any.
+    Without a lowest version, return at most `most`. Prefer wheels with this `local` version, then
+    wheels without one (`2.13.0`, not `2.13.0+cpu`), then any.
     """
     from torchyard.toolchain.index_wheels import find_wheel
 
@@ -73,12 +73,12 @@ def find_releases(
     found = [wheel for wheel in found if _is_asked(wheel, asked)]
     if not found:
         msg = f"the index has no such torch for Python {python} on {machine}"
-        raise SelectionError(msg, hint="choose others by --torch; is the index the right one?")
+        raise SelectionError(msg, hint="choose others by --torch, or set another index for uv")
     return found
 
 
 def _least(asked: TorchRange, newest: Minor, most: int) -> int:
-    """Return down to which minor version to look, within the newest one's major version."""
+    """Return the oldest minor version to consider, within the newest major version."""
     if asked.lowest is None:
         return max(newest[1] - most, 0)
     return min(asked.lowest[1], newest[1]) if asked.lowest[0] == newest[0] else 0
@@ -101,8 +101,8 @@ def torch_symbols(wheel: IndexWheel, meter: Meter) -> TorchSymbols:
     folder = cache_folder(_FOLDER)
     name = wheel.sha256 or sha256(wheel.url.encode()).hexdigest()
     path = folder / f"{wheel.file}.{name[:16]}" if folder else None
-    if path and (known := load_symbols_file(path)):
-        return known
+    if path and (cached := load_symbols_file(path)):
+        return cached
     symbols = read_torch_wheel(wheel.url, meter)
     if path:
         save_symbols_file(path, symbols)
@@ -122,13 +122,13 @@ def read_torch_wheel(url: str, meter: Meter) -> TorchSymbols:
     libraries = torch_libraries(parts.libraries())
     if not libraries:
         msg = f"`{file.name}` has no libraries of torch"
-        raise UsageError(msg, hint="name a torch wheel, or releases such as 2.10..")
+        raise UsageError(msg, hint="name a torch wheel, or releases, such as 2.10..")
     with meter(f"reading {file.name}", sum(map(parts.stored, libraries))) as file.fetched:
         return read_torch(parts, WheelName.parse(file.name).version)
 
 
 def kept_torches() -> list[TorchSymbols]:
-    """Return the releases whose symbols `torchyard compat` has kept."""
+    """Return the releases whose symbols `torchyard compat` has cached."""
     from torchyard.checks.compat.symbol_cache import load_symbols_file
     from torchyard.host.cache import cache_folder
 

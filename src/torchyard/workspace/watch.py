@@ -14,20 +14,20 @@ from torchyard.workspace.locations import EVENTS, home_directory
 from torchyard.workspace.redact import redacting
 
 _REMEMBERED = 20
-"""Number of builds whose records are kept for `status`, with the error output of their jobs."""
+"""How many builds to keep records of for `status`, with the error output of their jobs."""
 
 
 def new_folder(file: str) -> Path:
-    """Return the directory in which `status` looks for a build that this process begins now."""
+    """Return the directory in which `status` looks for this process's build."""
     moment = current_moment().replace("-", "").replace(":", "")
     return Path(home_directory(file), "builds", f"{moment}-{os.getpid()}")
 
 
 @contextmanager
 def watching(folder: Path, listeners: Iterable[Listener] = ()) -> Iterator[Listener]:
-    """Yield what records the redacted events of a build in `folder`, and passes them to listeners.
+    """Yield a listener that records redacted events in `folder`, and passes them to others.
 
-    A listener that fails is dropped, since hours of work must not end with a display.
+    A listener that fails is dropped: a display must not end hours of work.
     """
     with ExitStack() as stack:
         active = [_recorder(stack, folder), *listeners]
@@ -43,14 +43,14 @@ def watching(folder: Path, listeners: Iterable[Listener] = ()) -> Iterator[Liste
 
 
 def _recorder(stack: ExitStack, folder: Path) -> Listener:
-    """Return a listener that writes events to the record, which it begins with the first one."""
+    """Return a listener that writes events to a record, created with the first event."""
     record: list[Callable[[bytes], object]] = []
 
     def on_event(event: AnyEvent) -> None:
         if not record:
             _forget(folder.parent)
             folder.mkdir(parents=True, exist_ok=True)
-            handle = create_record(folder / EVENTS)  # locked for as long as this process lives
+            handle = create_record(folder / EVENTS)  # locked while this process lives
             record.append(stack.enter_context(os.fdopen(handle, "wb", buffering=0)).write)
         record[0](encode_event(event))
 
@@ -58,7 +58,7 @@ def _recorder(stack: ExitStack, folder: Path) -> Listener:
 
 
 def _forget(builds: Path) -> None:
-    """Remove the records of all but the last builds."""
+    """Remove all records except those of the last builds."""
     for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
         if not has_writer(folder / EVENTS):
             shutil.rmtree(folder, ignore_errors=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from torchyard.engines.pending import demanded, job_graph, urgency
+from torchyard.engines.pending import job_graph, missing_jobs, urgency
 from torchyard.errors import HostError, SelectionError
 from torchyard.host.durable import replace_durably
 from torchyard.model.canonical import fingerprint
@@ -110,7 +110,7 @@ def plan_moment(name: str) -> str:
 def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:
     """Return the part of a plan that has no results yet."""
     graph = job_graph(plan)
-    left = sorted(demanded(graph, known, graph.wanted))
+    left = sorted(missing_jobs(graph, known, graph.wanted))
     ways = urgency(plan, graph)
     places = {number: index for index, number in enumerate(left)}
     tasks = tuple(make_task(plan, job) for job in plan.jobs)

@@ -10,7 +10,7 @@ from torchyard.ci.yaml import CiFile, Yaml, nodes, texts_in
 from torchyard.model.ci import CiEvent, CiPipeline
 
 _POOL = "pool:"
-"""How the label of a pool of the organisation's own machines begins."""
+"""Prefix of labels for pools of the organisation's own machines."""
 
 _NO_WORD = re.compile(r"\W")
 _MAIN = ("main",)
@@ -27,11 +27,11 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
 
 
 def selection(pipeline: Pipeline, wanted: WantedParts) -> None:
-    """Return nothing: all jobs of a pipeline run."""
+    """Return None: all jobs of a pipeline run."""
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:
-    """Yield the rows of each matrix, and the length of their names."""
+    """Yield the number of rows of each matrix, and the length of their names."""
     for path, matrix in nodes(document, "strategy", "matrix"):
         rows = texts_in(matrix)
         yield Measure("matrix_jobs", len(rows), path)
@@ -92,7 +92,7 @@ def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
 
 
 def _begin(pipeline: Pipeline, machine: CiMachine) -> Iterator[Yaml]:
-    """Yield the steps that fetch the repository, and the Python that runs torchyard."""
+    """Yield the steps that fetch the repository and the Python that runs torchyard."""
     yield {"checkout": "self", "persistCredentials": "false"}
     if not machine.image:
         yield {"task": "UsePythonVersion@0", "inputs": {"versionSpec": pipeline.pythons[-1]}}
@@ -103,7 +103,7 @@ def _run(command: str) -> Yaml:
 
 
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
-    """Return the deployment that publishes; its environment has the approvals."""
+    """Return the publishing deployment; its environment holds the approvals."""
     settings = pipeline.settings
     commands = [*pipeline.publisher.prepare, pipeline.install, *pipeline.publish_commands()]
     steps: list[Yaml] = [*_begin(pipeline, pipeline.publisher), *map(_run, commands)]

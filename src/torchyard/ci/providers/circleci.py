@@ -37,7 +37,7 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
 
 
 def selection(pipeline: Pipeline, wanted: WantedParts) -> None:
-    """Return nothing: all jobs of a pipeline run."""
+    """Return None: all jobs of a pipeline run."""
 
 
 def measures(document: Mapping[str, Yaml]) -> Iterator[Measure]:
@@ -62,7 +62,7 @@ def _job(pipeline: Pipeline, job: CiJob) -> dict[str, Yaml]:
 
 
 def _run(command: str) -> Yaml:
-    # Without output, a step of a long compilation would be stopped after ten minutes.
+    # A step without output would be stopped after ten minutes.
     return {"run": {"command": command, "no_output_timeout": "1h"}}
 
 
@@ -100,7 +100,7 @@ def _workflow(pipeline: Pipeline) -> dict[str, Yaml]:
         name = _name(pipeline, job.name)
         jobs.append({name: made} if made else name)
     if settings.channel is not None:
-        # A context gives the job its identity token; who may use it is restricted there.
+        # A context gives the job its identity token, and restricts its use.
         context: list[Yaml] = [settings.environment or settings.channel]
         leaves: list[Yaml] = [_name(pipeline, name) for name in pipeline.leaves()]
         published: dict[str, Yaml] = {"context": context, "requires": leaves, **tagged}

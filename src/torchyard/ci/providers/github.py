@@ -18,7 +18,7 @@ _INDEX = "${{ strategy.job-index }}"
 _IMPACT = "impact"
 _PARTS = "fromJSON(needs.impact.outputs.parts || '{}')"
 _BASE = "${{ github.event_name == 'pull_request' && 'HEAD^1' || '' }}"
-"""A pull request is tried as a merge, whose first parent is the branch that it is for."""
+"""A pull request is built as a merge; its first parent is the target branch."""
 
 
 def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
@@ -27,7 +27,7 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
 
 
 def selection(pipeline: Pipeline, wanted: WantedParts) -> str:  # noqa: ARG001 - its interface
-    """Return the output of the job that finds them: the parts of each job, true without any."""
+    """Return the output of the impact job: the parts of each job, `true` without parts."""
     return f"parts={json.dumps({name: list(parts) or True for name, parts in wanted.items()})}\n"
 
 
@@ -75,14 +75,14 @@ class _Workflow:
         return CiFile(path, document, notes, self._measured())
 
     def _measured(self) -> dict[str, int]:
-        """Return the size of the output that names all jobs, if there is one."""
+        """Return the size of the output with the names of all jobs, if there is one."""
         if not self.settings.is_narrowed:
             return {}
         wanted = {job.name: job.parts for job in self.pipeline.jobs}
         return {"output_bytes": len(selection(self.pipeline, wanted))}
 
     def _impact(self) -> dict[str, Yaml]:
-        """Return the job that finds out which others run."""
+        """Return the job that decides which others run."""
         machine = self.pipeline.jobs[0].machine
         if not machine.image:  # else it may lack Python
             machine = machine._replace(prepare=())
@@ -104,7 +104,7 @@ class _Workflow:
         return {"if": condition} if label else {}
 
     def _condition(self, job: CiJob) -> dict[str, Yaml]:
-        """Let a job run if it is wanted, also if another one that it needs is not."""
+        """Let a job run if it is wanted, even if a job that it needs is not."""
         if not self.settings.is_narrowed:
             return self._label_condition()
         return {"if": f"${{{{ !failure() && !cancelled() && {_PARTS}['{job.name}'] != null }}}}"}
@@ -130,7 +130,7 @@ class _Workflow:
         return {"types": ["labeled", "synchronize", "reopened"]} if self.settings.label else None
 
     def _concurrency(self) -> dict[str, Yaml]:
-        """Cancel only runs of a pull request that got new commits; let others wait their turn."""
+        """Cancel only outdated runs of a pull request; let others wait their turn."""
         group = "${{ github.workflow }}"
         if self.settings.channel is None:
             group += "-${{ github.event.pull_request.number || github.run_id }}"
@@ -172,7 +172,7 @@ class _Workflow:
     def _prepare(
         self, machine: CiMachine, pythons: Sequence[str], history: int = 1
     ) -> Iterator[Yaml]:
-        """Yield the first steps of each job; `history` is how many commits it needs."""
+        """Yield the first steps of each job; `history` is the number of commits it needs."""
         given: dict[str, Yaml] = {"persist-credentials": False}
         if history > 1:
             given["fetch-depth"] = history
@@ -190,7 +190,7 @@ class _Workflow:
     def _downloads(
         self, needs: Sequence[str], waves: Sequence[Wave], job: CiJob | None = None
     ) -> Iterator[Yaml]:
-        """Yield the steps that fetch results; a follow-up goes on with its own part only."""
+        """Yield the steps that fetch results; a later round continues only its own part."""
         for wave in waves if self.pipeline.carried else ():
             named = [name for name in needs if name.split("-")[0] == wave]
             pattern = f"carried-{named[0]}-*" if len(named) == 1 else f"carried-{wave}-*"
@@ -220,7 +220,7 @@ class _Workflow:
         return {"uses": self._pinned(_UPLOAD), "with": sent}
 
     def _publish(self, needs: Sequence[str]) -> dict[str, Yaml]:
-        """Return the job that publishes: the only one with a token, behind the environment's gate.
+        """Return the publishing job: the only one with a token, behind the environment's gate.
 
         It is in the workflow itself: trusted publishing does not work in reusable workflows.
         """
@@ -243,7 +243,7 @@ class _Workflow:
     def _hooks(
         self, point: HookPoint, jobs: dict[str, Yaml], needs: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Add the user's own reusable workflows for a point; return the names of their jobs."""
+        """Add the user's reusable workflows for a point; return the names of their jobs."""
         names = []
         for hook in self.settings.hooks:
             if hook.at == point:

@@ -1,4 +1,4 @@
-"""GitLab CI/CD: a file for each pipeline, and one that chooses between them."""
+"""GitLab CI/CD: a file for each pipeline, and a file that chooses the pipeline."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ _CHOICE = "TORCHYARD_PIPELINE"
 _PUBLISH = "publish"
 _AFFECTED = "affected"
 _CHILD = ".torchyard/affected.yml"
-"""It is in no source directory, where it would be a change."""
+"""It is outside of source directories, where it would count as a change."""
 _POINTS: Mapping[HookPoint, str] = {
     "before": ".pre",
     "after-build": "after-build",
     "after-publish": ".post",
 }
-"""The stage for jobs of the user's own at each point."""
+"""The stage for the user's jobs at each point."""
 
 
 def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
-    """Return the file that chooses a pipeline, and that of each pipeline."""
+    """Return the file that chooses a pipeline, and the file of each pipeline."""
     for pipeline in pipelines:
         refuse_settings(pipeline, table, "role")
     included: list[Yaml] = []
@@ -37,7 +37,7 @@ def files(pipelines: Sequence[Pipeline], table: ProviderTable) -> list[CiFile]:
     return [
         CiFile(".gitlab-ci.yml", top),
         *(CiFile(_path(pipeline.settings), _jobs(pipeline)) for pipeline in pipelines),
-        *(CiFile(_path(one.settings, _AFFECTED), _affected(one)) for one in narrowed),
+        *(CiFile(_path(p.settings, _AFFECTED), _affected(p)) for p in narrowed),
     ]
 
 
@@ -46,7 +46,7 @@ def _stages() -> list[Yaml]:
 
 
 def _includes(settings: CiPipeline) -> Iterator[Yaml]:
-    """Yield the files of a pipeline, each with the events that it is for."""
+    """Yield the files of a pipeline, each with its events."""
     asked = (CiEvent.PULL_REQUEST,) if settings.is_narrowed else ()
     always = tuple(event for event in settings.on if event not in asked)
     own = [hook.uses.removeprefix("./") for hook in settings.hooks]
@@ -57,7 +57,7 @@ def _includes(settings: CiPipeline) -> Iterator[Yaml]:
 
 
 def _affected(pipeline: Pipeline) -> dict[str, Yaml]:
-    """Return a job that writes the pipeline of the jobs that a change affects, and its start."""
+    """Return a job that writes a pipeline of the affected jobs, and a job that starts it."""
     machine = pipeline.jobs[0].machine
     command = pipeline.impact_command("gitlab", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
     found = _name(pipeline, "impact")
@@ -80,7 +80,7 @@ def _affected(pipeline: Pipeline) -> dict[str, Yaml]:
 
 
 def selection(pipeline: Pipeline, wanted: WantedParts) -> str:
-    """Return the pipeline of the wanted jobs; it may not be without any."""
+    """Return the pipeline of the wanted jobs; GitLab refuses one without jobs."""
     jobs: dict[str, Yaml] = _jobs(pipeline.narrowed(wanted))
     if not jobs:
         machine = _machine(pipeline, pipeline.jobs[0].machine)
@@ -176,7 +176,7 @@ def _machine(pipeline: Pipeline, machine: CiMachine) -> dict[str, Yaml]:
 
 
 def _publish(pipeline: Pipeline) -> dict[str, Yaml]:
-    """Return the job that publishes: without `needs`, it waits for all, and gets all results."""
+    """Return the publishing job: without `needs`, it waits for all jobs and gets all results."""
     settings = pipeline.settings
     made: dict[str, Yaml] = {"stage": _PUBLISH, **_machine(pipeline, pipeline.publisher)}
     made["interruptible"] = False

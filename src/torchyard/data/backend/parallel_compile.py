@@ -1,10 +1,10 @@
 """Compile the files of an extension in parallel, on the slots of a jobserver, without ninja.
 
-torch's `BuildExtension` with `use_ninja=False` lets setuptools compile one file after another.
-With this, files are compiled in the background, a module is linked when its files are compiled and
-the module before it is linked, and the build goes on when all are. The commands are the same.
+With `use_ninja=False`, torch's `BuildExtension` lets setuptools compile one file after another.
+Here, files are compiled in the background. A module is linked once its files are compiled and the
+previous module is linked. The build goes on when all are linked. The commands are the same.
 
-This runs in the environment of the project, so with other Pythons and any release of setuptools.
+This runs in the project's environment: with any Python, and any release of setuptools.
 """
 
 import copy
@@ -18,13 +18,13 @@ from contextlib import closing, contextmanager
 
 
 class Slots:
-    """The slot that this build has, and those that are free in the jobserver of MAKEFLAGS."""
+    """The build's own slot, and the free slots of the jobserver in MAKEFLAGS."""
 
     def __init__(self, makeflags):
         reader, writer = os.pipe()
         os.write(writer, b"+")
         self._writers = {reader: writer}
-        """Where a token is returned to, by where it is taken from."""
+        """The descriptor to return a token to, by the one to take it from."""
         named = re.search(r"--jobserver-auth=fifo:(\S+)", makeflags)
         if named and os.path.exists(named[1]) and stat.S_ISFIFO(os.stat(named[1]).st_mode):
             fifo = os.open(named[1], os.O_RDWR)
@@ -34,7 +34,7 @@ class Slots:
 
     @contextmanager
     def acquire(self):
-        """Wait for a slot, and release it in the end."""
+        """Wait for a slot, and release it at the end."""
         reader, token = self._take()
         try:
             yield
@@ -46,7 +46,7 @@ class Slots:
             for reader in select.select(list(self._writers), [], [])[0]:
                 try:
                     return reader, os.read(reader, 1)
-                except BlockingIOError:  # another thread or build took it
+                except BlockingIOError:  # another thread or build was faster
                     continue
 
     def close(self):
@@ -71,15 +71,15 @@ class BackgroundBuild:
         """Return before the file is compiled."""
         file = os.path.realpath(obj)
         with self._submitting:
-            if file in self._objects:  # of another module, which has to be linked before
+            if file in self._objects:  # of the previous module, which is linked first
                 self.finish()
-            compiler = copy.copy(compiler)  # torch sets another program in it for some files
+            compiler = copy.copy(compiler)  # torch changes its program for some files
             self._objects[file] = self._pool.submit(
                 self._run, [], src, command, compiler, obj, src, *args, **kwargs
             )
 
     def link(self, command, compiler, target_desc, objects, output_filename, *args, **kwargs):
-        """Return before the module is linked, which may need the module before it."""
+        """Return before the module is linked: it may need the previous module."""
         with self._submitting:
             files = map(os.path.realpath, objects)
             needs = [self._objects[file] for file in files if file in self._objects]
@@ -90,7 +90,7 @@ class BackgroundBuild:
             )
 
     def _run(self, needs, name, command, *args, **kwargs):
-        """Run a command when others have ended, unless one has failed."""
+        """Run a command after the others, unless one of them failed."""
         wait(needs)
         with self._slots.acquire():
             if self._failure:
@@ -107,7 +107,7 @@ class BackgroundBuild:
             print(f"[{self._done}/{len(self._objects) + len(self._links)}] {name}")
 
     def finish(self):
-        """Wait for all commands, and raise the first failure: nothing begins after it."""
+        """Wait for all commands, and raise the first failure; no command starts after it."""
         try:
             wait([*self._objects.values(), *self._links])
         except BaseException as error:
@@ -123,7 +123,7 @@ class BackgroundBuild:
 
 
 def compile_in_parallel(makeflags):
-    """Make setuptools, which is loaded, compile and link modules for torch in the background."""
+    """Make the loaded setuptools compile and link modules for torch in the background."""
     from distutils.command.build_ext import build_ext
     from distutils.unixccompiler import UnixCCompiler
 
@@ -145,11 +145,11 @@ def compile_in_parallel(makeflags):
         return link_now(*args, **kwargs)
 
     def is_serial(command):
-        """Return whether ninja builds the modules, or they must be built one after another."""
+        """Return whether ninja builds the modules, or a subclass must build them in order."""
         return (
             getattr(command, "use_ninja", True)
             or command.parallel
-            or type(command).build_extension not in known  # it may use a module once it is linked
+            or type(command).build_extension not in known  # it may use a linked module
             or any(module.optional for module in command.extensions)  # these may fail
         )
 

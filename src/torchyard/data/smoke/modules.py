@@ -1,7 +1,7 @@
 """Import the modules of a package as its users do: its own first, extension modules after torch.
 
-A module beside the package's own, such as a folder of tests, may need what the package does not
-require: `lacking` has the names of both.
+An additional module, such as a folder of tests, may need what the package does not require:
+`lacking` maps its name to what it needs.
 """
 
 import importlib
@@ -26,8 +26,8 @@ for name in sorted(names, key=lambda name: (is_compiled(name), name not in own))
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if not missing or missing in {one.partition(".")[0] for one in names}:
-            raise  # it lacks a file of its own
+        if not missing or missing in {module.partition(".")[0] for module in names}:
+            raise  # the package itself lacks a file
         if importlib.util.find_spec(missing):
             raise  # it is for another version of what is installed
         if name in own:

@@ -1,4 +1,4 @@
-"""Checks of BLAS libraries: which there are, and which one the build would take."""
+"""Checks of BLAS libraries: which ones exist, and which one the build would use."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +13,15 @@ from torchyard.toolchain.blas import find_blas
 _FOLDERS = ("lib", "lib64", "lib/intel64")
 _SYSTEM = ("/usr/local", "/usr")
 _LINKED = "the core is linked to it"
-_SILENT = "CMake goes on without it, and says so only in its summary"
+_SILENT = "CMake continues without it, and says so only in its summary"
 
 
 @machine_check("blas")
 def blas(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The BLAS that is asked for is there, with its headers; else: which one wins.
+    """The requested BLAS is installed, with its headers; without a request: which one wins.
 
-    A build by hand asks for one by the variable BLAS, or by `--blas`. Without that, the first one
-    that is found is taken, in the order of `data/platforms.toml`; torch needs one.
+    A build by hand requests one by the variable BLAS, or by `--blas`. Without a request, the first
+    one found is used, in the order of `data/platforms.toml`; torch needs one.
     """
     if bench.by_hand:
         yield from _of_shell(bench)
@@ -30,7 +30,7 @@ def blas(bench: Bench) -> Iterator[Seen | Trouble]:
     try:
         compiler = bench.compiler
     except HostError:
-        return  # `compiler` says so
+        return  # reported by `compiler`
     for name in bench.demand.blas:
         try:
             found = find_blas(name, bench.demand.toolchain.blas, compiler)
@@ -50,15 +50,15 @@ def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
     known = [name for name in bench.demand.blas_names if name in table]
     asked = bench.env.get("BLAS", "").lower()
     wanted = bench.demand.blas or tuple(n for n in known if table[n].cmake.lower() == asked)
-    places = {name: _place(bench, table[name]) for name in known}
-    there = {name: folder for name, folder in places.items() if folder}
+    libraries = {name: _find_library(bench, table[name]) for name in known}
+    there = {name: folder for name, folder in libraries.items() if folder}
     for name in wanted:
         if name not in there and name in table:
-            what = f"{table[name].cmake} is asked for, and there is none with its headers"
+            what = f"{table[name].cmake} is requested, but not installed with its headers"
             yield Trouble(what, _SILENT, _install(bench, name))
     for name, folder in there.items():
         wins = name in wanted or (not wanted and name == next(iter(there)))
-        yield Seen(f"{table[name].cmake} in {folder}{': the build takes it' if wins else ''}")
+        yield Seen(f"{table[name].cmake} in {folder}{': the build uses it' if wins else ''}")
     if not wanted and not there and bench.demand.is_torch:
         names = ", ".join(table[name].cmake for name in known)
         what = f"there is no BLAS with its headers: none of {names}"
@@ -67,11 +67,12 @@ def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
         yield Trouble(what, why, cure, Severity.WARNING)
 
 
-def _place(bench: Bench, files: BlasFiles) -> Path | None:
-    """Return the library of a BLAS that CMake would find first; its headers must be near."""
+def _find_library(bench: Bench, files: BlasFiles) -> Path | None:
+    """Return the BLAS library that CMake would find first, with its headers nearby."""
     prefixes = [bench.env[home] for home in files.homes if bench.env.get(home)]
-    prefixes += [one for one in bench.env.get("CMAKE_PREFIX_PATH", "").split(":") if one]
-    prefixes += [str(Path(one).parent) for one in bench.folders if Path(one).name.endswith("bin")]
+    prefixes += filter(None, bench.env.get("CMAKE_PREFIX_PATH", "").split(":"))
+    binaries = (Path(folder) for folder in bench.folders if Path(folder).name.endswith("bin"))
+    prefixes += [str(folder.parent) for folder in binaries]
     for prefix in dict.fromkeys((*prefixes, *_SYSTEM)):
         header = any(Path(prefix, "include", name).is_file() for name in files.headers)
         multiarch = _multiarch(bench) if prefix in _SYSTEM else ()
@@ -90,7 +91,7 @@ def _place(bench: Bench, files: BlasFiles) -> Path | None:
 
 
 def _multiarch(bench: Bench) -> tuple[str, ...]:
-    """Return the name of the system's folder for libraries of this machine, if it has one."""
+    """Return the system's multiarch folder of libraries, if it has one."""
     try:
         return tuple(filter(None, [bench.compiler.asked("-print-multiarch")]))
     except HostError:
@@ -98,6 +99,6 @@ def _multiarch(bench: Bench) -> tuple[str, ...]:
 
 
 def _install(bench: Bench, name: str) -> str:
-    """Return the command that brings a BLAS: into the environment, or else the system."""
+    """Return the command that installs a BLAS: into the environment, or else the system."""
     pip = machine_table().blas[name].pip.split()
     return bench.pip_install(*pip) if pip and bench.takes_pip else bench.install(name)

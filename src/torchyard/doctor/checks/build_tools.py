@@ -18,14 +18,14 @@ _LAUNCHER = "_COMPILER_LAUNCHER"
 
 @machine_check("cmake")
 def cmake(bench: Bench) -> Iterator[Seen | Trouble]:
-    """CMake is there, runs, and is one that the tree takes.
+    """CMake is installed, runs, and has a version that the tree accepts.
 
-    The range is that of the tree's `cmake_minimum_required`, and of the table of torch releases.
-    Combinations that were reported as broken are warnings, with their sources.
+    The range is from the tree's `cmake_minimum_required`, and from the table of torch releases.
+    Combinations reported as broken are warnings, with their sources.
     """
     pinned = bench.demand.pins.get("cmake", "")
     if not bench.by_hand and not pinned:
-        return  # then the file's own steps bring one, or none
+        return  # the file's steps may install one
     wanted = range_of(bench, "cmake")
     requirement = f"cmake{wanted}"
     if pinned:
@@ -63,7 +63,7 @@ def _pin(requirement: str) -> str:
 
 
 def _replaced(bench: Bench, wanted: str, requirement: str) -> str:
-    """Return the command that puts a CMake of the range first on PATH, or installs one."""
+    """Return the command that puts a CMake in the range first on PATH, or installs it."""
     other = _fitting(bench, wanted)
     if other is not None:
         return f"export PATH={shlex.quote(str(other.parent))}:$PATH"
@@ -71,7 +71,7 @@ def _replaced(bench: Bench, wanted: str, requirement: str) -> str:
 
 
 def _fitting(bench: Bench, wanted: str) -> Path | None:
-    """Return a CMake that is in the range, but not the first on PATH."""
+    """Return a CMake in the range that is not the first on PATH."""
     for program in bench.every("cmake")[1:]:
         try:
             if is_in_range(bench.program_version(program), wanted):
@@ -82,20 +82,20 @@ def _fitting(bench: Bench, wanted: str) -> Path | None:
 
 
 def _install(bench: Bench, what: str, requirement: str) -> str:
-    """Return the command that installs a program: by pip, or else the system's."""
+    """Return the command that installs a program: with pip, or else the system's."""
     by_pip = bench.by_hand and bench.takes_pip
     return bench.pip_install(requirement) if by_pip else bench.install(what)
 
 
 @machine_check("ninja")
 def ninja(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Ninja is there and runs."""
+    """Ninja is installed and runs."""
     if not bench.by_hand:
         if pinned := bench.demand.pins.get("ninja", ""):
             yield Seen(f"ninja {pinned} (as [build] pins it)")
         return
     program = bench.which("ninja")
-    why = "builds by hand are configured for ninja; make is not even as quick"
+    why = "builds by hand are configured for ninja; make is slower"
     if program is None:
         yield Trouble("there is no `ninja` on PATH", why, _install(bench, "ninja", "ninja"))
         return
@@ -107,13 +107,13 @@ def ninja(bench: Bench) -> Iterator[Seen | Trouble]:
 
 @machine_check("compiler-cache", by_hand=True)
 def compiler_cache(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Compiler launchers that variables name are there, and their directory can be written to."""
+    """Compiler launchers named by variables exist, and can write to their cache."""
     names = {name: text for name, text in bench.env.items() if name.endswith(_LAUNCHER)}
     for name, text in names.items():
         words = shlex.split(text)
         if words and bench.which(words[0]) is None:
-            what = f"{name} is `{text}`, and there is no such program"
-            yield Trouble(what, "every command of a compiler begins with it", f"unset {name}")
+            what = f"{name} is `{text}`, which does not exist"
+            yield Trouble(what, "every compiler command starts with it", f"unset {name}")
     program = bench.which("ccache") or bench.which("sccache")
     if program is None:
         return

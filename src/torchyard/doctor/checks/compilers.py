@@ -24,7 +24,7 @@ _CONFIGURE = "CMake tries the compilers first, and ends if one fails"
 
 @machine_check("compiler")
 def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The C and C++ compilers are there, belong together, and are ones that the tree takes.
+    """The C and C++ compilers exist, belong together, and the tree accepts them.
 
     They compile, link and run a small program in the build's environment.
     """
@@ -35,7 +35,7 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
         kind, version = query_compiler(found.cxx)
     except HostError as error:
         named = [name for name in ("CC", "CXX") if bench.by_hand and bench.env.get(name)]
-        hint = error.diagnostics[0].hint  # a job's compiler has the name that the file says
+        hint = error.diagnostics[0].hint  # a job's compiler is named by the file
         cure = f"unset {' '.join(named)}" if named else hint or bench.install("compiler")
         yield Trouble(str(error), _CONFIGURE, cure)
         return
@@ -70,13 +70,13 @@ def host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
 
 @machine_check("openmp")
 def host_openmp(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The compiler has OpenMP: without it, torch runs on one thread."""
-    if not (bench.by_hand or bench.demand.blas):  # extensions may do without
+    """The compiler has OpenMP; without it, torch runs on one thread."""
+    if not (bench.by_hand or bench.demand.blas):  # extensions may not need it
         return
     try:
         found = bench.compiler
     except HostError:
-        return  # `compiler` says so
+        return  # reported by `compiler`
     done = _with_openmp(bench, found)
     if not done.code:
         runtime = "libgomp" if found.kind == "gcc" else "libomp"
@@ -104,7 +104,7 @@ def _tried(bench: Bench, found: Compiler, text: str, *options: str) -> TimedRun:
 
 
 def _last(done: TimedRun) -> str:
-    """Return the line of a compiler that says most: the first error, else the last one."""
+    """Return the compiler's most informative line: the first error, or else the last line."""
     errors = [line for line in done.lines if "error" in line.lower() or "cannot find" in line]
     return (errors or list(done.lines) or [done.signal or f"exit code {done.code}"])[0]
 
@@ -117,7 +117,7 @@ def _matching(bench: Bench, found: Compiler) -> str:
 
 
 def _other(bench: Bench, wanted: str, kind: str) -> str:
-    """Return the command that chooses a compiler of this machine that is in the range."""
+    """Return the command that selects a compiler of this machine in the range."""
     for other in bench.other_compilers():
         if other.kind == kind and is_in_range(other.version, wanted):
             if bench.by_hand:
@@ -127,7 +127,7 @@ def _other(bench: Bench, wanted: str, kind: str) -> str:
 
 
 def _unpolluted(bench: Bench) -> str:
-    """Return the command that removes the variables that change what compilers search."""
+    """Return the command that unsets variables that change the compilers' search paths."""
     names = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX")
     given = [name for name in names if bench.by_hand and bench.env.get(name)]
     return f"unset {' '.join(given)}" if given else ""

@@ -1,4 +1,4 @@
-"""Checks of LD_LIBRARY_PATH and LD_PRELOAD: which libraries programs load, and which were meant."""
+"""Checks of LD_LIBRARY_PATH and LD_PRELOAD: which libraries they replace."""
 
 import re
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ _LONGEST = 1 << 26
 
 @machine_check("library-path", by_hand=True)
 def library_path(bench: Bench) -> Iterator[Seen | Trouble]:
-    """A probe loads libraries with LD_LIBRARY_PATH, and without; the maps of both are compared."""
+    """LD_LIBRARY_PATH replaces no library: a probe compares loading with and without it."""
     variables = [name for name in ("LD_LIBRARY_PATH", "LD_PRELOAD") if bench.env.get(name)]
     if not variables or bench.python_program is None:
         return
     plain = {name: text for name, text in bench.env.items() if name not in variables}
     meant, loaded = (_probe(bench, env) for env in (plain, bench.env))
     if meant.code:
-        return  # `python` says so
+        return  # reported by `python`
     if loaded.code:
         yield Trouble(
             f"programs do not start with {' and '.join(variables)}: {loaded.lines[-1:] or ''}",
@@ -50,7 +50,7 @@ def library_path(bench: Bench) -> Iterator[Seen | Trouble]:
                 clean = False
                 yield trouble
     if clean:
-        yield Seen(f"{' and '.join(variables)} change no library that others would load")
+        yield Seen(f"{' and '.join(variables)} replace no library")
 
 
 def _probe(bench: Bench, env: dict[str, str]) -> TimedRun:
@@ -66,15 +66,15 @@ def _files(done: TimedRun) -> dict[str, Path]:
 
 
 def _compared(bench: Bench, name: str, path: Path, meant: Path | None) -> Iterator[Trouble]:
-    """Yield what is wrong with a library that is loaded only because of the variables."""
+    """Yield the problems of a library that is only loaded because of the variables."""
     folder = _listed(bench, path)
     cure = bench.without("LD_LIBRARY_PATH", folder) if folder else "unset LD_PRELOAD"
     if f"{name}.so" in machine_table().own:
         what = f"{path} of another torch is on LD_LIBRARY_PATH"
-        yield Trouble(what, "it is loaded in place of the one that is built", cure)
+        yield Trouble(what, "it is loaded instead of the one being built", cure)
     elif meant is not None:
         older = _newest(path) < _newest(meant)
-        what = f"{path} is loaded in place of {meant}"
+        what = f"{path} is loaded instead of {meant}"
         why = "programs load the library of the first directory that has it"
         if older:
             what = f"{what}, and is older"
@@ -83,17 +83,17 @@ def _compared(bench: Bench, name: str, path: Path, meant: Path | None) -> Iterat
 
 
 def _listed(bench: Bench, path: Path) -> str:
-    """Return the directory of LD_LIBRARY_PATH that a library was loaded from."""
+    """Return the directory on LD_LIBRARY_PATH that a library was loaded from."""
     for folder in bench.env.get("LD_LIBRARY_PATH", "").split(":"):
         if folder and Path(folder).resolve() in path.resolve().parents:
             return folder
-        if folder and any(one.resolve() == path for one in Path(folder).glob(f"{path.stem}*")):
+        if folder and path in map(Path.resolve, Path(folder).glob(f"{path.stem}*")):
             return folder
     return ""
 
 
 def _newest(path: Path) -> tuple[int, ...]:
-    """Return the newest version of symbols that a library of gcc defines; empty for others."""
+    """Return the newest symbol version of a gcc library; () for other libraries."""
     try:
         with path.open("rb") as file:
             found = _SYMBOLS.findall(file.read(_LONGEST))

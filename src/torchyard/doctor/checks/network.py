@@ -17,15 +17,15 @@ from torchyard.host.network_settings import NetworkSettings, network_settings
 from torchyard.model.severity import Severity
 
 _SKEW = 86400
-"""Seconds that a clock may be wrong by."""
-_WHY = "build requirements and what packages require can't be fetched, unless uv's cache has them"
+"""The largest error of a clock, in seconds."""
+_WHY = "requirements can't be fetched, unless uv's cache has them"
 
 
 @machine_check("network", outside=True)
 def network(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Indexes answer, by the proxy, certificates and passwords in the settings of pip and uv.
+    """Indexes answer, with the proxy, certificates and passwords in the settings of pip and uv.
 
-    The clock agrees with theirs, and is not before the time when torchyard was installed.
+    The clock agrees with theirs, and is not before torchyard's installation.
     """
     installed = Path(__file__).stat().st_mtime
     yield from _skewed(max(time.time(), installed), "torchyard was installed at")
@@ -57,7 +57,7 @@ def _is_missing(link: str) -> bool:
 
 
 def _ask(index: str, settings: NetworkSettings, bench: Bench) -> Iterator[Seen | Trouble]:
-    """Yield whether an index answers, and whether its clock says what this machine's does."""
+    """Yield whether an index answers, and whether its clock agrees with this machine's."""
     proxy = redact_url(settings.proxy_for(index))
     through = f" through the proxy {proxy}" if proxy else ""
     try:
@@ -75,7 +75,7 @@ def _ask(index: str, settings: NetworkSettings, bench: Bench) -> Iterator[Seen |
 
 def _skewed(there: float, what: str) -> Iterator[Trouble]:
     if abs(time.time() - there) > _SKEW:
-        own, other = (datetime.fromtimestamp(one, UTC).date() for one in (time.time(), there))
+        own, other = (datetime.fromtimestamp(t, UTC).date() for t in (time.time(), there))
         why = "certificates count as expired or not yet valid, and times in channels are wrong"
         problem = f"this machine's clock says {own}, and {what} {other}"
         yield Trouble(problem, why, f"sudo date -s @{there:.0f}", Severity.WARNING)

@@ -17,14 +17,14 @@ from torchyard.toolchain.interpreters import (
 from torchyard.toolchain.python_project import PYPROJECT, read_build_system
 from torchyard.toolchain.reading.source_text import read_beginning
 
-_HEADERS = "nothing that has Python bindings can be compiled without Python.h"
+_HEADERS = "Python bindings can't be compiled without Python.h"
 _PROGRAMS = ("cmake", "ninja")
-"""Requirements that are programs: any on PATH will do, and checks of their own look at them."""
+"""Requirements that are programs: any on PATH will do, which other checks inspect."""
 
 
 @machine_check("python")
 def python_headers(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The Python that is meant has its headers, and is one that the tree takes."""
+    """The build's Python has its headers, and a version that the tree accepts."""
     if bench.by_hand:
         yield from _of_shell(bench)
         return
@@ -55,7 +55,7 @@ def _of_shell(bench: Bench) -> Iterator[Seen | Trouble]:
     if not is_in_range(found.version, wanted):
         yield Trouble(
             f"Python is {found.version} ({bench.python_program}), and the tree takes {wanted}",
-            "setup.py refuses it, or code is not valid in it",
+            "setup.py refuses it, or code is invalid in it",
             _other_python(wanted),
         )
     elif objection := objection_to(found):
@@ -76,32 +76,32 @@ def _other_python(wanted: str) -> str:
 
 @machine_check("build-requirements", by_hand=True)
 def build_requirements(bench: Bench) -> Iterator[Seen | Trouble]:
-    """What [build-system] of the tree's pyproject.toml requires is installed in that Python."""
+    """The requirements of the tree's [build-system] are installed in that Python."""
     if bench.source is None:
         return
     try:
         system = read_build_system(read_beginning(bench.source / PYPROJECT))
-        wanted = [one for one in map(Requirement, system.requires) if _counts(one)]
-        environment = bench.ask_environment(*(one.name for one in wanted))
+        wanted = list(filter(_counts, map(Requirement, system.requires)))
+        environment = bench.ask_environment(*(requirement.name for requirement in wanted))
     except TorchyardError:
-        return  # `python` says so; a faulty pyproject.toml is not the machine's fault
+        return  # reported by `python`; a faulty pyproject.toml is not the machine's fault
     missing = [
-        str(one)
-        for one in wanted
-        if not is_in_range(environment.versions.get(one.name, ""), one.specifier)
+        str(requirement)
+        for requirement in wanted
+        if not is_in_range(environment.versions.get(requirement.name, ""), requirement.specifier)
     ]
     if missing:
         what = f"{environment.program} lacks {', '.join(missing)}"
         why = "builds without isolation import them; without numpy, torch is built without it"
         cure = bench.pip_install(*missing)
-        listed = not any(one.url for one in wanted)  # the version behind an address is not known
+        listed = not any(requirement.url for requirement in wanted)  # addresses have no version
         yield Trouble(what, why, cure, fixable=environment.is_own and listed)
     else:
-        yield Seen(f"what {PYPROJECT} requires to build is installed")
+        yield Seen(f"the build requirements of {PYPROJECT} are installed")
 
 
 def _counts(requirement: Requirement) -> bool:
-    """Return whether a requirement is looked at."""
+    """Return whether a requirement applies, and is no program."""
     if requirement.name in _PROGRAMS:
         return False
     return requirement.marker is None or requirement.marker.evaluate()

@@ -17,16 +17,16 @@ from torchyard.host.memory import limiting_file, read_memory
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.severity import Severity
 
-_RUN = "a program that was compiled to try the compiler, or a library to try, can't be loaded"
+_RUN = "test programs and test libraries can't be loaded"
 _KILLED = "the kernel kills the compiler: `Killed signal terminated program cc1plus`"
 
 
 @machine_check("memory", outside=True)
 def memory(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Memory that the machine, and every cgroup around the build, leaves to it.
+    """Memory that the machine, and every cgroup around the build, allow it.
 
-    Jobs of torchyard that have less than `[requirements]` say compile less at once. A build by hand
-    needs the peak of one compiler for each of MAX_JOBS, or of the processors.
+    Jobs of torchyard with less than in `[requirements]` run fewer compilers. A build by hand needs
+    the peak of a compiler for each of MAX_JOBS, or each processor.
     """
     total = read_memory(bench.system).total
     yield Seen(f"{show_size(total)} of memory, {show_count(processors(), 'processor')}")
@@ -54,18 +54,18 @@ def memory(bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def _more(bench: Bench, needed: int) -> str:
-    """Return the command that raises the limit of a cgroup; empty if the machine has no more."""
+    """Return the command that raises a cgroup's limit; "" if the machine has no more memory."""
     file = limiting_file(bench.system)
     return f"echo {max(needed, bench.demand.memory)} > {file}" if file else ""
 
 
 @machine_check("disk", outside=True)
 def disk(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Free disk where the build works, as `[requirements]` say, and leave to run programs there."""
+    """Free disk for the build, as in `[requirements]`, and permission to run programs there."""
     folder = _existing(Path(bench.demand.work))
     free = shutil.disk_usage(folder).free
     needs = {**bench.demand.disk} or {"any job": FULL}
-    if bench.by_hand and not (folder / "build").is_dir():  # else a part of it is there already
+    if bench.by_hand and not (folder / "build").is_dir():  # an existing build has used a part of it
         kind = "torch" if bench.demand.is_torch else "other"
         needs["the build"] = machine_table().trees[kind].disk_bytes
     short = {name: size for name, size in needs.items() if size > free}
@@ -74,24 +74,24 @@ def disk(bench: Bench) -> Iterator[Seen | Trouble]:
     for name, size in short.items():
         yield Trouble(
             f"{name} needs {show_size(size)} of disk in {folder}, and {show_size(free)} are free",
-            "a full disk is noticed hours later, in the middle of a link",
+            "a full disk ends the build hours later, while linking",
             "torchyard store gc" if _shares_disk(bench.demand.store, folder) else "",
         )
     yield from _unrunnable(bench, folder)
 
 
 def _shares_disk(store: str, folder: Path) -> bool:
-    """Return whether removing results of a store makes room in a directory."""
+    """Return whether removing a store's results frees space in a directory."""
     return bool(store) and _existing(Path(store)).stat().st_dev == folder.stat().st_dev
 
 
 def _existing(path: Path) -> Path:
-    """Return a directory, or the nearest above it that exists."""
-    return next(one for one in (path.absolute(), *path.absolute().parents) if one.is_dir())
+    """Return a directory, or its nearest existing parent."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
 
 
 def _unrunnable(bench: Bench, folder: Path) -> Iterator[Seen | Trouble]:
-    """Yield what is mounted with `noexec`: CMake runs what it compiles to try a compiler."""
+    """Yield directories mounted with `noexec`: CMake runs programs to test a compiler."""
     if not can_run_in(folder):
         cure = "" if bench.by_hand else "name a directory on another disk: --work DIR"
         yield Trouble(f"no program in {folder} may be run: it is mounted with `noexec`", _RUN, cure)
@@ -103,7 +103,7 @@ def _unrunnable(bench: Bench, folder: Path) -> Iterator[Seen | Trouble]:
 
 @machine_check("temporary-directory", by_hand=True)
 def temporary_directory(bench: Bench) -> Iterator[Seen | Trouble]:
-    """TMPDIR exists, can be written to, and has room: compilers keep assembler code there."""
+    """TMPDIR exists, is writable, and has space: compilers write assembler code there."""
     named = bench.env.get("TMPDIR", "")
     folder = Path(named or "/tmp")  # noqa: S108 - as compilers do
     why = "compilers write their intermediate files there"
@@ -119,7 +119,7 @@ def temporary_directory(bench: Bench) -> Iterator[Seen | Trouble]:
 
 @machine_check("open-files", outside=True)
 def open_files(bench: Bench) -> Iterator[Seen | Trouble]:
-    """How many files a process may open: linkers open all objects of a library at once."""
+    """A process may open enough files: linkers open all objects of a library at once."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = machine_table().limits.open_files
     if 0 <= soft < needed:

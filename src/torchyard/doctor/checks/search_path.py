@@ -1,4 +1,4 @@
-"""Checks of PATH: which programs are taken, and which were meant."""
+"""Checks of PATH: whether the intended programs come first."""
 
 import shlex
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from torchyard.model.severity import Severity
 
 _PROGRAMS = ("python", "pip", "cmake", "ninja")
 _CROSS = "*-conda-*-gcc"
-"""What conda calls its compilers."""
+"""Conda's names of compilers."""
 
 
 @machine_check("path-order", by_hand=True)
 def path_order(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Programs of the activated environment are those that are taken.
+    """Programs of the activated environment come first on PATH.
 
     An environment is activated by VIRTUAL_ENV, or else by CONDA_PREFIX.
     """
@@ -27,7 +27,7 @@ def path_order(bench: Bench) -> Iterator[Seen | Trouble]:
     if not folder.is_dir():
         name = "VIRTUAL_ENV" if bench.env.get("VIRTUAL_ENV") else "CONDA_PREFIX"
         what = f"{name} is {active}, and there is no environment"
-        yield Trouble(what, "the build takes Python for that of the environment", f"unset {name}")
+        yield Trouble(what, "the build assumes that Python is the environment's", f"unset {name}")
         return
     shadowed = {
         name: taken
@@ -36,8 +36,8 @@ def path_order(bench: Bench) -> Iterator[Seen | Trouble]:
     }
     for name, taken in shadowed.items():
         yield Trouble(
-            f"`{name}` is {taken}, and not that of the activated environment {active}",
-            "the build takes the first one on PATH, with everything that is installed beside it",
+            f"`{name}` is {taken}, not that of the activated environment {active}",
+            "the build uses the first one on PATH, with everything installed beside it",
             f"export PATH={shlex.quote(str(folder))}:$PATH",
             Severity.ERROR if name == "python" else Severity.WARNING,
         )
@@ -47,22 +47,22 @@ def path_order(bench: Bench) -> Iterator[Seen | Trouble]:
 
 @machine_check("conda-prefix", by_hand=True)
 def conda_prefix(bench: Bench) -> Iterator[Seen | Trouble]:
-    """No conda environment other than Python's is on PATH, and its compilers are used.
+    """No conda environment except Python's is on PATH, and its compilers are used.
 
     CMake searches the prefix of each directory of PATH for headers and libraries.
     """
     try:
         python = Path(bench.environment.program)
-        own = {Path(bench.environment.prefix), Path(bench.environment.base_prefix)}
+        prefixes = {Path(bench.environment.prefix), Path(bench.environment.base_prefix)}
     except HostError:
-        return  # `python` says so
-    own |= {one.resolve() for one in own}
+        return  # reported by `python`
+    prefixes |= set(map(Path.resolve, prefixes))
     for folder in bench.folders:
         prefix = Path(folder).parent
-        if (prefix / "conda-meta").is_dir() and not {prefix, prefix.resolve()} & own:
+        if (prefix / "conda-meta").is_dir() and not {prefix, prefix.resolve()} & prefixes:
             yield Trouble(
                 f"the conda environment {prefix} is on PATH, and Python is {python}",
-                "CMake finds its libraries and headers, which other programs do not load",
+                "CMake finds its libraries and headers, but other programs do not load them",
                 bench.without("PATH", folder),
             )
     prefix = Path(bench.env.get("CONDA_PREFIX") or "/nonexistent")
@@ -71,8 +71,8 @@ def conda_prefix(bench: Bench) -> Iterator[Seen | Trouble]:
     if compilers and not bench.env.get("CC") and (taken is None or taken.parent != prefix / "bin"):
         plus = str(compilers[0]).removesuffix("cc") + "++"
         yield Trouble(
-            f"{compilers[0]} is in the environment, and the compiler that is taken is {taken}",
-            "what it compiles is linked with the environment's libraries, which are of the other",
+            f"{compilers[0]} is in the environment, but the build uses the compiler {taken}",
+            "its output is linked with the environment's libraries, which the other one made",
             f"export CC={shlex.quote(str(compilers[0]))} CXX={shlex.quote(plus)}",
             Severity.WARNING,
         )

@@ -1,7 +1,8 @@
-"""Checks of a source tree: submodules, and what an earlier build has left in it."""
+"""Checks of a source tree: its version, submodules, and leftovers of an earlier build."""
 
 import shlex
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -18,23 +19,23 @@ from torchyard.toolchain.reading.source_text import empty_folders
 _BUILD = "build"
 _COMPILERS = ("CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER")
 _PYTHONS = ("Python_EXECUTABLE", "PYTHON_EXECUTABLE")
-_STALE = "CMake keeps what it found first, whatever is on PATH now"
+_STALE = "CMake keeps the tools that it found first, whatever is on PATH now"
 
 
 @machine_check("tree-version", outside=True)
 def tree_version(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The tree is of the version that `[project]` says."""
+    """The tree has the version in `[project]`."""
     demand = bench.demand
     if bench.source is None or not demand.version or demand.is_changed:
         return
     found = stated_version(bench.source)
     if _release(found) and _release(found) != _release(demand.version):
         what = f"the tree is version {found}, and `version` of [project] is {demand.version}"
-        yield Trouble(what, "packages would have a version that their code does not have")
+        yield Trouble(what, "packages would be labelled with another version than their code")
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version: in a branch, torch's version.txt has no others."""
+    """Return the first two numbers of a version: torch's branches have no others."""
     try:
         return (*Version(version).release, 0)[:2]
     except InvalidVersion:
@@ -43,13 +44,13 @@ def _release(version: str) -> tuple[int, ...]:
 
 @machine_check("submodules", outside=True)
 def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Every submodule of the tree has files, and is at the commit that the tree names."""
-    tables = [bench.env, *(one for some in bench.demand.settings.values() for one in some)]
-    if bench.source is None or any(is_on(one.get("USE_SYSTEM_LIBS", "")) for one in tables):
+    """Every submodule of the tree has files, and is at the tree's commit."""
+    tables = [bench.env, *chain.from_iterable(bench.demand.settings.values())]
+    if bench.source is None or any(is_on(table.get("USE_SYSTEM_LIBS", "")) for table in tables):
         return
     left_out = {name.rstrip("/") for name in bench.demand.left_out}
     tree = bench.source
-    names = tuple(one for one in read_tree(tree).submodules if one not in left_out)
+    names = tuple(path for path in read_tree(tree).submodules if path not in left_out)
     empty = list(empty_folders(tree, names))
     cure = f"git -C {shlex.quote(str(tree))} submodule update --init --recursive"
     is_clone = is_checkout(tree)
@@ -68,7 +69,7 @@ def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
     for name in moved:
         yield Trouble(
             f"the submodule {name} is at another commit than the tree names",
-            "after a checkout of another release, submodules stay where they were",
+            "after a checkout of another release, submodules stay at their old commits",
             cure,
             Severity.WARNING,
             fixable=True,
@@ -78,7 +79,7 @@ def submodules(bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def _moved(bench: Bench, tree: Path) -> list[str]:
-    """Return the submodules that git shows at another commit."""
+    """Return the submodules that git reports at another commit."""
     git = bench.which("git")
     if git is None:
         return []
@@ -92,7 +93,7 @@ def _moved(bench: Bench, tree: Path) -> list[str]:
 def cmake_cache(bench: Bench) -> Iterator[Seen | Trouble]:
     """The CMakeCache.txt of an earlier build is of this tree, CMake, compiler and Python.
 
-    Removing it lets CMake configure anew; what has been compiled stays.
+    Removing it makes CMake configure anew; compiled files stay.
     """
     if bench.source is None:
         return
@@ -109,7 +110,7 @@ def cmake_cache(bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def _changes(bench: Bench, entries: dict[str, str]) -> Iterator[str]:
-    """Yield what is different now from what a cache has."""
+    """Yield differences between a cache and the current tools."""
     home = entries.get("CMAKE_HOME_DIRECTORY", "")
     assert bench.source is not None  # noqa: S101 - the caller has one
     if home and Path(home).resolve() != bench.source.resolve():
@@ -121,7 +122,7 @@ def _changes(bench: Bench, entries: dict[str, str]) -> Iterator[str]:
     for name in _COMPILERS:
         program = entries.get(name, "")
         if program.startswith("/") and not Path(program).exists():
-            yield f"{_BUILD}/CMakeCache.txt has {name} {program}, which is gone"
+            yield f"{_BUILD}/CMakeCache.txt has {name} {program}, which no longer exists"
     try:
         now = Path(bench.compiler.cxx)
     except HostError:
@@ -139,9 +140,9 @@ def _changes(bench: Bench, entries: dict[str, str]) -> Iterator[str]:
 
 
 def _is_same_python(before: str, now: Path) -> bool:
-    """Return whether two programs are one Python: in an environment, links have the same target."""
-    one = Path(before)
-    return one.exists() and (one.parent.resolve(), one.resolve()) == (
+    """Return whether two programs are the same Python; links of other environments are not."""
+    old = Path(before)
+    return old.exists() and (old.parent.resolve(), old.resolve()) == (
         now.parent.resolve(),
         now.resolve(),
     )

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from torchyard.engines.engine import BuildContext, clocked, expected, finished
-from torchyard.engines.pending import demanded, job_graph, urgency
+from torchyard.engines.pending import job_graph, missing_jobs, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import BuildError, HostError, PlanError, UsageError
 from torchyard.host.decisions import decided
@@ -41,7 +41,7 @@ class LocalEngine(Value, kw_only=True):
     work: Annotated[
         str | None,
         Meta(
-            description="Work directory of jobs, in place of .torchyard/work.",
+            description="Work directory of jobs, instead of .torchyard/work.",
             extra={"metavar": "DIR"},
         ),
     ] = None
@@ -49,7 +49,7 @@ class LocalEngine(Value, kw_only=True):
         SandboxKind | None, Meta(description="Use this sandbox, not the file's.")
     ] = None
     jobs: Annotated[
-        Count | None, Meta(description="Maximum number of jobs at once, at most one for each slot.")
+        Count | None, Meta(description="Maximum number of jobs at once, at most one per slot.")
     ] = None
     slots: Annotated[
         Count | None, Meta(description="Maximum number of compilers at once, in all jobs.")
@@ -78,7 +78,7 @@ class LocalEngine(Value, kw_only=True):
         graph = job_graph(plan)
         known = store.known(graph.fingerprints)
         cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
-        left = demanded(graph, known, graph.wanted)
+        left = missing_jobs(graph, known, graph.wanted)
         needed = [plan.jobs[number] for number in left]
         check_steps(plan, left)
         refusal = self.examine(plan, left, store, context).error if left else None
@@ -104,7 +104,7 @@ class LocalEngine(Value, kw_only=True):
         ends: dict[int, Ended] = {}
         stopped = False
         if left:
-            # What runs jobs and watches memory takes longer to load than finding that all is done.
+            # Importing the runner takes longer than finding that all is done.
             from torchyard.engines.runner import Runner, RunnerOptions  # noqa: PLC0415
 
             decided(f"{slots} compile slots, {min(self.jobs or slots, slots)} jobs at once")
@@ -123,7 +123,7 @@ class LocalEngine(Value, kw_only=True):
         emit(finished(ended, len(cached), unneeded, time.monotonic() - began, stopped=stopped))
         packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
         more = "" if stopped or context.keep_going else "; --keep-going does what it can"
-        onward = f"the same command goes on from here{more}"
+        onward = f"the same command continues from here{more}"
         timed = stopped and limit is not None and time.monotonic() - began >= limit
         if timed:
             self._keep_unfinished(plan, ends, store, context, emit)
@@ -132,7 +132,7 @@ class LocalEngine(Value, kw_only=True):
     def examine(
         self, plan: Plan, numbers: Iterable[int], store: Store, context: BuildContext
     ) -> "Examination":
-        """Inspect this machine for jobs of a plan, as before a build of them."""
+        """Inspect this machine for the jobs of a plan, as before their build."""
         from torchyard.engines.admission import PendingJobs, examine_jobs  # noqa: PLC0415 - slow
         from torchyard.run.conditions import Conditions, sandbox_here  # noqa: PLC0415 - as above
 
@@ -155,7 +155,7 @@ class LocalEngine(Value, kw_only=True):
         context: BuildContext,
         emit: Listener,
     ) -> None:
-        """Keep what stopped jobs have done, for the same command on another machine."""
+        """Keep the progress of stopped jobs for the same command on another machine."""
         from torchyard.run.unfinished import keep_unfinished  # noqa: PLC0415 - seldom needed
         from torchyard.run.workdir import WorkDir  # noqa: PLC0415
 
@@ -167,7 +167,7 @@ class LocalEngine(Value, kw_only=True):
             try:
                 finished = keep_unfinished(workdir, store)
             except (HostError, BuildError) as error:
-                text = f"what it has done can't be kept: {error}"
+                text = f"its progress can't be kept: {error}"
                 emit(Noted(job=job.identifier, text=text))
                 continue
             if finished is not None:
@@ -183,7 +183,7 @@ class LocalEngine(Value, kw_only=True):
             raise UsageError(msg) from error
 
     def _sandbox(self, plan: Plan, emit: Listener) -> SandboxKind | None:
-        """Return the sandbox for all jobs; note once if there can't be the usual one."""
+        """Return the sandbox for all jobs; note once if the usual one is unavailable."""
         from torchyard.run.conditions import sandbox_here  # noqa: PLC0415 - slow
 
         if self.sandbox is not None or sandbox_here(plan.config.sandbox).kind is not None:
@@ -194,12 +194,12 @@ class LocalEngine(Value, kw_only=True):
         return None
 
     def work_directory(self, home: Path) -> Path:
-        """Return the directory that has the jobs' directories."""
+        """Return the directory of the jobs' directories."""
         return Path(self.work).absolute() if self.work else home / "work"
 
 
 def refuse_foreign(plan: Plan) -> None:
-    """Refuse a plan for platforms that this machine can't be trusted to build for."""
+    """Refuse a plan for platforms that this machine does not build for."""
     here = platform_name()
     foreign = {job.scope[0] for job in plan.jobs if len(job.scope) > 1} - {here}
     if foreign:
@@ -209,14 +209,14 @@ def refuse_foreign(plan: Plan) -> None:
 
 
 def check_steps(plan: Plan, left: set[int]) -> None:
-    """Refuse a stage without steps now, and not when its turn comes."""
+    """Refuse a stage without steps now, not when its turn comes."""
     stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
     for job in stages.values():
         steps_of(make_job_spec(plan, job))
 
 
 def _about_downloads(plan: Plan, jobs: Iterable[Job]) -> str:
-    """Return how much the locked wheels of jobs are that compile; empty if that is unknown."""
+    """Return the download size of compiling jobs' locked wheels; "" if unknown."""
     lock = plan.config.lock
     paths = {scope_path(job.scope) for job in jobs if job.stage is Stage.BINDINGS}
     wheels = {name for path in paths for name in lock.environments.get(path, ())}

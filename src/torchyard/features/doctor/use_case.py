@@ -17,7 +17,7 @@ from torchyard.engines.admission import (
     examine,
 )
 from torchyard.engines.builtin.local import LocalEngine, check_steps
-from torchyard.engines.pending import demanded, job_graph
+from torchyard.engines.pending import job_graph, missing_jobs
 from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.host.machine import platform_name
 from torchyard.host.network_settings import fetching_environment
@@ -107,7 +107,7 @@ def examine_cells(request: BuildRequest, work: str | None = None) -> Examination
     build = prepare_build(msgspec.structs.replace(request, engine=engine))
     plan = build.plan
     graph = job_graph(plan)
-    left = demanded(graph, build.store.known(graph.fingerprints), graph.wanted)
+    left = missing_jobs(graph, build.store.known(graph.fingerprints), graph.wanted)
     check_steps(plan, left)
     scoped = [plan.jobs[number] for number in left if len(plan.jobs[number].scope) > 1]
     others = {job.scope[0] for job in scoped} - {platform_name()}

@@ -32,7 +32,7 @@ from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.select import parse_selection
 from torchyard.publish.staged import Grouping, Package
 from torchyard.publish.submit import Means, PublishRequest, Submitted, submit
-from torchyard.recipes.publishing import CONFINED, input_place
+from torchyard.recipes.publishing import CONFINED, input_path
 from torchyard.smoke.package_under_test import read_package_under_test
 from torchyard.smoke.request import smoke_request
 from torchyard.smoke.smoke import smoke_here
@@ -161,7 +161,7 @@ def _stored_results(
                 if channel.sandbox == "required" and store.is_confined(result):
                     confined.append(task.cell)
             if packages or task.stage is not Stage.PACKAGE:
-                home = Path(folder, input_place(task))
+                home = Path(folder, input_path(task))
                 home.mkdir(parents=True)
                 fetch_tree(store, result.tree, home)
         Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")

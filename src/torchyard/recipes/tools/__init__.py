@@ -1,7 +1,7 @@
-"""What steps of recipes run in a job's directory: `torchyard tool NAME` calls `NAME_tool`.
+"""Tools for steps of recipes in a job's directory: `torchyard tool NAME` calls `NAME_tool`.
 
-Parameters behind `*` are options, the others arguments. What a function writes to standard output
-is read by the step, or is the job's log.
+Parameters after `*` are options, the others arguments. Standard output is read by the step, or
+goes to the job's log.
 """
 
 TOOLS = {
@@ -23,4 +23,4 @@ TOOLS = {
     "restore": "tools.cmake",
     "unpack": "tools.project",
 }
-"""The module of each, below `recipes`."""
+"""The module of each tool, below `recipes`."""

@@ -1,4 +1,4 @@
-"""What steps do in a build directory of CMake."""
+"""Tools for steps in a CMake build directory."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ from torchyard.toolchain.tree_version import check_tree_version
 
 
 def _exit_unless_done(code: int) -> None:
-    """Exit as a program that failed; if a signal killed it, with the exit code of a shell."""
+    """Exit like a failed program, with a shell's exit code if a signal killed it."""
     if code:
         sys.exit(code if code > 0 else 128 - code)
 
@@ -38,27 +38,27 @@ def ask_tool(build: Path) -> None:
 
 
 def define_tool(script: Path, *, spec: JobSpec) -> None:
-    """Write a CMake script that sets the cache entries that the file gives."""
+    """Write a CMake script that sets the file's cache entries."""
     script.write_text(cache_script(spec.task.table("cmake")), encoding="utf-8")
 
 
 def configure_again_tool(build: Path) -> None:
-    """Run CMake a second time in a build directory that the project's backend has configured.
+    """Run CMake again in a build directory that the project's backend has configured.
 
-    With what the first time left in the cache, PyTorch's CMake code gives other link lines, and
-    those of the core must be those that a bindings job gets.
+    With a filled cache, PyTorch's CMake code writes other link lines, and the core's must equal
+    those of a bindings job.
     """
     argv = ["cmake", str(Configured(build).build)]
     replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
 
 
 def check_version_tool(*, spec: JobSpec) -> None:
-    """Compare the version that the tree gives itself with the one that was asked for."""
+    """Compare the tree's version with the requested one."""
     check_tree_version(Path.cwd(), os.environ["PYTORCH_BUILD_VERSION"], spec.task.label)
 
 
 def check_summary_tool(build: Path, *, spec: JobSpec) -> None:
-    """Compare a configured build with what its cell requires."""
+    """Compare a configured build with its cell's requirements."""
     from torchyard.toolchain.blas import root_of  # noqa: PLC0415 - urllib3 is slow
 
     task = spec.task
@@ -71,7 +71,7 @@ def check_summary_tool(build: Path, *, spec: JobSpec) -> None:
         archs=tuple(task.words("archs")),
         cmake=task.table("cmake"),
         env=task.table("env"),
-        parts={one.switch: one.libraries[0] for one in features if one.switch},
+        parts={feature.switch: feature.libraries[0] for feature in features if feature.switch},
     )
     check_summary(Configured(build), asked, source, compute_platforms())
 
@@ -87,7 +87,7 @@ def artifact_tool(build: Path, target: str) -> None:
 
 
 def install_script_tool(build: Path, to: str) -> None:
-    """Print a CMake script that installs what does not depend on Python."""
+    """Print a CMake script that installs files that do not depend on Python."""
     write(install_script(Configured(build.resolve()), to))
 
 
@@ -99,7 +99,7 @@ def restore_tool(tree: Path, to: Path) -> None:
 def repoint_tool(build: Path, *, core: Path | None = None) -> None:
     """Replace the Python in CMake's cache by the environment's.
 
-    Files that are written again as they are in the tree of a core keep their times.
+    Files that are rewritten unchanged keep their times from the core's tree.
     """
     executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
     python = query_interpreter(executable)
@@ -109,9 +109,9 @@ def repoint_tool(build: Path, *, core: Path | None = None) -> None:
     check_bindings(Configured(build))
     if core is not None:
         kept = keep_times(core, Path.cwd())
-        _relay(f"{len(kept)} files were written again as they were, and keep their times")
+        _relay(f"{len(kept)} files were rewritten unchanged, and keep their times")
 
 
 def bind_tool(build: Path, *, core: Path) -> None:
-    """Build the remaining targets, and nothing of the core."""
+    """Build the remaining targets, but nothing of the core."""
     _exit_unless_done(Bound(core).build(build, _relay))

@@ -1,4 +1,4 @@
-"""What steps do with the libraries of a package, that others have to bring."""
+"""Tools for third-party libraries that a package has to bring."""
 
 import os
 from functools import partial
@@ -23,7 +23,7 @@ def collect_tool(install: Path, *, spec: JobSpec, to: Path) -> None:
 
 
 def collect_extension_tool(image: Path, *, to: Path, environment: Path) -> None:
-    """Copy the third-party libraries that an extension needs, and its requirements do not bring."""
+    """Copy the third-party libraries that an extension needs and its requirements lack."""
     libraries = [path for path in sorted(image.rglob("*.so*")) if path.is_file()]
     brought = required_libraries(image, environment)
     to.with_name(BROUGHT).write_text("\n".join(brought), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What steps do with a project's own wheel, and with what was compiled."""
+"""Tools for a project's wheel and compiled files."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from torchyard.toolchain.wheel_libraries import compiler_variables
 def project_wheel_tool(
     *, python: Path, to: Path, source: Path, libraries: str | None = None
 ) -> None:
-    """Make a wheel of the project in the working directory, with its own backend."""
+    """Make a wheel of the project in the working directory with its backend."""
     env = os.environ | offer_downloads(source, Path.cwd())
     if libraries is not None:
         found = compiler_variables(python.parents[1], libraries, to.with_name("libraries"))
@@ -30,18 +30,18 @@ def project_wheel_tool(
 
 
 def unpack_tool(folder: Path, *, to: Path, core: Path | None = None) -> None:
-    """Unpack the wheel in a directory, unless a part of a core was built again for it."""
+    """Unpack the wheel in a directory; fail if a part of the core was rebuilt for it."""
     if core is not None:
         Bound(core).check(Path("build"))
     wheels = list(folder.glob(f"*{SUFFIX}"))
     if len(wheels) != 1:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"
-        raise BuildError(msg, hint="look further up in the log for what it did")
+        raise BuildError(msg, hint="look further up in the log for the cause")
     unpack_zip(wheels[0], to)
     if core is None:
         check_compiled(to, Path.cwd())
 
 
 def check_glibc_tool(glibc: str, folders: tuple[Path, ...]) -> None:
-    """Compare what libraries need of the system with what was promised."""
+    """Compare the system symbols that libraries need with the promised ones."""
     check_glibc(glibc, folders, Path.cwd())

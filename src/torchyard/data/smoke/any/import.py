@@ -6,5 +6,5 @@ import runpy
 assert os.environ["TORCHYARD_SMOKE_MODULES"], "the package has no modules"
 found = runpy.run_path(os.path.join(os.path.dirname(__file__), "../modules.py"))
 if found["lacking"]:
-    told = (f"{name}, which needs {missing}" for name, missing in found["lacking"].items())
-    print(f"note: not imported, as the package does not require all of it: {'; '.join(told)}")
+    lacking = (f"{name}, which needs {missing}" for name, missing in found["lacking"].items())
+    print(f"note: not imported, as the package does not require all of it: {'; '.join(lacking)}")

@@ -15,14 +15,14 @@ def loaded():
     return {path for path in paths if ".so" in os.path.basename(path)}
 
 
-# What Python's own modules need is no matter of the package.
+# The package is not responsible for what Python's own modules need.
 (own,) = [path for path in sys.path if path.endswith("lib-dynload")]
 for module in pathlib.Path(own).glob("*.so"):
     try:
         importlib.import_module(module.name.partition(".")[0])
     except ImportError:
         pass
-# Nor is what torch loads a matter of an extension.
+# Nor is an extension responsible for what torch loads.
 modules = os.environ["TORCHYARD_SMOKE_MODULES"].split()
 if "torch" not in modules and importlib.util.find_spec("torch"):
     importlib.import_module("torch")
@@ -46,8 +46,8 @@ def is_system(path):
 outside = {path for path in loaded() - before if not is_inside(path)}
 system = {path for path in outside if is_system(path)}
 if outside - system:
-    # What the system's own libraries need, such as a driver, and what modules of other packages
-    # load is no matter of the package either.
+    # Nor is the package responsible for what the system's libraries need, such as a driver, or
+    # for what modules of other packages load.
     own = {name.partition(".")[0] for name in modules}
     others = [name for name in sys.modules if name.partition(".")[0] not in own]
     code = """

@@ -16,8 +16,8 @@ for module in os.environ["TORCHYARD_SMOKE_MODULES"].split():
         own = str(getattr(importlib.import_module(module), "__version__", expected))
         # Either may lack the label: PyPI's wheels have none, and extensions get theirs when packed.
         same = expected in (own, own.partition("+")[0]) or own == expected.partition("+")[0]
-        told = f"{module}.__version__ is {own}, not {expected}"
-        # What an extension says is its project's matter: signatory 1.2.6.1.9.0 says 1.2.6.
-        assert same or (module != "torch" and importlib.util.find_spec("torch")), told
+        difference = f"{module}.__version__ is {own}, not {expected}"
+        # An extension's module may differ: signatory 1.2.6.1.9.0 says 1.2.6.
+        assert same or (module != "torch" and importlib.util.find_spec("torch")), difference
         if not same:
-            print(f"note: {told}")
+            print(f"note: {difference}")

@@ -14,7 +14,7 @@ TENSORS = (
     ("float vectors", [torch.ones(4)] * MOST),
     ("a vector and indexes", [torch.ones(4), *[torch.zeros(4, dtype=torch.int64)] * MOST]),
 )
-"""What is tried for tensors, one after the other."""
+"""Tensors to try, in this order."""
 OTHERS = {"int": 1, "float": 1.0, "bool": False, "number": 1, "None": None}
 NAMES = {
     "torch.Tensor": "Tensor",
@@ -23,7 +23,7 @@ NAMES = {
     "SupportsInt": "int",
     "SupportsFloat": "float",
 }
-"""Types, as schemas and several versions of pybind11 call them."""
+"""Names of types in schemas and in several versions of pybind11."""
 SIGNATURE = re.compile(r"\w+\((.*)\) -> ")
 
 
@@ -32,27 +32,27 @@ def registered():
 
 
 def operator(name):
-    """Return what calls an operator, and the types of the arguments that have no default."""
+    """Return an operator's overload, and the types of its arguments without a default."""
     space, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
-    wanted = [one for one in found._schema.arguments if not one.has_default_value()]  # noqa: SLF001
-    return found, [(one.name if one.kwarg_only else "", str(one.type)) for one in wanted]
+    wanted = [arg for arg in found._schema.arguments if not arg.has_default_value()]  # noqa: SLF001
+    return found, [(arg.name if arg.kwarg_only else "", str(arg.type)) for arg in wanted]
 
 
 def functions(modules):
-    """Yield the functions of compiled modules with the types that pybind11 writes down for them."""
+    """Yield the functions of compiled modules, with argument types from pybind11's docstrings."""
     for module in modules:
         for name, value in vars(module).items():
-            said = SIGNATURE.match(getattr(value, "__doc__", None) or "")
-            if said and callable(value) and not isinstance(value, type):
-                words = [one for one in said[1].split(", ") if one and "=" not in one]
-                kinds = [("", one.partition(": ")[2]) for one in words]
+            signature = SIGNATURE.match(getattr(value, "__doc__", None) or "")
+            if signature and callable(value) and not isinstance(value, type):
+                words = [word for word in signature[1].split(", ") if word and "=" not in word]
+                kinds = [("", word.partition(": ")[2]) for word in words]
                 yield f"{module.__name__}.{name}", value, kinds
 
 
 def plain(kind):
-    """Return the name of a type; that of None for what may be left out."""
+    """Return the name of a type; "None" for an optional one."""
     kind = kind.replace("typing.", "")
     words = kind.split(" | ")
     if kind.startswith("Optional[") or "None" in words:
@@ -61,7 +61,7 @@ def plain(kind):
 
 
 def attempts(kinds):
-    """Yield arguments to try; none if some are of a type that can't be made up."""
+    """Yield arguments to try; none if a type has no sample value."""
     kinds = [(name, plain(kind)) for name, kind in kinds]
     if not {*OTHERS, "Tensor"}.issuperset(kind for _, kind in kinds):
         return
@@ -75,7 +75,7 @@ def attempts(kinds):
 
 
 def call(function, kinds):
-    """Call a function in a process of its own; return "", or why it refuses, or its signal."""
+    """Call a function in a child process; return why it refuses, and the signal that ended it."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -121,9 +121,9 @@ for name, (function, kinds) in found.items():
     if ended == "SIGSEGV" and takes_number:
         why, ended = "a made-up number may stand for an address", ""
     (crashed if ended else untried if why else called).append(name)
-    said = f"ended by {ended}" if ended else f"not tried, as {why}" if why else "called"
-    print(f"{name}: {said}", flush=True)
+    outcome = f"ended by {ended}" if ended else f"not tried, as {why}" if why else "called"
+    print(f"{name}: {outcome}", flush=True)
 counts = {"called": called, "not tried": untried}
-said = ", ".join(f"{len(names)} {how}" for how, names in counts.items() if names)
+summary = ", ".join(f"{len(names)} {how}" for how, names in counts.items() if names)
 assert not crashed, f"calling {', '.join(crashed)} ends the process"
-print(f"note: {len(found)} operators{': ' * bool(said)}{said}")
+print(f"note: {len(found)} operators{': ' * bool(summary)}{summary}")
