@@ -29,7 +29,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import INTERRUPTED, all_errors
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
-from torchyard.model.step import FACTS, PLACES, places_of
+from torchyard.model.step import FACTS, PLACEHOLDERS, placeholders_of
 from torchyard.terminal.console import CLOSED_PIPE
 from torchyard.version import ON_PYPI
 
@@ -115,12 +115,13 @@ def configuration() -> str:
     titles |= {"CiRunnerSpec": "`[[ci.runner]]`", "CiHookSpec": "`[[ci.pipeline.NAME.hook]]`"}
     parts += (keys(title, definitions[name]) for name, title in titles.items())
     parts.append("Words in braces that a step can use:\n")
-    words = {**PLACES, **{stage.value: f"`{{inputs}}/{stage.value}`" for stage in Stage}, **FACTS}
+    inputs = {stage.value: f"`{{inputs}}/{stage.value}`" for stage in Stage}
+    words = {**PLACEHOLDERS, **inputs, **FACTS}
     words["channel"] = "the channel to publish to"
     known = (
-        (f"`{{{word}}}`", meaning, ", ".join(s.value for s in Stage if word in places_of(s)))
+        (f"`{{{word}}}`", meaning, ", ".join(s.value for s in Stage if word in placeholders_of(s)))
         for word, meaning in words.items()
-        if any(word in places_of(stage) for stage in Stage)
+        if any(word in placeholders_of(stage) for stage in Stage)
     )
     parts.append(table(("word", "stands for", "in stages"), known))
     return "\n".join(parts)

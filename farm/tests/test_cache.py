@@ -52,7 +52,7 @@ def test_a_machine_tells_its_jobs_where_its_cache_is(
 @pytest.mark.parametrize(
     ("place", "what"),
     [
-        ("redis://me:hunter22@host", "`cache` holds a name or a password for host"),
+        ("redis://me:hunter22@host", "`cache` contains a name or a password for host"),
         ("/srv/cache?size=much", "`much` is not a number"),
     ],
 )

@@ -191,17 +191,17 @@ def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
     request = master.send("aa11")
     tries, found = AttemptHistory(shared=shared), list[object]()
     if shared:
-        tries.known(
+        tries.cached(
             stands_in(BuildMaster, master), request
         )  # another master lost the machine afterwards
     build = master.tables.build(request, RETRY, "lost", machine="m1", fingerprint="aa11")
     if not shared:
-        tries.known(stands_in(BuildMaster, master), request)
+        tries.cached(stands_in(BuildMaster, master), request)
     master.connect("w1", "m1").jobs = {"aa11": RunningJob(name="core-aa", age=age)}
     master.connect("w2", "m2").jobs = {"aa11": RunningJob(name="core-aa", age=age + 1)}
     master.beat(tries)
     assert master.verdict(build) == verdict
-    tries.known(stands_in(BuildMaster, master), request).addCallback(found.extend)
+    tries.cached(stands_in(BuildMaster, master), request).addCallback(found.extend)
     assert found == [("m1", verdict, ENDED)] or (shared and verdict is AttemptVerdict.LOST)
 
 

@@ -49,9 +49,9 @@ def test_every_secret_of_a_farm_is_refused_wherever_it_is_copied(tmp_path: Path)
     for secret in secrets:
         copy = out / "harmless.txt"
         copy.write_bytes(secret.read_bytes())
-        with pytest.raises(HostError, match=r"`harmless\.txt` is a secret that torchyard made"):
+        with pytest.raises(HostError, match=r"`harmless\.txt` is a secret of torchyard"):
             Writer(Store.at(str(tmp_path / "store"))).add_tree(out)
-        with pytest.raises(HostError, match=r"harmless\.txt` is a secret that torchyard made"):
+        with pytest.raises(HostError, match=r"harmless\.txt` is a secret of torchyard"):
             read_source_tree(str(out))
 
 

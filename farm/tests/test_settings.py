@@ -100,7 +100,7 @@ def test_the_first_file_is_a_good_one() -> None:
             "s3://nightly",
             "no installer reads `s3://nightly`: write",
         ),
-        ("https://example.org/nightly/", "https:///nightly", "names no place: write it as https:"),
+        ("https://example.org/nightly/", "https:///nightly", "not a complete address: write"),
         (
             "[daily.published]",
             '[daily.published]\nextra_index_urls = ["example.org"]',

@@ -88,10 +88,10 @@ def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
     master = SimpleNamespace(db=SimpleNamespace(model=Model, pool=SimpleNamespace(do=ask)))
     tries, found = AttemptHistory(shared=False), list[object]()
     for request in (1, 2):
-        tries.known(stands_in(BuildMaster, master), request)
+        tries.cached(stands_in(BuildMaster, master), request)
     answers[0].callback({})
     ended = [AttemptRecord("w1", AttemptVerdict.AGAIN, 99.0)]
     tries.remember(1, ended)
     answers[1].callback({})
-    tries.known(stands_in(BuildMaster, master), 1).addCallback(found.extend)
+    tries.cached(stands_in(BuildMaster, master), 1).addCallback(found.extend)
     assert found == ended

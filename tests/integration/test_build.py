@@ -345,7 +345,7 @@ def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
     file = make_project(tmp_path, WORKS.replace("demo-{version}-{python}.whl", "demo.whl"))
     failed = build(file, "-o", tmp_path / "dist")
     assert failed.returncode == 5
-    assert "both have a file `demo.whl`, not the same" in failed.stderr
+    assert "both have a file `demo.whl`, with different content" in failed.stderr
 
 
 def test_packages_of_one_name_are_delivered_by_block(tmp_path: Path) -> None:

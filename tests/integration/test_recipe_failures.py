@@ -181,7 +181,7 @@ def test_a_compiler_that_is_too_new_for_nvcc(project: Project, gcc_99: Path) -> 
     core = CORE.format("cu130-openblas")
     failed = project.fail(core, 'matrix.compute=["cu130"]', f'toolchain.compiler="{gcc_99}"')
     assert failed.code == 7
-    what = "error: CUDA 13.0 does not compile with gcc 99.1.0: the newest that it takes is 15"
+    what = "error: CUDA 13.0 does not compile with gcc 99.1.0: the newest it accepts is 15"
     assert what in failed.err
     assert 'set `compiler = "gcc-15"` in [toolchain]' in failed.err
 
@@ -192,7 +192,7 @@ def test_an_architecture_that_nvcc_does_not_know(project: Project, arch: str) ->
     override = f'override=[{{stage="core", archs=["8.0", "{arch}"]}}]'
     failed = project.fail(CORE.format("cu130-openblas"), 'matrix.compute=["cu130"]', override)
     assert failed.code == 3
-    assert f"error: CUDA 13.0 can't compile for {arch}; it knows 7.5, 8.0" in failed.err
+    assert f"error: CUDA 13.0 can't compile for {arch}; it supports 7.5, 8.0" in failed.err
     assert "hint: leave them out of `archs`" in failed.err
 
 
@@ -202,7 +202,7 @@ def test_an_architecture_that_hipcc_does_not_know(project: Project, arch: str) -
     override = f'override=[{{stage="core", archs=["gfx90a", "{arch}"]}}]'
     failed = project.fail(CORE.format("rocm5.2-openblas"), 'matrix.compute=["rocm5.2"]', override)
     assert failed.code == 3
-    assert f"error: ROCm 5.2 can't compile for {arch}; it knows gfx" in failed.err
+    assert f"error: ROCm 5.2 can't compile for {arch}; it supports gfx" in failed.err
 
 
 def test_a_python_that_is_not_there_is_missed_before_the_core_is_built(project: Project) -> None:
@@ -253,7 +253,7 @@ def test_what_a_requirement_requires_must_be_listed(project: Project) -> None:
     failed = project.fail(CPU, 'build.requires=["cmake==3.31.10", "scikit-build-core==1.1.1"]')
     assert failed.code == 3
     assert "The package `scikit-build-core` requires `pathspec" in failed.err
-    assert "hint: add what is missing to `requires` of [build]" in failed.err
+    assert "hint: add missing packages to `requires` of [build]" in failed.err
 
 
 def test_a_version_that_does_not_exist(project: Project) -> None:
@@ -356,7 +356,7 @@ def test_a_library_that_was_not_found_without_a_word(project: Project) -> None:
     assert failed.code == 9
     assert "- BLAS should say openblas, and is `Eigen`" in failed.err
     assert "- USE_OPENMP should be on for cpu, and is `OFF`" in failed.err
-    assert 'do without it by env = { USE_… = "0" }' in failed.err
+    assert 'turn it off by env = { USE_… = "0" }' in failed.err
     assert "look around: torchyard shell" in failed.err
 
 
@@ -365,8 +365,8 @@ def test_a_backend_that_does_not_run_cmake(project: Project) -> None:
     (project.folder / "setup.py").write_text('print("done")\n', encoding="utf-8")
     failed = project.fail(CPU, "build.requires=[]")
     assert failed.code == 9
-    assert "error: CMake has not configured `build`: it left no answer there" in failed.err
-    assert "hint: the project's backend has to run CMake in that directory" in failed.err
+    assert "error: CMake has not configured `build`: it has no reply" in failed.err
+    assert "hint: the project's backend must run CMake in that directory" in failed.err
 
 
 def leave_cache(build: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_source_that_was_configured_before(project: Project) -> None:
     leave_cache(project.folder / "build")
     failed = project.fail(CPU)
     assert failed.code == 9
-    assert "error: the source has a `build/CMakeCache.txt`" in failed.err
+    assert "error: the source contains `build/CMakeCache.txt`" in failed.err
     assert "hint: remove `build` from the source" in failed.err
 
 
@@ -433,7 +433,7 @@ def test_a_project_that_goes_on_without_mkl(tmp_path: Path, torchyard: Command) 
     failed = torchyard("run", "core:tinytorch-1.2.0/linux-x86_64/cpu-mkl", *args)
     assert failed.code == 9
     assert "- BLAS_INFO should say mkl, and is `none`" in failed.err
-    assert 'do without it by env = { USE_… = "0" }' in failed.err
+    assert 'turn it off by env = { USE_… = "0" }' in failed.err
     assert not list((folder / ".torchyard/work").rglob("*.o"))
 
 

@@ -69,4 +69,4 @@ def test_a_root_that_is_not_there_is_told(file: Path, torchyard: Command) -> Non
     set_root(file, "missing.tar")
     failed = torchyard("plan", "-f", file)
     assert failed.code == 7
-    assert "missing.tar` is no root" in failed.err
+    assert "missing.tar` is not a root" in failed.err

@@ -79,7 +79,7 @@ def test_a_job_without_its_inputs_says_which(torchyard: Command, tmp_path: Path)
     result = torchyard("run", CORE, "-f", make_project(tmp_path))
     assert result.code == 10
     assert "no result of source:demo-1.0" in result.err
-    assert "`torchyard build` makes all that a job needs" in result.err
+    assert "`torchyard build` makes everything that a job needs" in result.err
 
 
 def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_path: Path) -> None:
@@ -380,15 +380,15 @@ def test_a_secret_cannot_be_passed(torchyard: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "instead", "what"),
     [
-        ("{source}/*.txt", "{sorce}/*.txt", "a step of stage `core` knows no `{sorce}`"),
-        ("{core}/lib", "{package}/lib", "a step of stage `bindings` knows no `{package}`"),
+        ("{source}/*.txt", "{sorce}/*.txt", "steps of stage `core` have no `{sorce}`"),
+        ("{core}/lib", "{package}/lib", "steps of stage `bindings` have no `{package}`"),
         (
             'name = "list"\nrun = ["sh",',
             'name = "list"\nrun = []\nenv = ["sh",',
             "must be a table of strings",
         ),
-        ("check = []", 'check = [{ run = "" }]', "a step has to run something"),
-        ("cp {bindings}", "cp {source}", "core, bindings know it; let one of them put"),
+        ("check = []", 'check = [{ run = "" }]', "a step must run a command"),
+        ("cp {bindings}", "cp {source}", "core, bindings has it: let a step there write"),
     ],
 )
 def test_mistakes_in_steps(
@@ -471,7 +471,7 @@ def test_files_of_two_results_never_hide_each_other(torchyard: Command, tmp_path
     torchyard("run", "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp311", "-f", file)
     result = torchyard("store", "get", "bindings:*", "-o", tmp_path / "got", "-f", file)
     assert result.code == 5
-    assert "both have a file `x.bin`, not the same" in result.err
+    assert "both have a file `x.bin`, with different content" in result.err
     assert not (tmp_path / "got").exists()
 
 
@@ -567,7 +567,7 @@ def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path
     wheel = made_wheel(torchyard, file)
     (tmp_path / "code/a.txt").write_text("changed\n", encoding="utf-8")
     result = torchyard("rebuild", wheel, "--yes", "-f", file)
-    assert "is not what it was when the plan was made" in result.err
+    assert "has changed since the plan was made" in result.err
 
 
 def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:

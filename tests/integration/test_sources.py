@@ -157,8 +157,8 @@ def test_a_patch_that_does_not_apply_is_told_with_its_hunk(
     (tmp_path / "fix.patch").write_text(wrong, encoding="utf-8")
     failed = torchyard("build", CORE, "-f", file)
     assert failed.code == 9
-    assert "the patch `fix.patch` does not apply: a.txt has not the lines of its hunk" in failed.err
-    assert "make it anew from this source" in failed.err
+    assert "the patch `fix.patch` does not apply: a.txt lacks the lines of its hunk" in failed.err
+    assert "create it again from this source" in failed.err
     (tmp_path / "fix.patch").unlink()
     failed = torchyard("build", CORE, "-f", file)
     assert failed.code == 7

@@ -479,19 +479,19 @@ def _new_driver(world: World) -> None:
     stand_in_driver(world, "return 0;", 13000)
 
 
-@sabotage("cuda-driver", "can do CUDA 12.2, and the toolkit is 13.0", "", _new_driver)
+@sabotage("cuda-driver", "supports CUDA 12.2, but the toolkit is 13.0", "", _new_driver)
 def driver_older_than_the_toolkit(world: World) -> None:
     stand_in_cuda(world, "13.0")
     stand_in_driver(world, "return 0;", 12020)
 
 
-@sabotage("cuda-variables", "where no nvcc is", "unset CUDA_PATH")
+@sabotage("cuda-variables", "which has no nvcc", "unset CUDA_PATH")
 def stray_cuda_path(world: World) -> None:
     stand_in_cuda(world, "13.0")
     world.env["CUDA_PATH"] = "/opt/cuda"
 
 
-@sabotage("cuda-host-compiler", "the newest that it takes is 13", "export CUDAHOSTCXX=")
+@sabotage("cuda-host-compiler", "the newest it accepts is 13", "export CUDAHOSTCXX=")
 def gcc_too_new_for_nvcc(world: World) -> None:
     stand_in_cuda(world, "12.6")
     older = world.venv / "bin/gcc"

@@ -244,7 +244,7 @@ def a_compiler_without_openmp(yard: Yard) -> None:
     yard.script(yard.bin / "g++", f'case "$*" in *-fopenmp*) echo error; exit 1;; esac\n{text}')
 
 
-@spoils("the newest that it takes is 15", CUDA)
+@spoils("the newest it accepts is 15", CUDA)
 def a_compiler_that_is_too_new_for_cuda(yard: Yard) -> None:
     yard.says("16.2.0")
 
@@ -357,7 +357,7 @@ def nvcc_that_fails(yard: Yard) -> None:
     yard.script(yard.cuda / "bin/nvcc", f'{_NVCC}\ntest "$1" != -ccbin || exit 1')
 
 
-@spoils("does not go with glibc 2.99", CUDA)
+@spoils("does not work with glibc 2.99", CUDA)
 def a_c_library_that_is_too_new_for_cuda(yard: Yard) -> None:
     yard.monkeypatch.setattr(machine_checks, "glibc_version", lambda: "2.99")
 
@@ -505,7 +505,7 @@ def a_policy_that_does_not_exist(yard: Yard) -> None:
     yard.change("", '[check]\npolicy = "strange"')
 
 
-@spoils("is no root")
+@spoils("is not a root")
 def no_root(yard: Yard) -> None:
     yard.change("[build]", 'root = "nowhere"\n[build]')
 

@@ -96,7 +96,7 @@ def test_wheels_become_requirements_with_hashes() -> None:
         (f'[files]\n"x-1-py3-none-any.whl --index-url x" = "{DIGEST}"\n', "no wheel and SHA-256"),
         ('[files]\n"x-1-py3-none-any.whl" = "5"\n', "no wheel and SHA-256"),
         (f'[images]\n"example.org/a" = "{DIGEST}"\n', "SHA-256 of the image `example.org/a`"),
-        ('[releases."new"]\nlibraries = {}\n', "`new`, which is no torch release"),
+        ('[releases."new"]\nlibraries = {}\n', "`new`, which is not a torch release"),
     ],
 )
 def test_what_is_no_lock_is_refused(text: str, why: str) -> None:

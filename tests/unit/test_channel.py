@@ -179,7 +179,7 @@ def test_a_change_is_logged_once_though_its_answer_was_lost(channel: Channel) ->
 
 
 def test_a_part_of_no_known_sort(channel: Channel) -> None:
-    with pytest.raises(StoreError, match="no known sort"):
+    with pytest.raises(StoreError, match="of an unknown kind"):
         channel.commit({"toys/torch": adding(CPU.entry)}, LATER)
     assert keys(channel) == set()
 

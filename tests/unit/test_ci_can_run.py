@@ -268,5 +268,5 @@ def test_an_image_of_a_runner_is_taken_instead() -> None:
 
 
 def test_an_image_that_is_not_locked_is_refused() -> None:
-    with pytest.raises(PlanError, match="nothing says which `almalinux`"):
+    with pytest.raises(PlanError, match="the digest of `almalinux`"):
         text_of(f'{PROJECT}[root]\nimage = "almalinux"\n')

@@ -241,7 +241,7 @@ def test_explain_what_came_and_what_went(torchyard: Command, file: Path) -> None
 def test_explain_another_version(torchyard: Command, file: Path) -> None:
     result = torchyard("explain", "source:torch-2.13.0", "-f", file)
     assert result.code == 5
-    assert "this file makes" in result.err
+    assert "this file builds" in result.err
 
 
 def test_config_show(torchyard: Command, file: Path) -> None:

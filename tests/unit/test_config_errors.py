@@ -55,14 +55,14 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
         (
             SOURCE,
             'archive = "a.zip"\nsha256 = "1f3a"\n',
-            "`1f3a` is no sha256",
+            "`1f3a` is not a sha256",
             '"1f3a"',
             "64 hexadecimal",
         ),
         (
             SOURCE,
             f'archive = "https://me@example.org/a.zip"\nsha256 = "{"0" * 64}"\n',
-            "is no address of an archive",
+            "is not the address of an archive",
             '"https://me',
             "without a user name",
         ),
@@ -76,14 +76,14 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
         (
             SOURCE,
             f'archive = "a.zip"\nrev = "v1"\nsha256 = "{"0" * 64}"\n',
-            "`rev` belongs to `git`; any other source is taken as it is",
+            "`rev` belongs to `git`; other sources are used unchanged",
             "rev",
             None,
         ),
         (
             SOURCE,
             f'{SOURCE}patches = ["a.patch"]\n[[steps.source]]\nrun = "true"\n',
-            "[[steps.source]] takes the place of what applies patches",
+            "[[steps.source]] replaces the step that applies patches",
             "[",
             "apply them in a step",
         ),
@@ -120,14 +120,14 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
         (
             'url = "file://',
             'url = "s3://me:hunter22@',
-            "an address holds no name or password",
+            "an address must not contain a name or password",
             '"s3://',
             "AWS_SECRET_ACCESS_KEY",
         ),
         (
             'git = "https://',
             'git = "https://me:hunter22@',
-            "an address holds no name or password",
+            "an address must not contain a name or password",
             '"https://',
             "netrc",
         ),
@@ -166,7 +166,7 @@ def test_a_shared_job_takes_no_setting_of_one_sharer() -> None:
 
 def test_a_rule_without_a_dimension_would_mean_everything() -> None:
     text = SMALL + '\n[[matrix.exclude]]\nreason = "all"\n'
-    assert problems(text)[0].what == "this rule names no dimension, so it means every cell"
+    assert problems(text)[0].what == "this rule names no dimension, so it applies to every cell"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_git_and_path_exclude_each_other() -> None:
         (
             'stage = "core"',
             'stage = "smoke"\narchs = ["9.0"]',
-            "`archs` is a matter of stage `core`",
+            "only stage `core` has `archs`",
             None,
         ),
         (
@@ -252,8 +252,13 @@ def test_git_and_path_exclude_each_other() -> None:
         ('rev = "v2.14.0"', 'rev = ""', "`git` but no `rev`", None),
         ('package = "wheel"', "cells = []", "an empty list matches nothing", "leave the key out"),
         ('"16 GB"', f'"{"9" * 400} GB"', "is not a number with one of the units", None),
-        ("USE_MAGMA", '"A B="', "`A B=` can't be an environment variable", None),
-        ('"file:///channels/nightly"', '"ftp://x"', "`ftp://x` is no place to publish to", "s3://"),
+        ("USE_MAGMA", '"A B="', "`A B=` is not a valid environment variable", None),
+        (
+            '"file:///channels/nightly"',
+            '"ftp://x"',
+            "`ftp://x` is not the address of a channel",
+            "s3://",
+        ),
         (
             'env = { USE_MAGMA = "0" }\nneeds = { memory = "64 GB", time = "2 h" }',
             "",
@@ -296,7 +301,7 @@ def test_a_misspelt_table_is_one_mistake() -> None:
 def test_an_inclusion_that_matches_nothing_of_the_matrix_is_a_mistake() -> None:
     more = '\n[[matrix.include]]\ncompute = "cu12*"\nreason = "old"\n'
     (found,) = problems(SMALL + more)
-    assert found.what == "this matches no compute of the matrix, so it takes nothing in"
+    assert found.what == "this matches no compute of the matrix, so it includes nothing"
     assert found.span is not None
     assert found.span.text == 'compute = "cu12*"'
 

@@ -178,7 +178,7 @@ def test_what_another_process_has_written_is_synced_before_it_is_named(
 @pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/outside", "a//b", "a/./b", ""])
 def test_no_object_is_outside_of_its_directory(tmp_path: Path, key: str) -> None:
     (tmp_path / "store").mkdir()
-    with pytest.raises(StoreError, match="is no name of an object"):
+    with pytest.raises(StoreError, match="is not the name of an object"):
         DurableDirectory(tmp_path / "store").put(key, b"bytes", replace=True)
     assert not list((tmp_path / "store").iterdir())
 

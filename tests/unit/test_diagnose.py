@@ -244,7 +244,7 @@ def test_contexts_are_checked() -> None:
     rows["rocm-thrust-missing"] = msgspec.structs.replace(
         rows["rocm-thrust-missing"], context="(unclosed"
     )
-    with pytest.raises(Exception, match="has a context, evidence or find that is none"):
+    with pytest.raises(Exception, match="has an invalid context, evidence or find"):
         check_failures(rows)
 
 

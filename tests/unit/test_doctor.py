@@ -118,7 +118,7 @@ def test_a_toolkit_that_is_asked_for_is_installed_or_chosen(
     world.computes = ("cu128",)
     monkeypatch.setattr(machine_checks, "system_roots", dict)
     (one,) = world.findings("cuda-toolkit")
-    assert one.what.startswith("there is no CUDA 12.8; the build takes 12.6")
+    assert one.what.startswith("there is no CUDA 12.8; the build uses 12.6")
     there = stand_in_cuda(world, "12.8")
     monkeypatch.setattr(machine_checks, "system_roots", lambda: {there: "12.8.93"})
     world.env["PATH"] = world.env["PATH"].replace(f"{there}/bin:", "")
@@ -131,7 +131,7 @@ def test_a_newer_c_library_is_named(world: World, monkeypatch: pytest.MonkeyPatc
     stand_in_cuda(world, "13.0")
     monkeypatch.setattr(machine_checks, "glibc_version", lambda: "2.42")
     (one,) = world.findings("cuda-host-compiler")
-    assert one.what == ("CUDA 13.0 does not go with glibc 2.42: the newest that it takes is 2.41")
+    assert one.what == ("CUDA 13.0 does not work with glibc 2.42: the newest it accepts is 2.41")
 
 
 def test_cudnn_whose_header_is_of_another_version_is_named(world: World) -> None:

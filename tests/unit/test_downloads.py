@@ -204,7 +204,7 @@ def test_a_source_can_not_lead_a_download_elsewhere(tmp_path: Path, commit: str)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/third_party").symlink_to(tmp_path)
     inside = DeclaredDownload(git="part", commit=commit, to="third_party/new")
-    with pytest.raises(HostError, match=r"`third_party/new` of the source leads elsewhere"):
+    with pytest.raises(HostError, match=r"`third_party/new` leads out of the source"):
         keep_downloads((inside,), tmp_path, tmp_path / "out")
     assert not (tmp_path / "new").exists()
 
@@ -251,8 +251,8 @@ def test_the_source_of_an_extension_is_patched_and_has_its_downloads(
         ("", "[[source.also]] needs one of `git` and `archive`"),
         ('git = "x"\narchive = "y"', "[[source.also]] needs one of"),
         ('git = "x"\ncommit = "v1"', "`v1` is not a commit"),
-        ('archive = "ftp://x/y"', "`ftp://x/y` is no address of an archive"),
-        ('archive = "y"\nsha256 = "123"', "`123` is no sha256"),
+        ('archive = "ftp://x/y"', "`ftp://x/y` is not the address of an archive"),
+        ('archive = "y"\nsha256 = "123"', "`123` is not a sha256"),
         ('git = "x"\nto = "../y"', "`../y` is not in the source"),
     ],
 )

@@ -98,7 +98,7 @@ def test_answers_of_cmake_that_are_none(
     make(build / REPLIES / "index-1.json")
     done = torchyard("graph", build)
     assert done.code == 9
-    assert "is no answer of CMake" in done.err.replace("\n", " ")
+    assert "is not a reply of CMake" in done.err.replace("\n", " ")
     assert "/etc" not in done.err
 
 

@@ -183,7 +183,9 @@ def test_a_proxy_of_another_kind_is_not_passed_by(
     monkeypatch.setenv("ALL_PROXY", "socks5://me:hunter2@127.0.0.1:1080")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(HostError, match=r"`socks5://127.0.0.1:1080` is no HTTP proxy") as caught:
+    with pytest.raises(
+        HostError, match=r"`socks5://127.0.0.1:1080` is not an HTTP proxy"
+    ) as caught:
         HttpClient().get(f"http://{host}/data")
     assert caught.value.diagnostics[0].hint == network_faults()["proxy-kind"].hint
     assert handler.seen == []

@@ -146,7 +146,7 @@ def test_a_lock_gets_only_what_is_new(torchyard: Command, folder: Path) -> None:
 def test_a_lock_that_can_not_be_read_is_written_anew(torchyard: Command, folder: Path) -> None:
     file = project(folder)
     file.with_name("torchyard.lock").write_text("version = 9", encoding="utf-8")
-    assert "`torchyard lock` writes it anew" in torchyard("plan", "-f", file).err
+    assert "`torchyard lock` writes it again" in torchyard("plan", "-f", file).err
     assert torchyard("lock", "-f", file).code == 0
     assert torchyard("plan", "-f", file).code == 0
 

@@ -66,7 +66,7 @@ def test_a_folder_called_torch_is_not_pytorch(tmp_path: Path) -> None:
 
 
 def test_a_version_that_is_none_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="says that its version is `unknown`"):
+    with pytest.raises(HostError, match="has the invalid version `unknown`"):
         read_torch_folder(make_torch(tmp_path, "unknown"))
 
 
@@ -82,7 +82,7 @@ def test_a_python_finds_its_torch_and_does_not_import_it(
 
 
 def test_what_is_no_python_is_an_error() -> None:
-    with pytest.raises(HostError, match="does not describe itself"):
+    with pytest.raises(HostError, match="could not be inspected"):
         read_environment(Path("/bin/echo"))
 
 

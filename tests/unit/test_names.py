@@ -62,12 +62,14 @@ def test_what_is_meant_must_be_clear() -> None:
 
 def test_an_empty_selector_does_not_select_everything(torchyard: Command, tmp_path: Path) -> None:
     """It did: `build "$CELL"` without the variable built all."""
-    assert "a selector is empty" in error_of("")
-    assert "a selector is empty" in error_of("cp312", " ")
+    assert "an empty selector would select everything" in error_of("")
+    assert "an empty selector would select everything" in error_of("cp312", " ")
     at = ("-f", make_project(tmp_path, WORKS))
     for words in (["build", ""], ["doctor", ""], ["plan", "--skip", ""]):
         done = torchyard(*words, *at)
-        assert (done.code, "a selector is empty" in done.err) == (5, True), words
+        assert (done.code, "an empty selector would select everything" in done.err) == (5, True), (
+            words
+        )
 
 
 def test_what_commands_print_can_be_typed(torchyard: Command, tmp_path: Path) -> None:

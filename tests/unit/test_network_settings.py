@@ -247,7 +247,7 @@ FAULTS = {
     "authority": ("certificate verify failed: unable to get local issuer certificate",),
     "proxy-password": ("Tunnel connection failed: 407 Proxy Authentication Required",),
     "password": ("HTTP status client error (401 Unauthorized) for url",),
-    "proxy-kind": ("`socks5://127.0.0.1:1080` is no HTTP proxy",),
+    "proxy-kind": ("`socks5://127.0.0.1:1080` is not an HTTP proxy",),
     "name": ("[Errno -2] Name or service not known",),
     "network": ("[Errno 111] Connection refused",),
     "": ("error: no such option: --x",),

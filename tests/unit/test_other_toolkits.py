@@ -37,7 +37,7 @@ diff --version | head -n 1
 
 @pytest.fixture(autouse=True)
 def toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = MachineRules(places=("usr/local/sha[r]e",), programs=("cmp",))
+    rules = MachineRules(roots=("usr/local/sha[r]e",), programs=("cmp",))
     table = cuda_table()._replace(machine=rules)
     monkeypatch.setattr(type(platform_for("cu130")), "table", lambda _self: table)
 
@@ -79,5 +79,5 @@ def test_a_job_of_the_platform_itself_finds_it(tmp_path: Path) -> None:
 def test_toolkits_are_looked_for_in_the_system_of_the_job(tmp_path: Path) -> None:
     (tmp_path / "usr/local/cuda-13.0/bin").mkdir(parents=True)
     (tmp_path / "usr/local/cuda").symlink_to("cuda-13.0")
-    rules = MachineRules(places=("usr/local/cuda*", "opt/cuda*"))
+    rules = MachineRules(roots=("usr/local/cuda*", "opt/cuda*"))
     assert rules.toolkit_paths(str(tmp_path)) == ["/usr/local/cuda", "/usr/local/cuda-13.0"]

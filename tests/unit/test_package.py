@@ -256,8 +256,8 @@ def test_a_bad_table_is_refused(old: str, new: str, message: str) -> None:
     [
         ("force_rpath = true", "force_rpath = 1", "malformed"),
         ('folder = "nvidia/nccl/lib"', 'folder = "../nccl/lib"', "outside of site-packages"),
-        ('libraries = ["libnccl.so.2"]', 'libraries = ["*"]', "or all there are"),
-        ('toolkit = "cuda-toolkit"\n', "", "no `toolkit` that has extras"),
+        ('libraries = ["libnccl.so.2"]', 'libraries = ["*"]', "or all of them by"),
+        ('toolkit = "cuda-toolkit"\n', "", "no `toolkit` with extras"),
     ],
 )
 def test_bad_rules_for_libraries_are_refused(old: str, new: str, message: str) -> None:

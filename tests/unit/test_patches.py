@@ -90,7 +90,7 @@ def test_a_patch_that_does_not_fit_names_its_hunk_and_changes_nothing(source: Pa
     with pytest.raises(BuildError) as failed:
         apply_patches({"fixes/one.patch": FIRST}, ["fixes/one.patch"], source)
     assert str(failed.value) == (
-        "the patch `fixes/one.patch` does not apply: code/a.txt has not the lines of its hunk "
+        "the patch `fixes/one.patch` does not apply: code/a.txt lacks the lines of its hunk "
         "`@@ -17,4 +17,4 @@ the end` (line 11 of the patch)"
     )
     assert failed.value.diagnostics[0].hint is not None

@@ -136,9 +136,9 @@ def test_idle_rules_and_values_are_warned_of() -> None:
     text += '[subset.none]\npython = "cp310"\n'
     text += 'package = "wheel"\n[[matrix.include]]\npython = "cp312"\nreason = "again"\n'
     assert plan_of(text).warnings == (
-        "the exclusion at torchyard.toml:38 leaves nothing out that is not left out already",
-        "the inclusion at torchyard.toml:48 takes nothing in that is not there already",
-        "the override at torchyard.toml:41 reaches no cell",
+        "the exclusion at torchyard.toml:38 has no effect: its cells are left out already",
+        "the inclusion at torchyard.toml:48 has no effect: its cells are there already",
+        "the override at torchyard.toml:41 applies to no cell",
         "the subset `none` has no cell (torchyard.toml:45)",
         "no cell has blas `nvpl`",
     )

@@ -71,7 +71,7 @@ def test_a_broken_engine_leaves_the_help_of_build(plug_in: Path) -> None:
     assert "which can't be loaded: module 'digger' has no" in " ".join(shown.stdout.split())
     refused = run(plug_in, "build", "--engine", "dig")
     assert refused.returncode == 7
-    assert "install it anew: pip install digger" in refused.stderr
+    assert "install it again: pip install digger" in refused.stderr
 
 
 def test_an_engine_of_another_distribution_builds(plug_in: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_conda_package_names_a_subdir_that_could_be(tmp_path: Path) -> None:
         about.size = len(json.dumps(index))
         archive.addfile(about, io.BytesIO(json.dumps(index).encode()))
     (tmp_path / "some-1.0-0.tar.bz2").write_bytes(tar.getvalue())
-    with pytest.raises(PublishError, match="for which subdirectory of a conda channel"):
+    with pytest.raises(PublishError, match="does not name its subdirectory of a conda channel"):
         staged(tmp_path)
 
 

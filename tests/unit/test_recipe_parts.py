@@ -26,7 +26,7 @@ from torchyard.toolchain.cmake import (
 )
 from torchyard.toolchain.compilers import find_compiler
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
-from torchyard.toolchain.summary import Asked, check_bindings, check_summary
+from torchyard.toolchain.summary import RequestedBuild, check_bindings, check_summary
 
 TABLES = load_tables()
 
@@ -62,7 +62,7 @@ def test_cmake_is_asked_before_it_configures(tmp_path: Path) -> None:
     asked = (tmp_path / "build/.cmake/api/v1/query").iterdir()
     assert sorted(path.name for path in asked) == ["cache-v2", "codemodel-v2"]
     (tmp_path / "build/CMakeCache.txt").touch()
-    with pytest.raises(BuildError, match="configured elsewhere before"):
+    with pytest.raises(BuildError, match="of an earlier configuration"):
         request_file_api(tmp_path / "build")
 
 
@@ -98,7 +98,7 @@ def test_the_latest_answer_counts(tmp_path: Path) -> None:
     replies = tmp_path / "build/.cmake/api/v1/reply"
     (replies / "index-2099-01-01T00-00-00-0000.json").write_text('{"reply": {}}', encoding="utf-8")
     assert configured.targets
-    with pytest.raises(BuildError, match="was not asked for `codemodel-v2`"):
+    with pytest.raises(BuildError, match="without the query `codemodel-v2`"):
         Configured(tmp_path / "build").core_targets()
 
 
@@ -161,7 +161,7 @@ def mismatches(
     env: dict[str, str] | None = None,
     parts: dict[str, str] | None = None,
 ) -> list[str]:
-    asked = Asked(
+    asked = RequestedBuild(
         compute=compute,
         blas=blas,
         blas_root=blas_root,
@@ -191,8 +191,8 @@ def test_a_build_that_is_what_its_cell_asks_for(tmp_path: Path) -> None:
         ({"USE_CUDA": None}, "USE_CUDA should be on for cu130, and is `NOTFOUND`"),
         ({"USE_ROCM": "1"}, "USE_ROCM should be off for cu130, and is `1`"),
         ({"USE_OPENMP": "0"}, "USE_OPENMP should be on for cu130, and is `0`"),
-        ({"BLAS": "Eigen"}, "BLAS should say openblas, and is `Eigen`"),
-        ({"BLAS_INFO": "none"}, "BLAS_INFO should say openblas, and is `none`"),
+        ({"BLAS": "Eigen"}, "BLAS should be openblas, and is `Eigen`"),
+        ({"BLAS_INFO": "none"}, "BLAS_INFO should be openblas, and is `none`"),
     ],
 )
 def test_each_mismatch_is_told(tmp_path: Path, cache: dict[str, str | None], expected: str) -> None:
@@ -226,8 +226,8 @@ def test_a_cell_without_cuda_has_none(tmp_path: Path) -> None:
     found = mismatches(recorded(tmp_path), "cpu", "mkl", ())
     assert found == [
         "- USE_CUDA should be off for cpu, and is `ON`",
-        "- BLAS should say mkl, and is `OpenBLAS`",
-        "- link lines should name a library of mkl, and none does",
+        "- BLAS should be mkl, and is `OpenBLAS`",
+        "- no link line names a library of mkl",
     ]
 
 
@@ -307,7 +307,7 @@ def test_every_blas_is_known_by_its_libraries(tmp_path: Path, blas: str, fragmen
         target.link = Link(fragments=(Fragment(fragment=fragment, role="libraries"),))
     assert mismatches(configured, blas=blas) == []
     others = {"mkl", "openblas", "generic"} - {blas}
-    assert all("none does" in mismatches(configured, blas=other)[-1] for other in others)
+    assert all("no link line names" in mismatches(configured, blas=other)[-1] for other in others)
 
 
 def test_entries_of_the_file_have_to_arrive(tmp_path: Path) -> None:
@@ -315,9 +315,9 @@ def test_entries_of_the_file_have_to_arrive(tmp_path: Path) -> None:
     same = {"USE_NUMA:BOOL": "1", "USE_MAGMA": "OFF", "CXX_FLAGS": "-O2 -g"}
     assert mismatches(configured, cmake=same) == []
     assert mismatches(configured, cmake={"USE_NUMA": "OFF", "CXX_FLAGS": "", "OWN": "x y"}) == [
-        "- USE_NUMA should be `OFF`, as the file says, and is `ON`",
-        "- CXX_FLAGS should be ``, as the file says, and is `-O2 -g`",
-        "- OWN should be `x y`, as the file says; CMake was not told",
+        "- USE_NUMA should be `OFF` by the file, and is `ON`",
+        "- CXX_FLAGS should be `` by the file, and is `-O2 -g`",
+        "- OWN should be `x y` by the file, and is not set in CMake",
     ]
 
 
@@ -325,7 +325,7 @@ def test_hipcc_gets_the_compiler_the_headers_and_the_openmp_of_the_table() -> No
     root, compiler = "/opt/rocm-7.2", find_compiler("gcc")
     kit = RocmToolkit(version="7.2.1", digest="", root=root, clang=f"{root}/lib/llvm/bin/clang-20")
     env = kit.variables("", compiler=compiler, archs=["gfx90a"])
-    gcc = Path(compiler.asked("-print-libgcc-file-name").strip()).parent
+    gcc = Path(compiler.query("-print-libgcc-file-name").strip()).parent
     assert (gcc / "libgcc.a").is_file()
     assert env["HIPCC_COMPILE_FLAGS_APPEND"] == f"--gcc-install-dir={gcc} -isystem{root}/include"
     assert env["HIPCC_LINK_FLAGS_APPEND"] == f"--gcc-install-dir={gcc}"
@@ -470,7 +470,7 @@ def test_a_switch_that_cmake_turned_off_is_found(tmp_path: Path) -> None:
     configured = recorded(tmp_path, {"USE_MKLDNN": "OFF", "USE_NUMA": "0"})
     assert mismatches(configured, env={"USE_NUMA": "OFF", "USE_SYSTEM_X": "1", "A": "1"}) == []
     assert mismatches(configured, env={"USE_MKLDNN": "1"}) == [
-        "- USE_MKLDNN should be `1`, as the file says, and is `OFF`"
+        "- USE_MKLDNN should be `1` by the file, and is `OFF`"
     ]
 
 

@@ -16,7 +16,7 @@ from torchyard.errors import ConfigError, HostError, PlanError
 from torchyard.model.config import Patches
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Step, places_of, words_in_braces
+from torchyard.model.step import OWN, Step, placeholders_of, words_in_braces
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
@@ -298,7 +298,7 @@ def test_steps_name_only_places_that_their_stage_has() -> None:
         if job.stage is not Stage.SOURCE:
             for step in steps_of(make_job_spec(plan_with(), job)):
                 for word in step.run:
-                    assert set(words_in_braces(word)) <= {"self", *places_of(job.stage)}, word
+                    assert set(words_in_braces(word)) <= {"self", *placeholders_of(job.stage)}, word
 
 
 def test_without_a_toolchain_there_are_no_steps() -> None:

@@ -100,7 +100,7 @@ def test_a_root_of_nothing_known_has_no_identity(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_system_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="is no root: it has no /usr"):
+    with pytest.raises(HostError, match="is not a root: it has no /usr"):
         check_root(str(tmp_path))
 
 

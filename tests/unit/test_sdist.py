@@ -73,7 +73,7 @@ def test_the_page_of_a_server_can_not_name_a_file_of_this_machine(tmp_path: Path
 
 @pytest.mark.parametrize("asked", ["", "../x", "a>=1", "a==1 --index-url=b", "a @ b"])
 def test_what_names_no_release_is_refused(index: str, asked: str) -> None:
-    with pytest.raises(UsageError, match="names no release"):
+    with pytest.raises(UsageError, match="does not name a release"):
         find_sdist(asked, [index])
 
 

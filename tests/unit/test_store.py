@@ -700,7 +700,7 @@ def test_many_files_are_shown_by_folder(capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_place_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no place for a store"):
+    with pytest.raises(UsageError, match="not the address of a store"):
         Store.at("ftp://example.org/store")
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ElsewhereError, match="can't be made"):

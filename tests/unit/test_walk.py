@@ -18,7 +18,7 @@ PLATFORMS = [platform.name for platform in compute_platforms()]
 RECIPES = list(known_recipes())
 
 ALLOWED = {
-    ("compute/registry.py", "cpu"): "the compute of packages that use no GPU",
+    ("compute/registry.py", "cpu"): "the compute of packages without GPU code",
     ("config/evaluate.py", "cuda"): "the key `cuda` of [toolchain] is a part of the file's format",
     ("config/recipes.py", "pytorch"): "the default of the key `recipe`",
     ("host/cgroups.py", "cpu"): "the name of a controller",

@@ -88,7 +88,7 @@ class PackageDiff(Reported, kw_only=True):
 def compare_packages(before: Contents, after: Contents) -> PackageDiff:
     """Put two packages side by side; members are the same if they are at the same place."""
     roots = [] if before.format == after.format else [_root(before), _root(after)]
-    old, new = _places(before, roots), _places(after, roots)
+    old, new = _files_by_path(before, roots), _files_by_path(after, roots)
     both = [(old[path], file) for path, file in new.items() if path in old]
     changed = [(a, b) for a, b in both if (a.digest, a.link) != (b.digest, b.link)]
     return PackageDiff(
@@ -130,16 +130,16 @@ def _unpacked(contents: Contents) -> int:
     return sum(file.size for file in contents.files.values())
 
 
-def _places(contents: Contents, roots: Sequence[str]) -> dict[str, PackageFile]:
+def _files_by_path(contents: Contents, roots: Sequence[str]) -> dict[str, PackageFile]:
     """The files by where they belong, whatever version and Python it is; and below these roots."""
-    places: dict[str, PackageFile] = {}
+    files: dict[str, PackageFile] = {}
     for file in contents.files.values():
         path = _SITE_PACKAGES.sub("", file.name) if roots else file.name
         path = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", path))
         for root in roots:
             path = path.removeprefix(root)
-        places[file.name if path in places else path] = file
-    return places
+        files[file.name if path in files else path] = file
+    return files
 
 
 def _root(contents: Contents) -> str:
@@ -210,8 +210,8 @@ def _fields(contents: Contents) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in ("METADATA", "WHEEL"):
         for field, value in fields_of(about_text(contents, name) or b""):
-            known = field.lower()  # upper case has no meaning in them
-            found[known] = f"{found[known]}\n{value}" if known in found else value
+            key = field.lower()  # upper case has no meaning in them
+            found[key] = f"{found[key]}\n{value}" if key in found else value
     index = conda_index(contents)
     for field, value in msgspec.to_builtins(index).items() if index else ():
         found[field] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)

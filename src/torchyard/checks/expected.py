@@ -111,8 +111,8 @@ def spec_in_package(contents: Contents) -> JobSpec | None:
 
 def spec_text(contents: Contents) -> bytes | None:
     """The text of the spec that a package carries."""
-    places = (name for name in contents.texts if name.rpartition("/")[2] == SPEC_FILE)
-    name_of_spec = min(places, key=lambda name: name.count("/"), default=None)
+    members = (name for name in contents.texts if name.rpartition("/")[2] == SPEC_FILE)
+    name_of_spec = min(members, key=lambda name: name.count("/"), default=None)
     return None if name_of_spec is None else contents.texts[name_of_spec]
 
 
@@ -127,10 +127,10 @@ def _as_specified(expected: Expected, spec: JobSpec) -> Expected:
         facts = {}
     compute = facts.get("compute", "") or expected.compute
     features = platform_for(compute).table().machine.features
-    switches = {"openmp": OPENMP} | {n: one.switch for n, one in features.items() if one.switch}
+    switches = {"openmp": OPENMP} | {n: f.switch for n, f in features.items() if f.switch}
     for task in spec.tasks:
         tables = task.table("env"), task.table("cmake")
-        switches = {name: one for name, one in switches.items() if is_wanted(one, *tables)}
+        switches = {n: switch for n, switch in switches.items() if is_wanted(switch, *tables)}
     names = [name for name in _pin_names() if name in switches or name not in features]
     return msgspec.structs.replace(
         expected,

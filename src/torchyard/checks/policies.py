@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 def load_policy(name_or_path: str) -> CheckPolicy:
     """Return a policy that is shipped, or one from a TOML file."""
-    known = load_policies()
-    if name_or_path in known:
-        return known[name_or_path]
+    policies = load_policies()
+    if name_or_path in policies:
+        return policies[name_or_path]
     if not name_or_path.endswith(".toml"):
         msg = f"there is no policy `{name_or_path}`"
-        hint = f"{did_you_mean(name_or_path, known)}; the name of a file has to end in .toml"
+        hint = f"{did_you_mean(name_or_path, policies)}; the name of a file has to end in .toml"
         raise UsageError(msg, hint=hint)
     return parse_policy(name_or_path, read_text(name_or_path))
 
@@ -89,10 +89,10 @@ def load_policies() -> dict[str, CheckPolicy]:
 
 
 def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
-    known = load_policies()
-    if policy.base and policy.base not in known:
+    policies = load_policies()
+    if policy.base and policy.base not in policies:
         what = f"there is no policy `{policy.base}` to begin with"
-        yield ("base",), what, did_you_mean(policy.base, known)
+        yield ("base",), what, did_you_mean(policy.base, policies)
 
 
 def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:

@@ -70,9 +70,9 @@ def package_facts(package: CheckedPackage) -> dict[str, str]:
     size = f"{show_size(package.bytes)}, {show_size(package.unpacked_bytes)} unpacked"
     libraries = len(package.libraries)
     files = f"{show_count(package.files, 'file')}, {libraries:,} of them programs or libraries"
-    known = {name: value for name, value in facts.items() if value}
+    fields = {name: value for name, value in facts.items() if value}
     code = {"device code": ", ".join(devices)} if devices else {}
-    return {**known, "size": size, "contents": files, **code}
+    return {**fields, "size": size, "contents": files, **code}
 
 
 def _undecided(symbols: Mapping[str, int]) -> str:

@@ -21,12 +21,12 @@ class TorchSymbols(Value, kw_only=True, dict=True):
     digests: bytes
 
     @cached_property
-    def _known(self) -> frozenset[int]:
+    def _digests(self) -> frozenset[int]:
         return frozenset(array("Q", self.digests))
 
     def exports(self, digest: int) -> bool:
         """Return whether a name with this digest is exported."""
-        return digest in self._known
+        return digest in self._digests
 
     @property
     def size(self) -> int:

@@ -1,1 +1,1 @@
-"""Compute platforms: everything that one vendor's GPUs need, in one module or folder each."""
+"""Compute platforms: support for each vendor's GPUs, in one module or folder per vendor."""

@@ -1,4 +1,4 @@
-"""Processors: packages that use no GPU, made by a compiler alone."""
+"""CPUs: packages without GPU code, built by a compiler alone."""
 
 from functools import cache
 

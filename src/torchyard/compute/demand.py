@@ -1,4 +1,4 @@
-"""Whether a build wants a compute platform, for checks of the machine."""
+"""Whether a build uses a compute platform, for checks of the machine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,10 +12,9 @@ _Kit = TypeVar("_Kit")
 
 
 class ComputeDemand(NamedTuple):
-    """The computes of one platform that a build wants.
+    """The computes of a platform that a build uses.
 
-    Without a name, any version will do; then `required` says whether it is wanted at all, or taken
-    only if it is there.
+    An empty name means any version; `required` is false if the platform is used only if installed.
     """
 
     computes: tuple[str, ...]
@@ -23,10 +22,10 @@ class ComputeDemand(NamedTuple):
 
 
 def compute_demand(bench: Bench, platform: ComputePlatform) -> ComputeDemand | None:
-    """Return what a build wants of a platform, or None if nothing.
+    """Return the computes of a platform that a build uses, or None.
 
-    A build by hand wants what `--compute` says, or the platform's switch, such as USE_CUDA; without
-    either, its CMake code takes what it finds.
+    A manual build uses those of `--compute`, or of the platform's switch, such as USE_CUDA; without
+    either, its CMake code uses what it finds.
     """
     named = tuple(compute for compute in bench.demand.computes if platform.recognises(compute))
     if named:
@@ -44,7 +43,7 @@ def demanded_kits(
     by_hand: Callable[[Bench], _Kit | None],
     of_job: Callable[[Bench, str], _Kit],
 ) -> Iterator[_Kit]:
-    """Yield the toolkits of a platform that a build wants and that are there."""
+    """Yield the installed toolkits of a platform that a build uses."""
     demand = compute_demand(bench, platform)
     for compute in demand.computes if demand else ():
         with suppress(HostError):

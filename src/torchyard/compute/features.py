@@ -1,4 +1,4 @@
-"""Libraries that make parts of torch possible, such as cuDNN: places and versions."""
+"""Libraries for optional parts of torch, such as cuDNN: directories and versions."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ SYSTEM_PREFIXES = (Path("/usr/local"), Path("/usr"))
 
 
 class FoundFeature(NamedTuple):
-    """A library with its headers, which have the version."""
+    """A library, and the version in its headers."""
 
     prefix: Path
     library: Path
@@ -22,7 +22,7 @@ class FoundFeature(NamedTuple):
 
 
 def find_feature(feature: FeatureFiles, prefixes: Iterable[Path]) -> FoundFeature | None:
-    """Return the library in the first of some directories that has it with its headers."""
+    """Return the library from the first directory that has it with its headers."""
     for prefix in prefixes:
         headers = (prefix / folder / name for folder in _INCLUDES for name in feature.headers)
         header = next(filter(Path.is_file, headers), None)
@@ -44,4 +44,4 @@ def _library(prefix: Path, names: Iterable[str]) -> Path | None:
 def _version(header: Path, macros: tuple[str, ...]) -> str:
     text = header.read_text(encoding="utf-8", errors="replace")
     found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in macros]
-    return ".".join(one[1] for one in found if one)
+    return ".".join(match[1] for match in found if match)

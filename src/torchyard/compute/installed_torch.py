@@ -31,9 +31,9 @@ try:
 except (PackageNotFoundError, AttributeError):
     listed = ""
 versions = {}
-for one in distributions():
+for item in distributions():
     with suppress(FileNotFoundError):  # of METADATA: since Python 3.15
-        versions.setdefault(one.metadata["Name"] or "", one.version or "")
+        versions.setdefault(item.metadata["Name"] or "", item.version or "")
 print(json.dumps({
     "executable": sys.executable,
     "version": "%d.%d" % sys.version_info[:2],
@@ -43,7 +43,7 @@ print(json.dumps({
     "versions": versions,
 }))
 """
-_HINT = "activate the environment that has your torch: `source .venv/bin/activate`"
+_HINT = "activate the environment of your torch: `source .venv/bin/activate`"
 
 
 class InstalledTorch(Value, kw_only=True):
@@ -52,9 +52,9 @@ class InstalledTorch(Value, kw_only=True):
     version: str
     """Without its local part: `2.13.0`."""
     label: str
-    """As torch says it: `2.13.0+cu130`. That of PyPI's metadata may have no local part."""
+    """With the local part from torch's own files: `2.13.0+cu130`. PyPI's metadata may lack it."""
     compute: str
-    """`cu130`, `cpu`; of what it was compiled for, whatever its label says."""
+    """`cu130`, `cpu`: what it was compiled for, regardless of its label."""
     folder: str
     """The folder of the package `torch`."""
 
@@ -71,7 +71,7 @@ class PythonEnvironment(Value, kw_only=True):
     python: str
     """As in a wheel's tags: `cp312`, `cp313t`."""
     versions: dict[str, str] = {}
-    """The versions of its packages, as their metadata has them, by normalized names."""
+    """The versions in its packages' metadata, by normalized names."""
     torch: InstalledTorch | None = None
 
 
@@ -85,7 +85,7 @@ class _Answer(Value, kw_only=True):
 
 
 def active_python(variables: Mapping[str, str] = os.environ) -> Path:
-    """Return the Python of the activated environment, or else of PATH, or that of torchyard."""
+    """Return the Python of the activated environment, else that of PATH, else torchyard's."""
     for name in _VARIABLES:
         if folder := variables.get(name):
             programs = [Path(folder, program) for program in _PROGRAMS]
@@ -99,16 +99,16 @@ def active_python(variables: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_environment(python: Path) -> PythonEnvironment:
-    """Run a Python to list its packages and find its torch, without importing that.
+    """Run a Python to list its packages and find its torch, without importing torch.
 
-    Raises HostError if the Python does not run, or if it has a torch that can't be read.
+    Raise HostError if the Python does not run, or if its torch can't be read.
     """
     try:
         answer = msgspec.json.decode(
             capture([str(python), "-c", _ASK], cwd=Path("/")), type=_Answer
         )
     except (HostError, msgspec.MsgspecError) as error:
-        msg = f"`{python}` does not describe itself: {error}"
+        msg = f"`{python}` could not be inspected: {error}"
         raise HostError(msg, hint="is it a CPython of version 3.9 or newer?") from error
     versions = {canonicalize_name(name): version for name, version in answer.versions.items()}
     return PythonEnvironment(
@@ -120,7 +120,7 @@ def read_environment(python: Path) -> PythonEnvironment:
 
 
 def read_torch_folder(folder: str, dist_info: str = "") -> InstalledTorch | None:
-    """Return what a package `torch` is: by its `version.py`, else by its metadata.
+    """Return the torch in a package `torch`, by its `version.py`, else by its metadata.
 
     A folder `torch` with neither is not PyTorch.
     """
@@ -131,7 +131,7 @@ def read_torch_folder(folder: str, dist_info: str = "") -> InstalledTorch | None
     try:
         version = Version(label)
     except InvalidVersion as error:
-        msg = f"the torch in `{folder}` says that its version is `{label}`"
+        msg = f"the torch in `{folder}` has the invalid version `{label}`"
         raise HostError(msg, hint="install torch anew") from error
     return InstalledTorch(
         version=version.public,
@@ -142,7 +142,7 @@ def read_torch_folder(folder: str, dist_info: str = "") -> InstalledTorch | None
 
 
 def _compiled_for(names: Mapping[str, str]) -> str:
-    """Return the compute whose toolkit's version `version.py` has, or ""."""
+    """Return the compute of the toolkit's version in `version.py`, or ""."""
     for platform in compute_platforms():
         version = names.get(platform.torch_version, "")
         if version:
@@ -151,7 +151,7 @@ def _compiled_for(names: Mapping[str, str]) -> str:
 
 
 def _assignments(path: Path) -> dict[str, str]:
-    """Return the names that a Python file assigns strings to; the file is parsed, not run."""
+    """Return the string assignments of a Python file, which is parsed, not run."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):

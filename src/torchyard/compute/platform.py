@@ -1,4 +1,4 @@
-"""The interface of a compute platform, by the parts of torchyard that use it.
+"""The interface of a compute platform, grouped by the parts of torchyard that use it.
 
 `registry` finds the platforms. Every member has a default for platforms with little support, so
 a new one starts with a name, a label and a table.
@@ -15,7 +15,7 @@ from torchyard.model.tables import Compute
 from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
 
-if TYPE_CHECKING:  # slow to import, and plans need none of it
+if TYPE_CHECKING:  # slow to import, and not needed by plans
     from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
@@ -34,9 +34,9 @@ class MachineFact(Value, kw_only=True):
 
 
 class Support(NamedTuple):
-    """How well packages for a compute run on a machine; more is better.
+    """How well packages for a compute run on a machine; higher is better.
 
-    `level` is 2 for a GPU that is present, 1 if only its driver family fits, 0 for CPUs.
+    `level` is 2 for a present GPU, 1 if only its driver family fits, 0 for CPUs.
     """
 
     level: int
@@ -44,7 +44,7 @@ class Support(NamedTuple):
 
 
 class CompilerLimits(NamedTuple):
-    """Where a toolkit says which host compilers it takes: a header of one of its wheels.
+    """The header, in a wheel, with a toolkit's limits for host compilers.
 
     `newest` has a pattern for each key of a row, whose first group is the value.
     """
@@ -60,30 +60,30 @@ class ComputePlatform(Protocol):
     # ------------------------------------------------------------------ names and versions
 
     name: str
-    """The name of its module, its table, and of the setting that has a toolkit's version."""
+    """The name of its module, its table, and the setting with a toolkit's version."""
     title: str
     """Its name in sentences and tables: `CUDA`."""
     label: str
-    """A regular expression for its computes, as in `2.14.0+cu130`."""
+    """A regular expression for its computes in local versions, as in `2.14.0+cu130`."""
     is_gpu: bool = True
     row_type: type[ComputeRow] = ComputeRow
-    """What a row of its table has."""
+    """The type of its table's rows."""
 
     def table(self) -> ComputeTable[ComputeRow]:
         """Return its table, read once."""
         ...
 
     def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
-        """Yield what is wrong with the rows of its table."""
+        """Yield the problems of its table's rows."""
         yield from ()
 
     def computes(self) -> dict[str, Compute]:
-        """Return the values of the dimension `compute` that are of this platform, for plans."""
+        """Return this platform's values of the dimension `compute`, for plans."""
         table = self.table()
         return {name: self.compute_of(row, table.source) for name, row in table.rows.items()}
 
     def compute_of(self, row: ComputeRow, source: str) -> Compute:
-        """Return what plans need to know of a row, which comes from `source`."""
+        """Return a row from `source` as plans need it."""
         return Compute(
             platform=self.name,
             source=source,
@@ -109,35 +109,35 @@ class ComputePlatform(Protocol):
         return ""
 
     def compiler_limits(self, compute: str) -> CompilerLimits | None:
-        """Return where a version says which host compilers it takes, or None if nowhere."""
+        """Return where a version states its limits for host compilers, or None."""
         return None
 
     def compute_of_version(self, version: str) -> str:
-        """Return the compute of a toolkit's version, which may have more numbers, or ""."""
+        """Return the compute of a toolkit's version, which may be longer, or ""."""
         return ""
 
     # -------------------------------------------------------------------------- toolchain
 
     needs_toolkit: bool = True
-    """Whether a compiler alone is not enough."""
+    """Whether builds need more than a compiler."""
     has_origin: bool = False
-    """Whether `[toolchain]` says where the toolkit comes from, by a key of the platform's name."""
+    """Whether `[toolchain]` has a key of the platform's name for the toolkit's origin."""
     wheel_folders: str = ""
-    """A glob for the folders in `site-packages` that wheels of its toolkit's libraries have."""
+    """A glob for the folders of its toolkit's wheels in `site-packages`."""
     cmake_switch: str = ""
-    """The entry of PyTorch's CMake cache, and the variable, that turns the platform on."""
+    """The CMake cache entry and variable of PyTorch that turns the platform on."""
     cmake_archs: str = ""
-    """The same for the list of architectures."""
+    """The CMake cache entry and variable with the list of architectures."""
 
     def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit | None":
-        """Return the toolkit that would compile for a compute; nothing is installed."""
+        """Return the toolkit for a compute, without installing it."""
         if not self.needs_toolkit:
             return None
         msg = f"torchyard can't set up a toolchain for {compute}"
-        raise HostError(msg, hint="use steps of your own for it, on a machine that has one")
+        raise HostError(msg, hint="write your own steps, for a machine with a toolchain")
 
     def toolkits(self, digests: "Digests") -> "tuple[Toolkit, ...]":
-        """Return all toolkits that this machine has, or could have from PyPI."""
+        """Return all toolkits on this machine or on PyPI."""
         return ()
 
     # ---------------------------------------------------------------------- device code
@@ -147,21 +147,21 @@ class ComputePlatform(Protocol):
     arch_hint: str = ""
     """How to write an architecture: `gfx90a for ROCm`."""
     device_kinds: tuple[str, ...] = ()
-    """The kinds of device code that packages can have for it, as `package.device` finds them."""
+    """The kinds of its device code in packages, as `package.device` names them."""
     device_loaders: tuple[str, ...] = ()
     """Prefixes of the names of libraries that load device code."""
     device_files: tuple[str, ...] = ()
-    """Words in the names of files that are likely to have device code."""
+    """Words in the names of files that probably have device code."""
 
     def device_codes(self, archs: Iterable[str]) -> Iterator[str]:
-        """Yield the codes that a list of architectures means: `9.0+PTX` is sm_90 and compute_90."""
+        """Yield the codes of a list of architectures: `9.0+PTX` is sm_90 and compute_90."""
         yield from archs
 
     device_code: str = ""
-    """A regular expression for the codes that torch lists its architectures by; empty if none."""
+    """A regular expression for the codes in torch's list of architectures; empty if none."""
 
     def archs_of(self, codes: Iterable[str]) -> tuple[str, ...]:
-        """Return the architectures of a list of codes, as `archs` of a compute has them."""
+        """Return the architectures of a list of codes, in the form of a compute's `archs`."""
         return tuple(codes)
 
     def without_features(self, code: str) -> str:
@@ -188,25 +188,25 @@ class ComputePlatform(Protocol):
         )
 
     def is_wrong_runtime(self, library: str, compute: str) -> bool:
-        """Return whether a library is the platform's runtime, of another version."""
+        """Return whether a library is the platform's runtime in another version."""
         return False
 
     def library_toolkit(self, library: str) -> str:
-        """Return the major version of the toolkit that a library is of: 13 for libcudart.so.13."""
+        """Return the major version of a library's toolkit: 13 for libcudart.so.13."""
         return ""
 
     def wheel_toolkit(self, distribution: str, pin: str) -> str:
-        """Return the major version of the toolkit that a required wheel is of; `pin` may be ""."""
+        """Return the major version of a required wheel's toolkit; `pin` may be ""."""
         return ""
 
     def compute_required(self, pinned: Mapping[str, str]) -> str:
-        """Return the compute whose wheels are required; `pinned` has versions as `13.0`."""
+        """Return the compute of the required wheels; `pinned` has versions such as `13.0`."""
         return ""
 
     # -------------------------------------------------------------------- conda packages
 
     conda_virtual_package: str = ""
-    """What conda calls the driver; packages for the platform depend on it."""
+    """Conda's name of the driver; packages for the platform depend on it."""
 
     def conda_build(self, compute: str) -> str:
         """Return the prefix of the build strings of packages for a compute."""
@@ -223,18 +223,18 @@ class ComputePlatform(Protocol):
     # ------------------------------------------------------------------------- machines
 
     facts: tuple[MachineFact, ...] = ()
-    """Facts needed about a machine, the most reliable first."""
+    """The relevant facts about a machine, the most reliable first."""
     device_nodes: str = ""
     """A glob for the device files of GPUs below /dev."""
     visible_devices: str = ""
-    """The variable that names the GPUs which a program may use."""
+    """The variable that selects the GPUs of a program."""
     torch_device: str = ""
     """The name of its devices in torch."""
     torch_version: str = ""
     """The attribute of `torch.version` that has the toolkit's version."""
 
     def detect(self) -> dict[str, str]:
-        """Return the facts of this machine that can be detected."""
+        """Return the detected facts of this machine."""
         return {}
 
     def machine_checks(self) -> "tuple[MachineCheck, ...]":

@@ -1,7 +1,7 @@
 """Compute platforms by name: built-in ones, each with a table in `data/compute`, and plug-ins.
 
 Plug-ins are entry points of the group `torchyard.computes`. They are loaded only when a compute is
-requested that no built-in platform recognises, since most commands don't need them; they then stay
+requested that no built-in platform recognises, since most commands don't need them. Then they stay
 loaded.
 """
 
@@ -20,14 +20,14 @@ from torchyard.model.tables import Compute
 GROUP = "torchyard.computes"
 
 PLAIN = "cpu"
-"""The compute of packages that use no GPU."""
+"""The compute of packages without GPU code."""
 
 
 _TORCH_LABEL = re.compile(r"\A(?:pt|torch)\d+(?:\.\d+)*(?=[a-z])")
 
 
 class _Unknown(ComputePlatform):
-    """The platform of computes that no other one recognises."""
+    """The platform of unknown computes."""
 
     name = title = label = ""
 
@@ -52,11 +52,11 @@ def _plug_ins() -> tuple[ComputePlatform, ...]:
     ours = {platform.name for platform in _ours()}
     found = entry_points_in(GROUP).items()
     loaded = (load(point, f"compute {name}") for name, point in found if name not in ours)
-    return tuple(cast("ComputePlatform", one) for one in loaded)
+    return tuple(cast("ComputePlatform", platform) for platform in loaded)
 
 
 def compute_platforms(*, plug_ins: bool = False) -> tuple[ComputePlatform, ...]:
-    """Return all platforms; plug-ins' only once they were requested."""
+    """Return all platforms; those of plug-ins only once they were requested."""
     more = _plug_ins() if plug_ins or _plug_ins.cache_info().currsize else ()
     return (*_ours(), *more)
 
@@ -101,7 +101,7 @@ def library_rules() -> dict[str, LibraryRules]:
 def compute_in(local: str) -> str:
     """Return the compute at the beginning of a local version: cu130 in `cu130.git1`.
 
-    Extensions name their torch before it: `pt213cu130`.
+    Extensions have their torch before it: `pt213cu130`.
     """
     label = _TORCH_LABEL.sub("", local, count=1)
     for plug_ins in (False, True) if label else ():
@@ -113,25 +113,25 @@ def compute_in(local: str) -> str:
 
 
 def compute_of_wheels(versions: Mapping[str, str]) -> str:
-    """Return the compute that wheels are for, by their names and versions; empty if for none."""
+    """Return the compute of wheels, by their names and versions, or ""."""
     pinned = {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
     found = (platform.compute_required(pinned) for platform in compute_platforms())
     return next(filter(None, found), "")
 
 
 def is_arch(arch: str) -> bool:
-    """Return whether some platform has architectures that are written like this."""
+    """Return whether an architecture has the syntax of any platform."""
     found = (platform.arch for platform in compute_platforms())
     return any(pattern and re.fullmatch(pattern, arch) for pattern in found)
 
 
 def arch_hints() -> list[str]:
-    """Return how the architectures of each platform are written."""
+    """Return the syntax of each platform's architectures."""
     return [platform.arch_hint for platform in compute_platforms() if platform.arch_hint]
 
 
 def device_codes(archs: Iterable[str]) -> Iterator[str]:
-    """Yield the codes that a list of architectures means, whichever platform each is of."""
+    """Yield the codes of a list of architectures of any platforms."""
     for arch in archs:
         for platform in compute_platforms():
             if platform.arch and re.fullmatch(platform.arch, arch):
@@ -139,5 +139,5 @@ def device_codes(archs: Iterable[str]) -> Iterator[str]:
 
 
 def machine_facts() -> list[MachineFact]:
-    """Return the facts about GPUs that compute platforms ask for, plug-ins' too."""
+    """Return the relevant facts about GPUs of all platforms, including plug-ins."""
     return [fact for platform in compute_platforms(plug_ins=True) for fact in platform.facts]

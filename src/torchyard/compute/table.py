@@ -1,8 +1,8 @@
 """The table of a compute platform, `data/compute/NAME.toml`: its versions and its libraries.
 
-A section for each value of the dimension `compute`, then sections `[libraries.…]`: the wheels that
-contain its libraries, and the libraries of its driver; sections `[builds.…]`: how PyTorch's tree is
-built for it; and a section `[machine]`: what a machine is inspected for.
+It has a section for each value of the dimension `compute`; sections `[libraries.…]`, the wheels
+with its libraries, and the libraries of its driver; sections `[builds.…]`, how to build PyTorch's
+tree for it; and a section `[machine]`, what to inspect on a machine.
 """
 
 import re
@@ -20,10 +20,10 @@ from torchyard.model.values import Value
 
 
 class ComputeRow(Value, kw_only=True):
-    """One value of the dimension `compute`, and what it is built for.
+    """A value of the dimension `compute`, and its platforms.
 
-    It is built for the platforms that `archs` has a list for, if it has device code, else for
-    `platforms`. If it is not `pinned`, it needs no row in a torch release: every release has it.
+    If it has device code, its platforms are those with a list in `archs`, else `platforms`. If it
+    is not `pinned`, every torch release has it without a row.
     """
 
     version: str = ""
@@ -33,14 +33,14 @@ class ComputeRow(Value, kw_only=True):
 
     @property
     def compilers(self) -> dict[str, str]:
-        """The newest host compilers that its toolkit takes, by kind; none if it takes any."""
+        """The newest host compilers that its toolkit accepts, by kind; empty for any."""
         return {}
 
 
 class WheelRow(Value, kw_only=True):
     """A wheel that contains libraries, and their folder in site-packages.
 
-    Its version is that of a `pin` of the torch release, or follows from the toolkit's, whose
+    Its version is a `pin` of the torch release, or that of the toolkit, whose
     metapackage has an `extra` for it.
     """
 
@@ -51,7 +51,7 @@ class WheelRow(Value, kw_only=True):
     libraries: tuple[str, ...]
 
     def requirement(self, pins: Mapping[str, str], metapackage: str, toolkit: str) -> str:
-        """Return the requirement of a package that needs one of the libraries."""
+        """Return the requirement for a package that needs one of the libraries."""
         if self.extra:
             return f"{metapackage}[{self.extra}]=={toolkit}.*"
         return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
@@ -61,7 +61,7 @@ class LibraryRules(Value, kw_only=True):
     """Where packages for some computes find libraries: in other wheels, or with the driver.
 
     `names` are globs over computes, `toolkit` is the vendor's metapackage. With `force_rpath` the
-    directories go before those of LD_LIBRARY_PATH.
+    directories precede those of LD_LIBRARY_PATH.
     """
 
     names: tuple[str, ...]
@@ -73,9 +73,9 @@ class LibraryRules(Value, kw_only=True):
 
 
 class BuildRules(Value, kw_only=True):
-    """How PyTorch's tree is built for some computes, whose globs are `names`.
+    """How to build PyTorch's tree for the computes that match the globs `names`.
 
-    `translate` is a script of the tree that is run before CMake, if the tree has it. In `env`,
+    `translate` is a script to run before CMake, if the tree has it. In `env`,
     `{root}` and `{llvm}` are folders of the toolkit, and `{gcc}` is the host compiler's own.
     """
 
@@ -85,11 +85,11 @@ class BuildRules(Value, kw_only=True):
 
 
 class FeatureFiles(Value, kw_only=True):
-    """A library that makes a part of torch possible, by the files in which it is found.
+    """A library for an optional part of torch, by the files to find it.
 
-    `macros` of the header have its version, and CMake turns `switch` off without it; one without a
-    switch is always needed. It may be in a wheel whose name begins with `wheel`. If it is
-    `bundled`, the tree has a copy, which is used unless the switch `system` is on.
+    `macros` of the header have its version. CMake turns `switch` off without it; without a switch,
+    it is always needed. It may be in a wheel whose name starts with `wheel`. If it is `bundled`,
+    the tree has a copy, which is used unless the switch `system` is on.
     """
 
     title: str
@@ -105,10 +105,10 @@ class FeatureFiles(Value, kw_only=True):
 
 
 class MachineRules(Value, kw_only=True):
-    """What a machine is inspected for: libraries, errors of the driver, headers of several owners.
+    """What to inspect on a machine: libraries, errors of the driver, conflicting headers.
 
-    `translated` is a glob for files that the tree's own script writes; `packages` are what managers
-    of packages call the toolkit. Builds find it by `places`, globs below the system's root, and by
+    `translated` is a glob for files that the tree's own script writes; `packages` are the toolkit's
+    names in package managers. Builds find it by `roots`, globs below the system's root, and by
     `programs` on PATH.
     """
 
@@ -117,13 +117,13 @@ class MachineRules(Value, kw_only=True):
     headers: tuple[str, ...] = ()
     translated: str = ""
     packages: dict[str, str] = {}
-    places: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
     def toolkit_paths(self, root: str = "") -> list[str]:
-        """Return where toolkits and links to these are in the system of a root."""
+        """Return the paths of toolkits, and of links to them, in the system of a root."""
         top = root or "/"  # without pathlib, which is slow to import
-        found = (glob(pattern, root_dir=top) for pattern in self.places)  # noqa: PTH207
+        found = (glob(pattern, root_dir=top) for pattern in self.roots)  # noqa: PTH207
         return sorted(f"/{path}" for paths in found for path in paths)
 
 
@@ -140,7 +140,7 @@ class ComputeTable(NamedTuple, Generic[Row_co]):
     machine: MachineRules = MachineRules()
 
     def build_of(self, compute: str) -> BuildRules:
-        """Return how the tree is built for a compute."""
+        """Return how to build the tree for a compute."""
         found = (rules for rules in self.builds.values() if any_match(compute, rules.names))
         return next(found, BuildRules(names=()))
 
@@ -174,22 +174,22 @@ def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:
             if wheel.folder.startswith("/") or ".." in wheel.folder:
                 yield f"has a folder outside of site-packages for {name}: {wheel.folder}"
             if not wheel.libraries or any_match("libc.so.6", wheel.libraries):
-                yield f"names no libraries of {wheel.distribution}, or all there are"
+                yield f"names no libraries of {wheel.distribution}, or all of them by `*`"
             if wheel.extra and not rules.toolkit:
-                yield f"has an extra for {wheel.distribution}, and no `toolkit` that has extras"
+                yield f"has an extra for {wheel.distribution}, but no `toolkit` with extras"
 
 
 def bad_toolkit(compute: str, expected: str, row: ComputeRow, arch: str) -> Iterator[str]:
-    """Yield what is wrong with a row of a toolkit: its name, or its lists of architectures.
+    """Yield the problems of a toolkit's row: its name, or its lists of architectures.
 
     `arch` is a regular expression for an architecture.
     """
     if compute != expected:
         yield f"{compute} has the version of {expected}"
     if not row.archs:
-        yield f"{compute} has no architectures, so it is made for no platform"
+        yield f"{compute} has no architectures, so it has no platforms"
     for platform, archs in row.archs.items():
         if not archs or len(set(archs)) != len(archs):
             yield f"{compute} on {platform} has no architectures, or one of them twice"
-        for bad in (one for one in archs if not re.fullmatch(arch, one)):
+        for bad in (text for text in archs if not re.fullmatch(arch, text)):
             yield f"{compute} on {platform} has `{bad}`, which is not an architecture"

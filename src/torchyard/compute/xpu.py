@@ -1,4 +1,4 @@
-"""Intel's GPUs. torchyard has no toolchain for them yet: their cores need steps in the file."""
+"""Intel's GPUs. torchyard has no toolchain for them: their cores need steps in the file."""
 
 from collections.abc import Mapping
 from functools import cache

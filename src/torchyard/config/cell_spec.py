@@ -1,4 +1,4 @@
-"""Partial cells, as several tables of `torchyard.toml` write them."""
+"""Partial cells, as written in several tables of `torchyard.toml`."""
 
 from typing import Annotated
 

@@ -19,7 +19,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?: # \S+)?")
 _HOOK = re.compile(r"(?!(?:impact|publish|source|core|packages|smoke)(?:-|$))[A-Za-z_][\w-]*")
 _REVIEWED = re.compile(r"\./[^$\s]+|[\w./-]+@[0-9a-f]{40}")
 _PLACED = (Stage.SOURCE, Stage.CORE, Stage.PACKAGE, Stage.SMOKE, Stage.PUBLISH)
-"""The stages that machines are chosen by; bindings and checks run where packages are made."""
+"""The stages that have their own machines; bindings and checks run where packages are made."""
 
 
 def read_ci(
@@ -28,11 +28,11 @@ def read_ci(
     channels: Mapping[str, ChannelConfig],
     subsets: Mapping[str, object],
 ) -> CiSettings:
-    """Return the settings of generated CI; what is wrong with them is reported as problems."""
+    """Return the settings of generated CI; add their errors to `problems`."""
     problems = reader.problems
     for action, commit in spec.actions.items():
         if not _COMMIT.fullmatch(commit):
-            hint = "name the 40 digits of a commit: a tag can be moved"
+            hint = "give the 40 digits of a commit: a tag can be moved"
             problems.add(("ci", "actions", action), f"`{commit}` pins nothing", hint)
     return CiSettings(
         providers=tuple(spec.providers),
@@ -61,7 +61,7 @@ def _time_limit(spec: CiSpec, problems: Problems) -> int | None:
         problems.add(("ci", "time_limit"), str(error))
         return None
     if seconds < 60:  # noqa: PLR2004 - a minute
-        problems.add(("ci", "time_limit"), "providers count minutes", "give one at least")
+        problems.add(("ci", "time_limit"), "a time limit is at least a minute")
     return seconds
 
 
@@ -73,14 +73,14 @@ def _runner(spec: CiRunnerSpec, reader: MatrixReader, path: Path) -> CiRunner:
     for key in ("python", "package"):
         if getattr(spec, key) is not None:
             hint = "all Pythons and packages of a block go to the same kind of machine"
-            problems.add((*path, key), f"machines are not chosen by `{key}`", hint, at_key=True)
+            problems.add((*path, key), f"machines can't be chosen by `{key}`", hint, at_key=True)
     stages = []
     for word in as_tuple(spec.stage):
         if word in _PLACED:
             stages.append(Stage(word))
         else:
             hint = f"machines are chosen for {', '.join(_PLACED)}"
-            problems.add((*path, "stage"), f"no machine is chosen for stage `{word}`", hint)
+            problems.add((*path, "stage"), f"stage `{word}` has no machines of its own", hint)
     return CiRunner(
         labels=labels,
         pattern=reader.pattern(spec, path),
@@ -101,7 +101,7 @@ def _pipeline(
     path: Path = ("ci", "pipeline", name)
     if not _NAME.fullmatch(name):
         hint = "small letters, digits and hyphens: it is part of the name of a file"
-        problems.add(path, f"`{name}` can't be the name of a pipeline", hint)
+        problems.add(path, f"`{name}` is not a valid name of a pipeline", hint)
     if spec.subset is not None and spec.subset not in subsets:
         hint = did_you_mean(spec.subset, subsets)
         problems.add((*path, "subset"), f"there is no [subset.{spec.subset}]", hint)
@@ -115,7 +115,7 @@ def _pipeline(
         hint = did_you_mean(spec.channel, channels)
         problems.add((*path, "channel"), f"there is no [channel.{spec.channel}]", hint)
     if bool(spec.role) != bool(spec.region):
-        problems.add(path, "a `role` has a `region`, and a `region` a `role`")
+        problems.add(path, "`role` and `region` must be set together")
     return CiPipeline(
         name=name,
         title=spec.title,
@@ -146,34 +146,34 @@ def _pipeline(
 def _published(
     spec: CiPipelineSpec, channel: ChannelConfig, path: Path, problems: Problems
 ) -> str | None:
-    """Return the subset that is built for a channel."""
+    """Return the subset to build for a channel."""
     if channel.promote_from is not None:
-        what = f"`{channel.name}` takes what `{channel.promote_from}` promotes, and no build"
+        what = f"`{channel.name}` receives promotions from `{channel.promote_from}`, not builds"
         problems.add((*path, "channel"), what, "run `torchyard channel promote` for it")
     if spec.subset is not None and spec.subset != channel.subset:
         what = f"`{channel.name}` publishes {channel.subset or 'everything'}, not `{spec.subset}`"
         problems.add((*path, "subset"), what, "leave it out")
     if CiEvent.PULL_REQUEST in spec.on:
-        what = "a pull request can't publish: its author would"
+        what = "a pull request can't publish: anyone can open one"
         problems.add((*path, "on"), what, "leave out `pull-request`, or `channel`")
     return channel.subset
 
 
 def _check_hooks(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:
-    """Check that hooks replace no other job, and run what was reviewed."""
+    """Check that hooks replace no other job, and run only reviewed workflows."""
     names = [hook.name for hook in spec.hook if hook.name]
     for number, hook in enumerate(spec.hook):
         key = (*path, "hook", number)
         if hook.name and (not _HOOK.fullmatch(hook.name) or names.count(hook.name) > 1):
             hint = "letters, digits, - and _; not the name of another job"
-            problems.add((*key, "name"), f"`{hook.name}` can't be the name of a hook", hint)
+            problems.add((*key, "name"), f"`{hook.name}` is not a valid name of a hook", hint)
         if not _REVIEWED.fullmatch(hook.uses):
-            hint = "a file of this repository, `./…`, or one of another at the hash of a commit"
+            hint = "a file of this repository, `./…`, or of another one at a commit's hash"
             problems.add((*key, "uses"), f"`{hook.uses}` pins nothing", hint)
 
 
 def _check_events(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:
-    """Check that what an event needs is there, and nothing that only others need."""
+    """Check that the keys of a pipeline fit its events."""
     if not spec.on:
         problems.add_empty((*path, "on"))
     needed = {
@@ -187,9 +187,9 @@ def _check_events(spec: CiPipelineSpec, path: Path, problems: Problems) -> None:
         problems.add((*path, "branches"), "`branches` need `push` in `on`", at_key=True)
     if not _LABEL.fullmatch(spec.label):
         hint = "letters, digits, spaces and - _ . : / only: it becomes part of an expression"
-        problems.add((*path, "label"), f"`{spec.label}` can't be used as a label", hint)
+        problems.add((*path, "label"), f"`{spec.label}` is not a valid label", hint)
     if spec.label and tuple(spec.on) != (CiEvent.PULL_REQUEST,):
         problems.add((*path, "label"), 'a `label` needs on = ["pull-request"] alone', at_key=True)
     if spec.cron and not _CRON.fullmatch(spec.cron):
         hint = "five fields: minute, hour, day, month, weekday, such as 7 3 * * *"
-        problems.add((*path, "cron"), f"`{spec.cron}` is no schedule", hint)
+        problems.add((*path, "cron"), f"`{spec.cron}` is not a schedule", hint)

@@ -1,4 +1,4 @@
-"""The table `[ci]` as written: what files of CI providers are generated with."""
+"""The table `[ci]` as written: the settings of generated CI files."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from torchyard.model.values import Value
 
 
 class CiRunnerSpec(CellSpec, kw_only=True):
-    """Machines for some jobs, in place of the usual ones; the last one that fits is taken."""
+    """Machines for some jobs, instead of the usual ones; the last entry that fits applies."""
 
     labels: Annotated[
         Globs, Meta(description="Label or labels of the machines: `self-hosted`, tags, a pool.")
@@ -20,7 +20,7 @@ class CiRunnerSpec(CellSpec, kw_only=True):
         Meta(description="`source`, `core`, `package` (and bindings, check), `smoke`, `publish`."),
     ] = None
     capabilities: Annotated[
-        list[str], Meta(description="Only for jobs that need these, by [requirements].")
+        list[str], Meta(description="Only for jobs with these needs, by [requirements].")
     ] = field(default_factory=list)
     image: Annotated[str, Meta(description="Container image that the jobs run in.")] = ""
     prepare: Annotated[
@@ -49,7 +49,7 @@ class CiPipelineSpec(Value, kw_only=True):
     """When a part of the matrix is built, and where it is published."""
 
     on: Annotated[list[CiEvent], Meta(description="What starts it.")]
-    title: Annotated[str, Meta(description="Name that the provider shows.")] = ""
+    title: Annotated[str, Meta(description="Name shown by the provider.")] = ""
     subset: Annotated[
         str | None,
         Meta(description="Subset to build; default: that of the channel, or everything."),
@@ -103,7 +103,7 @@ class RefreshSpec(Value, kw_only=True):
 
 
 class CiSpec(Value, kw_only=True):
-    """What files of CI providers are generated with. It is part of no fingerprint."""
+    """The settings of generated CI files. They are part of no fingerprint."""
 
     providers: Annotated[
         list[str], Meta(description="Providers to write files for, such as `github`.")
@@ -122,7 +122,7 @@ class CiSpec(Value, kw_only=True):
     ] = None
     actions: Annotated[
         dict[str, str],
-        Meta(description="Commits of actions in place of the pins of torchyard (GitHub)."),
+        Meta(description="Commits of actions, replacing torchyard's pins (GitHub)."),
     ] = field(default_factory=dict)
     refresh: Annotated[RefreshSpec, Meta(description="How the matrix follows new releases.")] = (
         RefreshSpec()
@@ -132,7 +132,5 @@ class CiSpec(Value, kw_only=True):
     )
     pipeline: Annotated[
         dict[str, CiPipelineSpec],
-        Meta(
-            description="What runs when; default: `pull-request`, and one by hand for each channel."
-        ),
+        Meta(description="Pipelines; default: `pull-request`, and a manual one for each channel."),
     ] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from torchyard.model.values import Value
 
 
 class Credential(Value, kw_only=True):
-    """A variable. A secret one is removed from the environment, and redacted in all output."""
+    """A variable. Secrets are removed from the environment, and redacted in all output."""
 
     secret: bool
 
@@ -27,14 +27,14 @@ def take_credentials() -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with secrets redacted, also those still in the environment."""
+    """Return the text with secrets redacted, including those still in the environment."""
     return secrets.redact(text, [os.environ[n] for n in secret_names() if n in os.environ])
 
 
 def secret_names() -> list[str]:
-    """Return the variables with secrets: for publishing, and of proxies and indexes."""
-    known = [name for name, known in load_credentials().items() if known.secret]
-    return [*known, *secrets.fetching_secrets()]
+    """Return the variables with secrets, for publishing, proxies and indexes."""
+    names = [name for name, names in load_credentials().items() if names.secret]
+    return [*names, *secrets.fetching_secrets()]
 
 
 def credentials() -> dict[str, str]:
@@ -42,5 +42,5 @@ def credentials() -> dict[str, str]:
     from torchyard.host.network_settings import proxies_and_authorities  # noqa: PLC0415 - slow
 
     found = {**secrets.taken(), **os.environ}
-    own = {name: found[name] for name in load_credentials() if name in found}
-    return {**proxies_and_authorities(), **own}
+    needed = {name: found[name] for name in load_credentials() if name in found}
+    return {**proxies_and_authorities(), **needed}

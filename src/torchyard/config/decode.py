@@ -1,4 +1,4 @@
-"""Decodes raw TOML into a spec; all mismatches are reported at once, each with its position."""
+"""Decode raw TOML into a spec; report all mismatches at once, each with its position."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -77,7 +77,7 @@ def _diagnose_table(
 
 
 def _table_name(path: Path) -> str:
-    """Return the name of a table as its header spells it."""
+    """Return the name of a table, as in its header."""
     if not path:
         return "this file"
     return f"[[{dotted(path[:-1])}]]" if isinstance(path[-1], int) else f"[{dotted(path)}]"

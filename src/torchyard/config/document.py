@@ -1,4 +1,4 @@
-"""A `torchyard.toml` as read: its values, their positions, and the changes by `--set`."""
+"""A `torchyard.toml` as read: values, positions, and changes by `--set`."""
 
 import json
 import tomllib
@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
-from torchyard.config.positions import Path, Place, locate
+from torchyard.config.positions import Location, Path, locate
 from torchyard.errors import ConfigError, Span, UsageError
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
 
@@ -29,8 +29,8 @@ class Document:
     def _change(self, change: str) -> None:
         """Apply one `--set key=value`.
 
-        The value is parsed as TOML if that gives a string, a boolean, a list or a table; anything
-        else is a string, since no setting is a number: `project.version=2.14`.
+        The value is parsed as TOML if that is a string, a boolean, a list or a table; else it is a
+        string itself, as in `project.version=2.14`: no setting is a number.
         """
         key, equals, value = change.partition("=")
         names = _key_parts(key) if equals else ()
@@ -54,7 +54,7 @@ class Document:
         return next((self._set[path[:n]] for n in lengths if path[:n] in self._set), None)
 
     @cached_property
-    def _places(self) -> dict[Path, Place]:
+    def _locations(self) -> dict[Path, Location]:
         return locate(self.text)
 
     @cached_property
@@ -71,15 +71,15 @@ class Document:
         if change is not None:
             return Span("--set", 1, 1, len(change), change)
         for length in range(len(path), 0, -1):
-            span = self._places.get(path[:length]) or self._below(path[:length])
+            span = self._locations.get(path[:length]) or self._below(path[:length])
             if span is not None:
                 by_key = span.key is not None and (at_key or length < len(path))
                 return self._span(*(span.key if by_key and span.key else span.value))
         return Span(self.name, 1, 1, 1, self._lines[0])
 
-    def _below(self, path: Path) -> Place | None:
-        """Return the first place inside a table without a header of its own, as `a` in `[a.b]`."""
-        inside = (span for other, span in self._places.items() if other[: len(path)] == path)
+    def _below(self, path: Path) -> Location | None:
+        """Return the first location inside a table without a header, as `a` in `[a.b]`."""
+        inside = (span for other, span in self._locations.items() if other[: len(path)] == path)
         return next(inside, None)
 
     def _span(self, start: int, end: int) -> Span:
@@ -89,20 +89,20 @@ class Document:
         return Span(self.name, line, column + 1, min(end - start, len(text) - column), text)
 
     def with_string(self, path: Path, value: str) -> "Document":
-        """Return the document with another string at a path; all else in its text stays."""
-        start, end = self._places[path].value
+        """Return the document with another string at a path; the rest of its text is unchanged."""
+        start, end = self._locations[path].value
         return Document(self.name, self.text[:start] + json.dumps(value) + self.text[end:])
 
     def with_item(self, path: Path, value: str) -> "Document":
-        """Return the document with a string added to the list at a path, unless it is there."""
-        items = [one for one in self._given if one[:-1] == path]
+        """Return the document with a string in the list at a path, added if missing."""
+        items = [given for given in self._given if given[:-1] == path]
         if not items:
-            msg = f"`{value}` can't be added: `{dotted(path)}` is no list with values"
-            raise ConfigError(msg, hint="add it by hand where the file has the others")
-        places = [self._places[one].value for one in items]
-        if value in (_toml_value(self.text[start:end]) for start, end in places):
+            msg = f"`{value}` can't be added: `{dotted(path)}` is not a list with values"
+            raise ConfigError(msg, hint="add it to the file by hand")
+        spans = [self._locations[item].value for item in items]
+        if value in (_toml_value(self.text[start:end]) for start, end in spans):
             return self
-        end = places[-1][1]
+        end = spans[-1][1]
         return Document(self.name, f"{self.text[:end]}, {json.dumps(value)}{self.text[end:]}")
 
     def origin(self, path: Path) -> Origin:
@@ -113,14 +113,14 @@ class Document:
 
     @cached_property
     def _given(self) -> dict[Path, None]:
-        """Return the paths of all values that are given, in file order."""
+        """Return the paths of all values in the file, in its order."""
         return dict.fromkeys(_paths(self.raw, ()))
 
     def _line(self, path: Path) -> int:
         return self.span(path).line
 
     def origins(self) -> dict[str, Origin]:
-        """Return the origins of all values that are given, by dotted path."""
+        """Return the origins of all values in the file, by dotted path."""
         return {dotted(path): self.origin(path) for path in self._given}
 
 

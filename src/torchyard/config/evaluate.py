@@ -1,4 +1,4 @@
-"""Evaluates a spec into a model: resolves names, parses units, checks all that needs no plan."""
+"""Evaluate a spec into a model: resolve names, parse units, check all that needs no plan."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ from torchyard.model.tables import Tables
 from torchyard.model.toolchain import REGISTRY, Build, Toolchain, is_pinned
 
 NO_RELEASE = "none"
-"""The value of `release` for projects that no torch release gives pins for."""
+"""The value of `release` for projects without pins of a torch release."""
 _PASSWORD = re.compile(r"\w://[^/@\s]*:[^/@\s$]+@")
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
 """Addresses of indexes, without a user name."""
@@ -62,7 +62,7 @@ _DATE = re.compile(r"20\d{6}")
 def evaluate(
     spec: FileSpec, document: Document, tables: Tables, lock: BuildLock | None = None
 ) -> Config:
-    """Return the config of a spec, or fail with everything that is wrong with it.
+    """Return the config of a spec, or fail with all of its errors.
 
     `tables` are the shipped ones.
     """
@@ -126,7 +126,7 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)
     if spec.nightly is not None and not _DATE.fullmatch(spec.nightly):
         hint = "eight digits, such as 20261114; usually by --set project.nightly=20261114"
-        problems.add(("project", "nightly"), f"`{spec.nightly}` is no date", hint)
+        problems.add(("project", "nightly"), f"`{spec.nightly}` is not a date", hint)
     version = spec.version if spec.nightly is None else f"{spec.version}.dev{spec.nightly}"
     if not VERSION.fullmatch(version):
         hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
@@ -138,8 +138,8 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     release = None if spec.release == NO_RELEASE else spec.release or own_release(spec.version)
     number = str(spec.build_number)
     if not _NUMBER.fullmatch(number):
-        hint = "0 to 99: from 100, conda's solvers would take it for a build with MKL"
-        problems.add(("project", "build_number"), f"`{number}` is no build number", hint)
+        hint = "0 to 99: conda's solvers would take 100 and more for a build with MKL"
+        problems.add(("project", "build_number"), f"`{number}` is not a build number", hint)
         number = "0"
     _check_dependencies(spec, recipe, problems)
     return Project(
@@ -153,17 +153,17 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
 
 
 def _check_dependencies(spec: ProjectSpec, recipe: Recipe, problems: Problems) -> None:
-    """Check what wheels require besides what the project declares."""
+    """Check the requirements that wheels get besides those of the project."""
     if spec.dependencies and not recipe.is_extension:
-        what = f"recipe `{recipe.name}` makes no wheels with requirements of the file"
+        what = f"wheels of recipe `{recipe.name}` can't have requirements from the file"
         problems.add(("project", "dependencies"), what, "leave it out", at_key=True)
     for index, text in enumerate(spec.dependencies):
         path: Path = ("project", "dependencies", index)
         if not _is_requirement(text):
-            problems.add(path, f"`{text}` is no requirement", "write it as in pyproject.toml")
+            problems.add(path, f"`{text}` is not a requirement", "write it as in pyproject.toml")
         elif _TORCH.match(text):
-            what = "the torch that a wheel requires is that of its cell"
-            problems.add(path, what, "leave it out; [matrix] has the releases")
+            what = "a wheel requires the torch of its cell"
+            problems.add(path, what, "leave it out; [matrix] sets the releases")
 
 
 def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
@@ -176,11 +176,11 @@ def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
 def _refuse_passwords(value: object, problems: Problems, path: Path = ()) -> None:
     """Refuse addresses with passwords anywhere in a file: they would be stored with results."""
     if isinstance(value, str) and _PASSWORD.search(value) and path[:1] != ("channel",):
-        hint = "write it into netrc, or what git, pip and uv keep passwords in"
-        problems.add(path, "an address holds no name or password", hint)
+        hint = "write it into netrc, or where git, pip and uv keep passwords"
+        problems.add(path, "an address must not contain a name or password", hint)
     if isinstance(value, list | dict):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            _refuse_passwords(one, problems, (*path, key))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_passwords(item, problems, (*path, key))
 
 
 def _channels(
@@ -197,10 +197,10 @@ def _channels(
         scheme, separator, _ = spec.url.partition("://")
         if not spec.url or (separator and scheme not in ("file", "s3")):
             hint = "file://…, s3://… or a directory"
-            problems.add((*path, "url"), f"`{spec.url}` is no place to publish to", hint)
+            problems.add((*path, "url"), f"`{spec.url}` is not the address of a channel", hint)
         if separator and "@" in spec.url.partition("://")[2].partition("/")[0]:
             hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment instead"
-            problems.add((*path, "url"), "an address holds no name or password", hint)
+            problems.add((*path, "url"), "an address must not contain a name or password", hint)
         others = [other for other in specs if other != name]
         if spec.promote_from is not None and spec.promote_from not in others:
             hint = did_you_mean(spec.promote_from, others) if others else "there is only this one"
@@ -210,7 +210,7 @@ def _channels(
             what = f"`{name}` promotes to itself through other channels"
             problems.add((*path, "promote_from"), what)
         if spec.promote_from is not None and spec.subset is not None:
-            what = "a channel takes a subset of a build, or what another promotes, not both"
+            what = "a channel receives a subset of a build or promotions, not both"
             problems.add((*path, "subset"), what, at_key=True)
         _check_elsewhere(spec, path, problems)
         channels[name] = ChannelConfig(
@@ -228,10 +228,10 @@ def _channels(
 
 
 def _check_elsewhere(spec: ChannelSpec, path: Path, problems: Problems) -> None:
-    """Check what a channel says of packages that are not in it."""
+    """Check a channel's settings for packages outside of it."""
     if "" in spec.external:
         index = spec.external.index("")
-        problems.add((*path, "external", index), "no package has an empty name")
+        problems.add((*path, "external", index), "a package's name can't be empty")
     for index, url in enumerate(spec.upstream):
         if not _INDEX.fullmatch(url):
             problems.add((*path, "upstream", index), *_no_index(url))
@@ -284,8 +284,8 @@ def _copies(spec: StoreSpec, problems: Problems) -> str | None:
 def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     problems = reader.problems
     pattern = reader.pattern(spec, path)
-    said = (spec.env, spec.cmake, spec.archs, spec.pass_env, spec.backend)
-    if not any(said) and spec.cache is None and spec.needs == NeedsSpec():
+    values = (spec.env, spec.cmake, spec.archs, spec.pass_env, spec.backend)
+    if not any(values) and spec.cache is None and spec.needs == NeedsSpec():
         hint = "give env, pass_env, cmake, archs, backend, cache or needs"
         problems.add(path, "this override sets nothing", hint)
     check_names(spec.pass_env, problems, (*path, "pass_env"))
@@ -295,7 +295,7 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
             problems.add((*path, "archs", index), f"`{arch}` is not an architecture", hint)
     for name in spec.env:
         if not name.isidentifier():
-            problems.add((*path, "env", name), f"`{name}` can't be an environment variable")
+            problems.add((*path, "env", name), f"`{name}` is not a valid environment variable")
     stages = []
     for index, word in enumerate(as_tuple(spec.stage)):
         if word in reader.recipe.stages:
@@ -315,7 +315,7 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     }
     for key, given in compiling.items():
         if given and reader.recipe.compiling not in stages:
-            what = f"`{key}` is a matter of stage `{reader.recipe.compiling}`"
+            what = f"only stage `{reader.recipe.compiling}` has `{key}`"
             problems.add((*path, key), what, at_key=True)
     return Override(
         pattern=pattern,
@@ -332,15 +332,15 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
 
 
 def _root(spec: FileSpec, lock: BuildLock, problems: Problems) -> str | None:
-    """Return where the root is; an image by its digest, if the file or the lock has it."""
+    """Return the address of the root; an image by its digest, if the file or the lock has it."""
     path, image = (spec.toolchain or ToolchainSpec()).root, spec.root.image
     if image is None:
         return path
     if path is not None:
-        problems.add(("toolchain", "root"), "[root] has an image already", "leave one of both out")
+        problems.add(("toolchain", "root"), "[root] has an image already", "leave one of them out")
     if not _IMAGE.fullmatch(image):
         hint = "write it as for `docker pull`: quay.io/pypa/manylinux_2_28_x86_64"
-        problems.add(("root", "image"), f"`{image}` is no name of an image", hint)
+        problems.add(("root", "image"), f"`{image}` is not the name of an image", hint)
     digest = lock.images.get(image)
     return f"{REGISTRY}{image}@{digest}" if digest else f"{REGISTRY}{image}"
 
@@ -362,24 +362,24 @@ def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables
     is_locked = project.recipe.is_extension
     for index, requirement in enumerate(spec.requires or ()):
         if is_locked and not _is_requirement(requirement):
-            what = f"`{requirement}` is no requirement"
+            what = f"`{requirement}` is not a requirement"
             problems.add(("build", "requires", index), what, "write it as in pyproject.toml")
         elif not is_locked and not is_pinned(requirement):
             what = f"`{requirement}` is not pinned"
-            hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
+            hint = "name one version, such as cmake==3.31.10, so that the build can be repeated"
             problems.add(("build", "requires", index), what, hint)
     abi = AbiClass(spec.abi)
     if abi is not AbiClass.FULL and not is_locked:
-        what = f"recipe `{project.recipe.name}` makes no extension of ABI class {abi}"
+        what = f"recipe `{project.recipe.name}` does not support ABI class {abi}"
         problems.add(("build", "abi"), what, "leave it out")
     label = spec.label or ("{compute}" if abi.fits_torches else Build().label)
     if not _LABEL.fullmatch(re.sub(r"\{(torch|compute)\}", "0", label)):
         hint = "letters, digits and points, with {torch} and {compute} for those of each cell"
-        problems.add(("build", "label"), f"`{label}` can't be a local version", hint)
+        problems.add(("build", "label"), f"`{label}` is not a valid local version", hint)
     if spec.glibc is not None and not GLIBC.fullmatch(spec.glibc):
-        problems.add(("build", "glibc"), f"`{spec.glibc}` is no version of glibc", "such as 2.28")
+        problems.add(("build", "glibc"), f"`{spec.glibc}` is not a glibc version", "such as 2.28")
     if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
-        problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
+        problems.add(("build", "linalg"), f"`{spec.linalg}` is not the name of a CMake target")
     if spec.tree is not None and spec.tree not in tables.trees:
         hint = did_you_mean(spec.tree, tables.trees)
         problems.add(("build", "tree"), f"there is no kind of tree `{spec.tree}`", hint)
@@ -418,7 +418,7 @@ def _is_requirement(text: str) -> bool:
 
 def _check(spec: CheckSpec, problems: Problems) -> Check:
     if not spec.policy:
-        problems.add(("check", "policy"), "a policy has a name", 'leave it out for "default"')
+        problems.add(("check", "policy"), "the policy can't be empty", 'leave it out for "default"')
     return Check(policy=spec.policy)
 
 
@@ -431,10 +431,10 @@ def _smoke(spec: SmokeSpec, recipe: Recipe, problems: Problems) -> Smoke:
         if not _INDEX.fullmatch(url):
             problems.add(("smoke", "indexes", index), *_no_index(url))
         elif "{release}" in url and not recipe.is_extension:
-            what = f"recipe `{recipe.name}` is built against no torch release"
+            what = f"recipe `{recipe.name}` is not built against a torch release"
             problems.add(("smoke", "indexes", index), what, "write it without {release}")
         elif "{" in plain or "}" in plain:
-            what = f"`{url}` has braces around something unknown"
+            what = f"`{url}` has an unknown word in braces"
             hint = "{release} is the torch release, such as 2.13, {compute} the compute platform"
             problems.add(("smoke", "indexes", index), what, hint)
     return Smoke(
@@ -446,8 +446,8 @@ def _smoke(spec: SmokeSpec, recipe: Recipe, problems: Problems) -> Smoke:
 
 
 def _no_index(url: str) -> tuple[str, str]:
-    """Return what is wrong with the address of an index, and what to write."""
-    return f"`{url}` is no address of an index", (
+    """Return the error for an invalid address of an index, and the hint."""
+    return f"`{url}` is not the address of an index", (
         "write https://… or file:///…, without a user name or password"
     )
 
@@ -456,25 +456,25 @@ def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems)
     toolchain = toolchain or Toolchain()
     root = toolchain.root
     if root is not None and spec.kind not in (None, "bwrap"):
-        what = "jobs run in a root by bubblewrap"
+        what = "jobs in a root need bubblewrap"
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
     if root is not None and toolchain.cache is not None:
-        what = "a compile cache is outside of a root, which shows nothing of the machine"
+        what = "jobs in a root can't reach a compile cache, which is outside of it"
         problems.add(("toolchain", "cache"), what, "leave `cache` or `root` out")
     for index, path in enumerate(spec.readable):
         if not path or path == "/":
-            problems.add(("sandbox", "readable", index), "steps can't read everything")
+            problems.add(("sandbox", "readable", index), "the whole file system can't be readable")
     kind = "bwrap" if root is not None else spec.kind
     return Sandbox(kind=kind, root=root, readable=tuple(spec.readable))
 
 
 def _by_number(arch: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts 9.0 before 10.0; the order in the file has no meaning."""
+    """Return a sort key that puts 9.0 before 10.0; the file's order has no meaning."""
     return [(int(word) if word.isdigit() else 0, word) for word in re.findall(r"\d+|\D+", arch)]
 
 
 def _check_sharing(stage: Stage, pattern: Pattern, reader: MatrixReader, path: Path) -> None:
-    """Refuse a setting that would need a shared job to be two jobs."""
+    """Refuse a setting that would split a shared job."""
     for field in Cell._fields[DEPTH[stage] :]:
         if getattr(pattern, field):
             dimension = reader.recipe.variant if field == "variant" else Dimension(field)

@@ -1,4 +1,4 @@
-"""Loads the table of known failures; `load_tables` leaves it out, as only failed jobs need it."""
+"""Load the table of known failures, which only failed jobs need, apart from `load_tables`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,21 +10,21 @@ from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, LineSeverity, literals
 
 SHORTEST_LITERAL = 4
-"""Minimum length of a literal in each branch of a pattern; shorter ones occur in too many lines."""
+"""Minimum length of a literal in each branch of a pattern; shorter ones match too many lines."""
 
 _UNEXPLAINED = {LineSeverity.WRAPPER, LineSeverity.BOUNDARY}
 
 
 @cache
 def load_failures() -> Mapping[str, Failure]:
-    """Return the table, with each row checked."""
+    """Return the table, with all rows checked."""
     failures = parse_data("failures", read_data("failures.toml"), Failure)
     check_failures(failures)
     return failures
 
 
 def check_failures(failures: Mapping[str, Failure]) -> None:
-    """Fail if a row could never match, or not at low cost."""
+    """Fail if a row can never match, or matching it is slow."""
     for name, failure in failures.items():
         for problem in _problems(failure):
             msg = f"the failure `{name}` {problem}"
@@ -35,7 +35,7 @@ def _problems(failure: Failure) -> Iterator[str]:
     try:
         pattern = re.compile(failure.pattern)
     except re.error as error:
-        yield f"has a pattern that is none: {error}"
+        yield f"has an invalid pattern: {error}"
         return
     whole = " ".join(failure.example.split())
     if not any(pattern.search(text) for text in (whole, *failure.example.splitlines())):
@@ -44,8 +44,8 @@ def _problems(failure: Failure) -> Iterator[str]:
         try:
             re.compile(text)
         except re.error as error:
-            yield f"has a context, evidence or find that is none: {error}"
+            yield f"has an invalid context, evidence or find: {error}"
     if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
-        yield "has a pattern with a branch that no literal is part of"
+        yield "has a pattern with a branch without a literal"
     if not (failure.cause and failure.fix) and failure.severity not in _UNEXPLAINED:
         yield "has no cause or no fix"

@@ -1,4 +1,4 @@
-"""The variables by which extensions are told what to compile: `data/extensions.toml`."""
+"""The variables that tell extensions what to compile: `data/extensions.toml`."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,9 +12,9 @@ from torchyard.model.values import Value
 
 
 class Variables(Value, kw_only=True):
-    """The variables of a project's builds: of all, of those for GPUs, and of the others.
+    """The variables of a project's builds: of all builds, of those for GPUs, and of the others.
 
-    `why` they are set, and the `source` that says so.
+    `why` is the reason for them, `source` where it is documented.
     """
 
     always: dict[str, str] = field(default_factory=dict)
@@ -39,19 +39,19 @@ def _load() -> KnownExtensions:
 def _problems(table: KnownExtensions) -> Iterator[str]:
     for name, row in table.project.items():
         if name != canonicalize_name(name):
-            yield f"has the project `{name}`, which is spelt `{canonicalize_name(name)}`"
+            yield f"has the project `{name}`: write it `{canonicalize_name(name)}`"
         if not (row.why and row.source):
-            yield f"does not say why `{name}` has variables, or where that is written"
+            yield f"lacks `why` or `source` of the variables of `{name}`"
 
 
 def known_extension(name: str) -> Variables:
-    """Return the row of a project; an empty one if it is not known."""
+    """Return the row of a project; an empty one if the project is unknown."""
     return _load().project.get(canonicalize_name(name), Variables())
 
 
 def known_variables(name: str, *, gpu: bool) -> dict[str, str]:
-    """Return the variables of a project's build, for a GPU or not."""
+    """Return the variables of a project's build, for GPUs or not."""
     found: dict[str, str] = {}
-    for one in (_load().any, known_extension(name)):
-        found |= one.always | (one.gpu if gpu else one.cpu)
+    for row in (_load().any, known_extension(name)):
+        found |= row.always | (row.gpu if gpu else row.cpu)
     return found

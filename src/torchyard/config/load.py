@@ -1,4 +1,4 @@
-"""Loads a config from a file."""
+"""Load a config from a file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -66,7 +66,7 @@ def _read(path: str) -> str:
 
 
 def _with_proof(config: Config, base: str) -> Config:
-    """Return the config with the project's own tests read, and the policy if it is a file."""
+    """Return the config with the texts of the project's tests and of a policy file."""
     check, smoke = config.check, config.smoke
     if check.policy.endswith(".toml"):
         text = read_text(join(base, check.policy))
@@ -80,7 +80,7 @@ def _with_proof(config: Config, base: str) -> Config:
 
 
 def _with_patches(config: Config, base: str) -> Config:
-    """Return the config with the patches of its source read."""
+    """Return the config with the texts of its source's patches."""
     if not config.patches.globs:
         return config
     texts = read_globs(base, config.patches.globs)
@@ -96,7 +96,7 @@ def _named_computes(spec: FileSpec) -> Iterator[str]:
 
 
 def _lock_of(spec: FileSpec, path: str) -> BuildLock:
-    """Return the lock of a file; an empty one if nothing of it is locked."""
+    """Return the lock of a file; empty if the file needs none."""
     recipe = find_recipe(spec.project.recipe)
     is_locked = (recipe is not None and recipe.is_extension) or spec.root.image is not None
     return read_build_lock(path) if is_locked else BuildLock()
@@ -133,6 +133,6 @@ def config_of(
 
 
 def source_exclusions(source: Source, path: str) -> list[str]:
-    """Return the paths that are no part of a source directory: the file, its lock, `leave_out`."""
+    """Return the paths excluded from a source directory: the file, its lock, `leave_out`."""
     folder = join(dirname(path), source.path or "")
     return [path, build_lock_path(path), *(join(folder, n.rstrip("/")) for n in source.leave_out)]

@@ -1,4 +1,4 @@
-"""Reads `torchyard.lock`, and writes it."""
+"""Read and write `torchyard.lock`."""
 
 import re
 
@@ -18,7 +18,7 @@ _WHEEL = re.compile(r"[\w.]+-[\w.!+]+(-\d\w*)?(-[\w.]+){3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
 _FOUND = Origin("torchyard.lock")
-_HINT = "`torchyard lock` writes it anew"
+_HINT = "`torchyard lock` writes it again"
 _HEAD = """\
 # Written by `torchyard lock`: the wheels that each cell is built with, by name and SHA-256.
 # Keep it under version control, beside its torchyard.toml.
@@ -26,12 +26,12 @@ _HEAD = """\
 
 
 def build_lock_path(file: str) -> str:
-    """Return the path of the lock of a file: `torchyard.lock` for `torchyard.toml`."""
+    """Return the path of a file's lock: `torchyard.lock` for `torchyard.toml`."""
     return f"{file.removesuffix('.toml')}.lock"
 
 
 def read_build_lock(file: str) -> BuildLock:
-    """Return the lock of a file; an empty one if there is none."""
+    """Return the lock of a file; empty if there is none."""
     path = build_lock_path(file)
     if not exists(path):
         return BuildLock()
@@ -53,7 +53,7 @@ def parse_build_lock(text: str, path: str) -> BuildLock:
                 raise ConfigError(msg, hint=_HINT)
     for name in lock.releases:
         if own_release(name) != name:
-            msg = f"`{path}` has a row for `{name}`, which is no torch release"
+            msg = f"`{path}` has a row for `{name}`, which is not a torch release"
             raise ConfigError(msg, hint=_HINT)
     return lock
 
@@ -90,13 +90,13 @@ def _compute(name: str, archs: dict[str, tuple[str, ...]]) -> Compute:
 
 
 def locked_origins(lock: BuildLock) -> dict[str, Origin]:
-    """Return the origins of the rows of a lock, as those of a file's own rows are given."""
+    """Return the origins of a lock's rows, in the form of the origins of a file's rows."""
     rows = (f"tables.releases.{name}" for name in lock.releases)
     return dict.fromkeys(rows, _FOUND)
 
 
 def build_lock_text(lock: BuildLock) -> str:
-    """Return a lock as TOML, sorted, so that it changes only where something has changed."""
+    """Return a lock as TOML, sorted to keep differences small."""
     requires = f"requires = {toml_value(lock.requires)}\n" if lock.requires else ""
     lines = [f"{_HEAD}version = {lock.version}\n{requires}\n[environments]\n"]
     for name, wheels in sorted(lock.environments.items()):

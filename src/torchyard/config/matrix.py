@@ -1,4 +1,4 @@
-"""Evaluates the matrix of a spec; every name is checked against the tables."""
+"""Evaluate the matrix of a spec; check every name against the tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ from torchyard.model.values import Origin
 
 
 class Problems:
-    """The problems of a document, collected so that all are reported at once."""
+    """The problems of a document, collected to be reported at once."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -28,8 +28,8 @@ class Problems:
         self.found.append(Diagnostic(what, self.document.span(path, at_key=at_key), hint))
 
     def add_empty(self, path: Path) -> None:
-        """Refuse an empty list of globs, which could be mistaken for "everything"."""
-        self.add(path, "an empty list matches nothing", "leave the key out to mean all of them")
+        """Refuse an empty list of globs, which could be mistaken for all values."""
+        self.add(path, "an empty list matches nothing", "leave the key out to match all values")
 
 
 class MatrixReader:
@@ -51,7 +51,7 @@ class MatrixReader:
             for dimension, column in coupled.items():
                 if dimension in values:
                     what = f"the values of `{dimension}` are given twice"
-                    hint = "a dimension stands in [matrix] or in one [[matrix.couple]]"
+                    hint = "a dimension is listed in [matrix] or in one [[matrix.couple]]"
                     self.problems.add((*here, dimension), what, hint, at_key=True)
                 values[dimension] = tuple(dict.fromkeys(column))
         for dimension in self.recipe.dimensions:
@@ -80,7 +80,7 @@ class MatrixReader:
         )
 
     def _given(self, spec: MatrixSpec | CoupleSpec, path: Path) -> dict[Dimension, tuple[str, ...]]:
-        """Return the values that a table lists; unknown ones are reported as problems."""
+        """Return the values that a table lists; add unknown ones to the problems."""
         given: dict[Dimension, tuple[str, ...]] = {}
         for dimension in Dimension:
             values: list[str] | None = getattr(spec, dimension)
@@ -109,7 +109,7 @@ class MatrixReader:
         lengths = {dimension: len(column) for dimension, column in columns.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{dimension} has {count}" for dimension, count in lengths.items())
-            hint = "the lists are read side by side, so they need one length"
+            hint = "give the lists the same length: their values are paired"
             self.problems.add(path, f"the lists of this couple differ in length: {counts}", hint)
         return Couple(
             fields=tuple(self.recipe.dimensions.index(dimension) for dimension in columns),
@@ -124,7 +124,7 @@ class MatrixReader:
         columns: Sequence[tuple[str, ...]],
         couples: Sequence[Couple],
     ) -> Inclusion:
-        """Return an inclusion with plain values; globs are expanded to the values of the matrix."""
+        """Return an inclusion with plain values; expand globs to the values of the matrix."""
         globs = self._rule_pattern(rule, path).globs
         plain = [
             tuple(v for v in known if v in wanted or (v in column and any_match(v, wanted)))
@@ -134,8 +134,8 @@ class MatrixReader:
         ]
         for dimension, wanted, found in zip(self.recipe.dimensions, globs, plain, strict=True):
             if wanted and not found and ANY_PYTHON not in wanted:
-                what = f"this matches no {dimension} of the matrix, so it takes nothing in"
-                hint = "plain names may be any that are known; globs look only into the matrix"
+                what = f"this matches no {dimension} of the matrix, so it includes nothing"
+                hint = "globs match only values of the matrix; plain names may be any known value"
                 self.problems.add((*path, dimension), what, hint)
         named = dict(zip(Cell._fields, plain, strict=True))
         named["python"] = (*named["python"], ANY_PYTHON)
@@ -150,7 +150,7 @@ class MatrixReader:
     def _rule_pattern(self, rule: RuleSpec, path: Path) -> Pattern:
         pattern = self.pattern(rule, path)
         if not any(pattern.globs):
-            self.problems.add(path, "this rule names no dimension, so it means every cell")
+            self.problems.add(path, "this rule names no dimension, so it applies to every cell")
         if not rule.reason.strip():
             self.problems.add((*path, "reason"), "this reason is empty")
         return pattern
@@ -166,7 +166,7 @@ class MatrixReader:
         return msgspec.structs.replace(pattern, python=(*pattern.python, ANY_PYTHON))
 
     def pattern(self, spec: CellSpec, path: Path) -> Pattern:
-        """Return the pattern of a partial cell; each of its globs has to match a known value."""
+        """Return the pattern of a partial cell; each of its globs must match a known value."""
         globs: dict[str, tuple[str, ...]] = {}
         for dimension in Dimension:
             written: Globs | None = getattr(spec, dimension)
@@ -189,7 +189,7 @@ class MatrixReader:
 
 
 def named_values(spec: MatrixSpec, dimension: Dimension) -> Iterator[str]:
-    """Yield the values of a dimension that a matrix names, and globs of its inclusions."""
+    """Yield the values and globs that a matrix names for a dimension."""
     yield from getattr(spec, dimension) or ()
     for couple in spec.couple:
         yield from getattr(couple, dimension) or ()
@@ -198,7 +198,7 @@ def named_values(spec: MatrixSpec, dimension: Dimension) -> Iterator[str]:
 
 
 def _hint(dimension: Dimension, value: str, known: tuple[str, ...]) -> str:
-    """Return what to do about an unknown value."""
+    """Return a hint for an unknown value."""
     if dimension is Dimension.TORCH and TORCH_RELEASE.fullmatch(value):
         return f"`torchyard lock` looks for it in the index; the tables have up to {known[-1]}"
     hint = did_you_mean(value, known)

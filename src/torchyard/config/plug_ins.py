@@ -1,4 +1,4 @@
-"""The table of known plug-ins: which distribution provides which command or engine."""
+"""The table of known plug-ins: the distributions that provide commands and engines."""
 
 from typing import Literal
 
@@ -21,5 +21,5 @@ def install_hint(kind: Literal["commands", "engines"], name: str) -> str | None:
     for distribution, plug_in in parse_data("plug_ins", read_data("plug_ins.toml"), PlugIn).items():
         if name in getattr(plug_in, kind):
             where = "in a clone, " if plug_in.install.startswith(".") else ""
-            return f"it comes with {distribution}: {where}`pip install {plug_in.install}`"
+            return f"install {distribution}: {where}`pip install {plug_in.install}`"
     return None

@@ -1,8 +1,8 @@
 """Positions of the keys and values of a TOML text.
 
-`tomllib` parses TOML but reports no positions. This scanner adds only these: it
-expects a text that `tomllib` has accepted, and walks it once to note the place of each key and
-each value. `tests/property/test_positions.py` checks that it finds exactly what `tomllib` finds.
+`tomllib` parses TOML but reports no positions. This scanner adds them: it expects a text that
+`tomllib` has accepted, and notes the location of each key and value in one pass.
+`tests/property/test_positions.py` checks that it finds exactly what `tomllib` finds.
 """
 
 import re
@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 """Path of a value in a document: keys of tables and indexes of lists."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Offsets into a text: of a key if the value has one, and of the value itself."""
 
     key: tuple[int, int] | None
@@ -34,18 +34,18 @@ _SCALAR = re.compile(
 )
 
 
-def locate(text: str) -> dict[Path, Place]:
-    """Return the place of each value in a text that `tomllib` accepts."""
+def locate(text: str) -> dict[Path, Location]:
+    """Return the location of each value in a text that `tomllib` accepts."""
     scanner = _Scanner(text)
     scanner.document()
-    return scanner.places
+    return scanner.locations
 
 
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.places: dict[Path, Place] = {}
+        self.locations: dict[Path, Location] = {}
         self.lengths: dict[Path, int] = {}
 
     def skip(self, pattern: re.Pattern[str]) -> None:
@@ -85,7 +85,7 @@ class _Scanner:
             self.skip(_TRIVIA)
 
     def header(self, *, array: bool) -> Path:
-        """Return the path in a table header; an array of tables stands for its last entry."""
+        """Return the path in a table header; the header of an array means its last entry."""
         start = self.at
         names = self.keys()
         self.skip(_SPACE)
@@ -96,10 +96,10 @@ class _Scanner:
             path = self.newest((*path, name))
         path = (*path, names[-1])
         if array:
-            self.places.setdefault(path, Place(span, span))
+            self.locations.setdefault(path, Location(span, span))
             self.lengths[path] = self.lengths.get(path, 0) + 1
             path = self.newest(path)
-        self.places.setdefault(path, Place(span, span))
+        self.locations.setdefault(path, Location(span, span))
         return path
 
     def newest(self, path: Path) -> Path:
@@ -124,7 +124,7 @@ class _Scanner:
         self.skip(_SPACE)
         self.value(path, key)
         for end in range(len(table) + 1, len(path)):
-            self.places.setdefault(path[:end], Place(key, key))
+            self.locations.setdefault(path[:end], Location(key, key))
 
     def value(self, path: Path, key: tuple[int, int] | None) -> None:
         start = self.at
@@ -134,7 +134,7 @@ class _Scanner:
             self.inline_table(path)
         else:
             self.take(_SCALAR)
-        self.places[path] = Place(key, (start, self.at))
+        self.locations[path] = Location(key, (start, self.at))
 
     def array(self, path: Path) -> None:
         index = 0

@@ -1,8 +1,8 @@
-"""The shapes of recipes: a table in `data/recipes` for each built-in one, and those of plug-ins.
+"""The shapes of recipes: built-in ones, each with a table in `data/recipes`, and plug-ins.
 
 A plug-in is an entry point of the group `torchyard.recipes`: a module with a `SHAPE`, and the steps
-that `torchyard.recipes.recipe` describes. Plug-ins are loaded only when a recipe is requested that
-is not built in.
+that `torchyard.recipes.recipe` describes. Plug-ins are loaded only for recipes that are not
+built in.
 """
 
 import tomllib
@@ -20,12 +20,12 @@ DEFAULT_RECIPE = "pytorch"
 
 
 def known_recipes() -> dict[str, Recipe]:
-    """Return the shapes of all recipes, the default first; plug-ins only if they were loaded."""
+    """Return the shapes of all recipes, the default first; of plug-ins, only loaded ones."""
     return {**_ours(), **(_plug_ins() if _plug_ins.cache_info().currsize else {})}
 
 
 def find_recipe(name: str) -> Recipe | None:
-    """Return the shape of a recipe, or None if there is none of this name."""
+    """Return the shape of a recipe, or None."""
     return _ours().get(name) or _plug_ins().get(name)
 
 

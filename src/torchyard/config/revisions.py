@@ -1,4 +1,4 @@
-"""Configurations to compare with: other files, or older revisions of the same one."""
+"""Configurations for comparisons: other files, or older revisions of the same file."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from torchyard.model.lock import BuildLock
 def load_config_at(name: str, path: str, *, others: Sequence[str] = ()) -> Config:
     """Return the config of `name`: a file if it exists, else that git revision of `path`.
 
-    `REVISION:PATH` names a file that had another path. Origins include the revision, so that
-    old and new lines are distinguishable. A source directory is always read in its current state.
+    `REVISION:PATH` names a file at another path. Origins include the revision, so that
+    old and new lines can be told apart. A source directory is always read in its current state.
     """
     if not name:
         msg = "an empty name is neither a file nor a git revision"

@@ -1,7 +1,7 @@
-"""Merges the rows of a file, `[tables.…]`, over those that are shipped.
+"""Merge the rows of a file, `[tables.…]`, over the shipped ones.
 
-A row of the file has only the keys that are to be different, at any depth: a release can get one
-other pin, a compute platform other architectures.
+A row of the file has only the keys that differ, at any depth: a release can get one
+different pin, a compute platform different architectures.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Row = TypeVar("Row", bound=Value)
 
 
 def merge_tables(spec: TablesSpec, problems: Problems, shipped: Tables) -> Tables:
-    """Return the tables with the rows of a file, or fail with everything that is wrong with it."""
+    """Return the tables with the rows of a file, or fail with all errors in them."""
     if spec == TablesSpec():
         return shipped
     reader = _RowReader(problems)
@@ -44,7 +44,7 @@ def merge_tables(spec: TablesSpec, problems: Problems, shipped: Tables) -> Table
 
 
 class _RowReader:
-    """Reads the rows of a file; problems are collected."""
+    """Reads the rows of a file, and collects problems."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -52,7 +52,7 @@ class _RowReader:
     def rows(
         self, path: Path, given: RowsSpec, shipped: Mapping[str, Row], kind: type[Row]
     ) -> dict[str, Row]:
-        """Return all rows of a table: the shipped ones first, in their order."""
+        """Return all rows of a table, shipped ones first."""
         found = dict(shipped)
         for name, row in given.items():
             merged = self._row((*path, name), row, shipped.get(name), kind)
@@ -61,15 +61,15 @@ class _RowReader:
         return found
 
     def computes(self, given: RowsSpec, shipped: Mapping[str, Compute]) -> dict[str, Compute]:
-        """Return all rows of the tables of compute platforms, each as its platform reads it."""
+        """Return all rows of the compute platforms' tables, each read by its platform."""
         found = dict(shipped)
         for name, row in given.items():
             path: Path = ("tables", "compute", name)
             platform = platform_for(name)
             if not platform.name:
-                known = ", ".join(one.title for one in compute_platforms())
+                titles = ", ".join(platform.title for platform in compute_platforms())
                 what = f"no compute platform has a version called `{name}`"
-                hint = f"name it as in cu130 or rocm7.2; there are {known}, and those of plug-ins"
+                hint = f"write it as in cu130 or rocm7.2; the platforms are {titles} and plug-ins"
                 self.problems.add(path, what, hint, at_key=True)
                 continue
             table = platform.table()
@@ -94,7 +94,7 @@ class _RowReader:
 
 
 def _over(given: object, shipped: object) -> object:
-    """Return a value with what is given instead of the shipped; tables are merged key by key."""
+    """Return the given value over the shipped one; merge tables key by key."""
     if not isinstance(given, dict) or not isinstance(shipped, dict):
         return given
     return {**shipped, **{key: _over(value, shipped.get(key)) for key, value in given.items()}}

@@ -19,7 +19,7 @@ Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
 def file_schema(tables: Tables) -> Schema:
     """Return the schema of the file; closed sets of values are listed as enumerations.
 
-    The file may add values of some dimensions, so editors only propose those that are known.
+    The file may add values of some dimensions, so editors only suggest known values.
     """
     schema = msgspec.json.schema(FileSpec)
     definitions = schema["$defs"]

@@ -1,4 +1,4 @@
-"""Every value of a configuration, given or default, with its origin."""
+"""Every value of a configuration, set or default, with its origin."""
 
 from collections.abc import Iterator
 

@@ -14,11 +14,11 @@ from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.model.config import DeclaredDownload
 from torchyard.model.values import Value
 
-_RECIPES = "; ".join(f"`{one.name}` {one.title}" for one in known_recipes().values())
+_RECIPES = "; ".join(f"`{recipe.name}` {recipe.title}" for recipe in known_recipes().values())
 
 
 class ProjectSpec(Value, kw_only=True):
-    """What is built."""
+    """The project to build."""
 
     name: Annotated[str, Meta(description="Name of the distribution, such as `torch`.")]
     version: Annotated[str, Meta(description="Public version, without the `+cu130` part.")]
@@ -33,7 +33,7 @@ class ProjectSpec(Value, kw_only=True):
     build_number: Annotated[
         int | str,
         Meta(
-            description="Counts packages of one version that are made anew: 0 to 99. In names of "
+            description="Build number of packages of the same version: 0 to 99. In names of "
             "wheels and zips if it is not 0; in conda's build numbers, plus their offsets."
         ),
     ] = 0
@@ -47,14 +47,14 @@ class ProjectSpec(Value, kw_only=True):
     dependencies: Annotated[
         list[str],
         Meta(
-            description="What an extension needs at run time and does not declare, such as "
-            "`torch-scatter`: its wheels require this as well."
+            description="Undeclared run-time requirements of an extension, such as "
+            "`torch-scatter`, to add to its wheels."
         ),
     ] = field(default_factory=list)
 
 
 class SourceSpec(Value, kw_only=True):
-    """Where the code is from: `git`, `path`, `archive`, `sdist` or `debian`, one of them."""
+    """Where the code comes from: one of `git`, `path`, `archive`, `sdist` and `debian`."""
 
     git: Annotated[str | None, Meta(description="Repository to clone.")] = None
     rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
@@ -68,15 +68,15 @@ class SourceSpec(Value, kw_only=True):
     leave_out: Annotated[
         list[str],
         Meta(
-            description="Files and directories in `path` that are no part of the source, such as "
+            description="Files and directories in `path` that are not part of the source, such as "
             "`docs` and `.github`: changing them rebuilds nothing."
         ),
     ] = field(default_factory=list)
     include_ignored: Annotated[
         bool,
         Meta(
-            description="Take files in `path` that git ignores, too. Otherwise the source of a git "
-            "checkout is what git tracks or would add, as it is in the working tree."
+            description="Include files in `path` that git ignores. Otherwise the source of a git "
+            "checkout is what git tracks or would add, as in the working tree."
         ),
     ] = False
     debian: Annotated[
@@ -90,7 +90,7 @@ class SourceSpec(Value, kw_only=True):
         str | None,
         Meta(
             description="Address of a tar or zip archive, or its path relative to this file. A "
-            "directory that everything in it is in is left out."
+            "single top directory is stripped."
         ),
     ] = None
     sdist: Annotated[
@@ -104,14 +104,14 @@ class SourceSpec(Value, kw_only=True):
         list[str],
         Meta(
             description="Globs over files, relative to this file, to apply as `git apply` does, in "
-            "order; those of one glob by name."
+            "order; files of one glob are sorted by name."
         ),
     ] = field(default_factory=list)
     submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
     also: Annotated[
         list[DeclaredDownload],
         Meta(
-            description="What the project downloads while it is built: fetched with the source, "
+            description="Downloads of the project's build: fetched with the source, "
             "and offered to the build of an extension, which has no network."
         ),
     ] = field(default_factory=list)
@@ -153,7 +153,7 @@ class MatrixSpec(Value, kw_only=True):
     )
     include: Annotated[
         list[RuleSpec],
-        Meta(description="Cells to add to the product, also if an exclusion matches them."),
+        Meta(description="Cells to add to the product, even if an exclusion matches them."),
     ] = field(default_factory=list)
 
 
@@ -164,14 +164,14 @@ class SubsetSpec(CellSpec, kw_only=True):
     choose: Annotated[
         Literal["all", "pairs"],
         Meta(
-            description="`pairs`: only a few of these cells, which have every pair of values of "
-            "two dimensions that all of them have."
+            description="`pairs`: only a few of these cells that cover every pair of values of "
+            "two dimensions."
         ),
     ] = "all"
 
 
 class NeedsSpec(Value, kw_only=True):
-    """What the jobs of a stage need from a machine."""
+    """The needs of a stage's jobs from a machine."""
 
     memory: Annotated[str | None, Meta(description="Memory, such as `64 GB`.")] = None
     disk: Annotated[str | None, Meta(description="Disk space to work in, such as `80 GB`.")] = None
@@ -188,15 +188,15 @@ class RequirementsSpec(Value, kw_only=True):
     core: Annotated[NeedsSpec, Meta(description="Compiling the C++ core.")] = NeedsSpec()
     bindings: Annotated[NeedsSpec, Meta(description="Compiling for one Python.")] = NeedsSpec()
     package: Annotated[NeedsSpec, Meta(description="Making the package.")] = NeedsSpec()
-    check: Annotated[NeedsSpec, Meta(description="Looking into the package.")] = NeedsSpec()
-    smoke: Annotated[NeedsSpec, Meta(description="Installing and trying it.")] = NeedsSpec()
+    check: Annotated[NeedsSpec, Meta(description="Inspecting the package.")] = NeedsSpec()
+    smoke: Annotated[NeedsSpec, Meta(description="Installing and testing it.")] = NeedsSpec()
     publish: Annotated[NeedsSpec, Meta(description="Publishing to a channel.")] = NeedsSpec()
 
 
 class OverrideSpec(CellSpec, kw_only=True):
     """Settings for the cells that a partial cell matches."""
 
-    stage: Annotated[Globs, Meta(description="Stage or stages that the settings are for.")]
+    stage: Annotated[Globs, Meta(description="Stage or stages of the settings.")]
     env: Annotated[dict[str, str], Meta(description="Environment variables of the build.")] = field(
         default_factory=dict
     )
@@ -215,35 +215,35 @@ class OverrideSpec(CellSpec, kw_only=True):
     ] = None
     cache: Annotated[
         bool | None,
-        Meta(description="Use the compile cache; default: not for packages that get promoted."),
+        Meta(description="Use the compile cache; default: except for promoted packages."),
     ] = None
-    needs: Annotated[NeedsSpec, Meta(description="What these jobs need instead.")] = NeedsSpec()
+    needs: Annotated[NeedsSpec, Meta(description="Needs of these jobs instead.")] = NeedsSpec()
 
 
 class StepSpec(Value, kw_only=True):
     """One command of a job. Words in braces, such as `{source}` and `{out}`, are replaced."""
 
-    run: Annotated[Globs, Meta(description="Program and arguments, or a line for the shell.")]
+    run: Annotated[Globs, Meta(description="Program and arguments, or a shell line.")]
     name: Annotated[str, Meta(description="Name in logs and progress displays.")] = ""
     cwd: Annotated[str, Meta(description="Working directory.")] = "{build}"
     env: Annotated[dict[str, str], Meta(description="Environment variables of this step.")] = field(
         default_factory=dict
     )
     outputs: Annotated[
-        list[str], Meta(description="Globs under `{out}` that must match a file afterwards.")
+        list[str], Meta(description="Globs below `{out}` that must match a file afterwards.")
     ] = field(default_factory=list)
-    network: Annotated[bool, Meta(description="Allow network access, also in a sandbox.")] = False
+    network: Annotated[bool, Meta(description="Allow network access, even in a sandbox.")] = False
 
 
 class StepsSpec(Value, kw_only=True):
-    """Steps that replace the recipe's; with an empty list, the job does nothing."""
+    """Steps that replace the recipe's; a job with an empty list does nothing."""
 
     source: Annotated[list[StepSpec] | None, Meta(description="Fetching the source.")] = None
     core: Annotated[list[StepSpec] | None, Meta(description="Compiling the C++ core.")] = None
     bindings: Annotated[list[StepSpec] | None, Meta(description="Compiling for one Python.")] = None
     package: Annotated[list[StepSpec] | None, Meta(description="Making the package.")] = None
-    check: Annotated[list[StepSpec] | None, Meta(description="Looking into the package.")] = None
-    smoke: Annotated[list[StepSpec] | None, Meta(description="Installing and trying it.")] = None
+    check: Annotated[list[StepSpec] | None, Meta(description="Inspecting the package.")] = None
+    smoke: Annotated[list[StepSpec] | None, Meta(description="Installing and testing it.")] = None
     publish: Annotated[list[StepSpec] | None, Meta(description="Publishing to a channel.")] = None
 
 
@@ -253,9 +253,9 @@ class SandboxSpec(Value, kw_only=True):
     kind: Annotated[
         Literal["none", "view", "bwrap"] | None,
         Meta(
-            description="`bwrap`: steps see the system read-only, and nothing else of the machine, "
-            "have no network, and write to the job's own directories only; `view`: the work "
-            "directory has the same path on every machine, which protects nothing; `none`. "
+            description="`bwrap`: steps see only the system, read-only, of the machine, have no "
+            "network, and write only to the job's own directories; `view`: the work directory has "
+            "the same path on every machine, without any protection; `none`. "
             "The default is `bwrap` where bubblewrap works."
         ),
     ] = None
@@ -268,7 +268,7 @@ class ToolchainSpec(Value, kw_only=True):
     """Compilers and libraries. Those of the planning machine are part of every fingerprint."""
 
     compiler: Annotated[
-        str, Meta(description="gcc, gcc-12, clang-16 …, or the path of such a program.")
+        str, Meta(description="gcc, gcc-12, clang-16 …, or the path of a compiler.")
     ] = "gcc"
     cuda: Annotated[
         Literal["auto", "system", "pypi"],
@@ -287,7 +287,7 @@ class ToolchainSpec(Value, kw_only=True):
     root: Annotated[
         str | None,
         Meta(
-            description="Directory with a system of its own, relative to this file, such as "
+            description="Directory with a root file system, relative to this file, such as "
             "`torchyard toolchain root` makes, a tar archive of one, or an OCI layout (`oci:DIR`): "
             "jobs run in it, with its compilers and libraries."
         ),
@@ -295,7 +295,7 @@ class ToolchainSpec(Value, kw_only=True):
 
 
 class RootSpec(Value, kw_only=True):
-    """The system that jobs run in, in place of the machine's."""
+    """The system that jobs run in, instead of the machine's."""
 
     image: Annotated[
         str | None,
@@ -309,7 +309,7 @@ class RootSpec(Value, kw_only=True):
 
 
 class BuildSpec(Value, kw_only=True):
-    """How the project's own build is driven."""
+    """How to run the project's own build."""
 
     backend: Annotated[
         Literal["setup.py", "scikit-build-core"] | None,
@@ -329,40 +329,40 @@ class BuildSpec(Value, kw_only=True):
     tree: Annotated[
         str | None,
         Meta(
-            description="Kind of tree, whose usual settings are taken: a row of `data/trees.toml`, "
+            description="Kind of tree, which sets defaults: a row of `data/trees.toml`, "
             "such as `full`, `debian` or `minimal`; with the row of `data/builds.toml` for the "
             "torch release."
         ),
     ] = None
     prepare: Annotated[
         list[str],
-        Meta(description="Lines for the shell to run in the source first, before configuring."),
+        Meta(description="Shell lines to run in the source before configuring."),
     ] = field(default_factory=list)
     linalg: Annotated[
         str | None,
-        Meta(description="CMake target to build a second time without MAGMA, for conda packages."),
+        Meta(description="CMake target to build again without MAGMA, for conda packages."),
     ] = None
     label: Annotated[
         str | None,
         Meta(
             description="Local version of an extension's wheels, after the `+`; `{torch}` is the "
-            "torch release without its point, `{compute}` the compute platform. Default: "
+            "torch release without its dot, `{compute}` the compute platform. Default: "
             "`pt{torch}{compute}`, or `{compute}` if one wheel fits several torch releases."
         ),
     ] = None
     abi: Annotated[
         Literal["full", "abi3", "stable", "both"],
         Meta(
-            description="ABI class of an extension: what one wheel fits several releases of. "
+            description="ABI class of an extension: which releases one wheel fits several of. "
             "`abi3`: Pythons; `stable`: torch releases; `both`; `full`: neither. Such cells are "
-            "served by the wheel for the oldest of them."
+            "served by the wheel for the oldest release."
         ),
     ] = "full"
     glibc: Annotated[
         str | None,
         Meta(
             description="Oldest glibc that the libraries must run with, such as `2.28`: a promise. "
-            "A job whose libraries need more fails, and names symbol, library and unit."
+            "A job whose libraries need a newer one fails, and names symbol, library and unit."
         ),
     ] = None
 
@@ -374,7 +374,7 @@ class CondaSpec(Value, kw_only=True):
         Literal["bundled", "channel"],
         Meta(
             description="Where third-party libraries come from: `bundled`, in the packages; "
-            "`channel`: packages of the channel are required for those in `data/conda.toml`."
+            "`channel`: packages of a conda channel provide those in `data/conda.toml`."
         ),
     ] = "bundled"
 
@@ -391,7 +391,7 @@ class SmokeSpec(Value, kw_only=True):
     """How packages are tested (stage smoke)."""
 
     level: Annotated[
-        Literal["import", "ops", "full"], Meta(description="How much of a package is tested.")
+        Literal["import", "ops", "full"], Meta(description="How much of a package to test.")
     ] = "full"
     tests: Annotated[
         str | None,
@@ -427,7 +427,7 @@ class StoreSpec(Value, kw_only=True):
 
 
 class ChannelSpec(Value, kw_only=True):
-    """A place where packages are published."""
+    """A channel, to which packages are published."""
 
     url: Annotated[str, Meta(description="`file://` or `s3://` address, or a directory.")]
     subset: Annotated[
@@ -443,21 +443,21 @@ class ChannelSpec(Value, kw_only=True):
     upstream: Annotated[
         list[str],
         Meta(
-            description="Simple indexes that have what packages require from outside; `{compute}` "
+            description="Simple indexes with the packages required from outside; `{compute}` "
             "stands for the compute platform of the package."
         ),
     ] = field(default_factory=list)
     smoke: Annotated[
         Literal["planned", "required", "off"],
         Meta(
-            description="Which packages must have passed smoke tests: those of the plan, in its "
+            description="Packages that must have passed smoke tests: those of the plan, in its "
             "smoke jobs; every package; or none."
         ),
     ] = "planned"
     sandbox: Annotated[
         Literal["required", "any"],
         Meta(
-            description="`required` refuses packages of which something was made without a "
+            description="`required` refuses packages with any part built without a "
             "sandbox, as in containers that allow no namespaces."
         ),
     ] = "any"
@@ -469,11 +469,11 @@ class ChannelSpec(Value, kw_only=True):
 
 _Column = Annotated[object, Meta(extra_json_schema={"description": "As in the shipped table."})]
 RowsSpec = dict[str, dict[str, _Column]]
-"""Rows by name; of a row that is shipped, only the keys to change."""
+"""Rows by name; for a shipped row, only the keys to change."""
 
 
 class TablesSpec(Value, kw_only=True):
-    """Rows to add to the shipped tables, or to change in them; see `data/`."""
+    """Rows to add to or change in the shipped tables; see `data/`."""
 
     releases: Annotated[
         RowsSpec,
@@ -490,7 +490,7 @@ class TablesSpec(Value, kw_only=True):
         RowsSpec,
         Meta(
             description="Versions of compute platforms, such as `cu133`: `version`, `archs` for "
-            "each platform, and what else a row of `data/compute/` has."
+            "each platform, and the other columns of `data/compute/`."
         ),
     ] = field(default_factory=dict)
     trees: Annotated[
@@ -499,7 +499,7 @@ class TablesSpec(Value, kw_only=True):
     builds: Annotated[
         RowsSpec,
         Meta(
-            description="How trees are built from a torch release on: `backend`, and the pinned "
+            description="How to build trees from a torch release on: `backend`, and the pinned "
             "requirements that it `requires`."
         ),
     ] = field(default_factory=dict)
@@ -519,7 +519,7 @@ class FileSpec(Value, kw_only=True):
     )
     toolchain: Annotated[ToolchainSpec | None, Meta(description="Compilers and libraries.")] = None
     root: Annotated[RootSpec, Meta(description="The system that jobs run in.")] = RootSpec()
-    build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
+    build: Annotated[BuildSpec, Meta(description="How to run the project's own build.")] = (
         BuildSpec()
     )
     conda: Annotated[CondaSpec, Meta(description="How conda packages are made.")] = CondaSpec()
@@ -538,9 +538,7 @@ class FileSpec(Value, kw_only=True):
         StepsSpec()
     )
     sandbox: Annotated[SandboxSpec, Meta(description="How jobs are isolated.")] = SandboxSpec()
-    ci: Annotated[CiSpec, Meta(description="What files of CI providers are generated with.")] = (
-        CiSpec()
-    )
-    tables: Annotated[TablesSpec, Meta(description="Rows that are not shipped, or other ones.")] = (
+    ci: Annotated[CiSpec, Meta(description="Settings of generated CI files.")] = CiSpec()
+    tables: Annotated[TablesSpec, Meta(description="Rows over those of the shipped tables.")] = (
         TablesSpec()
     )

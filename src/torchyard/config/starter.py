@@ -1,4 +1,4 @@
-"""Writes a first `torchyard.toml`: small, commented and valid."""
+"""Write a first `torchyard.toml`: small, commented and valid."""
 
 import re
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ _TEMPLATE = "templates/torchyard.toml"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WIDTH = 100
 _ADDRESS = re.compile(r"[a-z+]+://[\w./~%+=?&:@-]+")
-"""An address that is written out: a build can also compose one of variables."""
+"""A complete address; builds may also compose one from variables."""
 _PINNED = re.compile(r'^(?:commit = "[0-9a-f]{40}|sha256 = "[0-9a-f]{64})"$', re.MULTILINE)
 
 
 class Answers(Value, kw_only=True):
     """The choices for a new file.
 
-    `source` has the keys of [source]. `image` is what jobs run in, `offered` the usual one for a
-    comment, and `glibc` the promise. `notes` say why a choice was made, by its key.
+    `source` has the keys of [source]. Jobs run in `image`; `offered` is the usual one for a
+    comment, `glibc` the promise. `notes` explain choices, by their keys.
     """
 
     recipe: str
@@ -52,7 +52,7 @@ def starter(answers: Answers, tables: Tables) -> str:
     """Return the text of the file."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - few commands need it
 
-    recipe, own = known_recipes()[answers.recipe], own_release(answers.version)
+    recipe, built = known_recipes()[answers.recipe], own_release(answers.version)
     variants = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
     couple = False
     if recipe.variant is Dimension.BLAS:
@@ -61,7 +61,7 @@ def starter(answers: Answers, tables: Tables) -> str:
         couple = len(set(variants)) > 1
         variants = variants if couple else variants[:1]
     environment = Environment(
-        autoescape=False,  # noqa: S701 - the filters make TOML of what is put in
+        autoescape=False,  # noqa: S701 - filters write all values as TOML
         keep_trailing_newline=True,
         lstrip_blocks=True,
         trim_blocks=True,
@@ -76,45 +76,47 @@ def starter(answers: Answers, tables: Tables) -> str:
         | {
             "recipe": recipe,
             "notes": dict.fromkeys(given) | dict.fromkeys(["blas", "env"]) | dict(answers.notes),
-            "release": "" if recipe.is_extension or own == answers.torch[0] else answers.torch[0],
+            "release": "" if recipe.is_extension or built == answers.torch[0] else answers.torch[0],
             "variant": recipe.variant,
             "variants": variants,
             "couple": couple,
-            "build": tables.builds[tables.preset_for(own) or next(iter(tables.builds))],
+            "build": tables.builds[tables.preset_for(built) or next(iter(tables.builds))],
             "switches": [switch for switch in switches if not switch.is_cmake],
         }
     )
 
 
-def show_download(one: Download) -> str:
-    """Return a download as text: what, by what, from where, and which line does it."""
-    at = f" at {one.revision}" if one.revision else ""
-    return f"{one.text}, by {one.kind}{f': {one.url}' if one.url else ''}{at} ({one.where})"
+def show_download(download: Download) -> str:
+    """Return a download as text: its name, kind, address and line."""
+    at = f" at {download.revision}" if download.revision else ""
+    url = f": {download.url}" if download.url else ""
+    return f"{download.text}, by {download.kind}{url}{at} ({download.where})"
 
 
-def declare_download(one: Download) -> str:
-    """Return the lines of a file that declare a download; empty if its address is computed."""
-    if one.kind is DownloadKind.PROGRAM or not _ADDRESS.fullmatch(one.url):
+def declare_download(download: Download) -> str:
+    """Return the lines of TOML that declare a download; "" if its address is computed."""
+    if download.kind is DownloadKind.PROGRAM or not _ADDRESS.fullmatch(download.url):
         return ""
-    is_part, (digest, _, value) = one.kind is DownloadKind.SUBMODULE, one.digest.partition("=")
+    is_part = download.kind is DownloadKind.SUBMODULE
+    digest, _, value = download.digest.partition("=")
     given = {
-        "git" if is_part or one.revision else "archive": one.url,
-        "commit" if is_commit(one.revision) else "rev": one.revision,
+        "git" if is_part or download.revision else "archive": download.url,
+        "commit" if is_commit(download.revision) else "rev": download.revision,
         "sha256": value if digest.lower() == "sha256" else "",
-        "to": one.text if is_part else "",
+        "to": download.text if is_part else "",
     }
     lines = (f"{key} = {_json(value)}" for key, value in given.items() if value)
     return "\n".join(["[[source.also]]", *lines])
 
 
-def _declared(one: Download) -> str:
-    """Return the lines that declare a download: as a comment unless the source pins it."""
-    text = declare_download(one)
+def _declared(download: Download) -> str:
+    """Return the lines that declare a download, as a comment unless the source pins it."""
+    text = declare_download(download)
     return text if _PINNED.search(text) else indent(text, "# ")
 
 
 def on_one_line(text: str) -> str:
-    """Return a text that stays in its comment, whatever is in the names that it cites."""
+    """Return a text on one line, so that names in it can't end a comment."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 

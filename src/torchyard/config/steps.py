@@ -1,4 +1,4 @@
-"""Evaluates the steps and the environment of a spec."""
+"""Evaluate the steps and the environment of a spec."""
 
 import re
 
@@ -6,7 +6,7 @@ from torchyard.config.matrix import Problems, as_tuple
 from torchyard.config.positions import Path
 from torchyard.config.spec import StepSpec, StepsSpec
 from torchyard.model.recipe import Recipe, Stage
-from torchyard.model.step import SHELL, Step, places_of, words_in_braces
+from torchyard.model.step import SHELL, Step, placeholders_of, words_in_braces
 from torchyard.model.suggest import did_you_mean
 
 _SECRET = re.compile(r"(?i)token|secret|passw|credential|private|api_?key|access_?key|auth")
@@ -18,7 +18,7 @@ _COMPOSED = ("PATH", "HOME", "TMPDIR", "MAKEFLAGS", "LANG", "LC_ALL", "TZ", "SOU
 def read_steps(
     spec: StepsSpec, recipe: Recipe, problems: Problems
 ) -> dict[Stage, tuple[Step, ...]]:
-    """Return the steps of each stage for which the file gives some."""
+    """Return the steps of each stage that has steps in the file."""
     steps = {}
     for stage in Stage:
         given: list[StepSpec] | None = getattr(spec, stage)
@@ -36,7 +36,7 @@ def read_steps(
 
 def _step(spec: StepSpec, stage: Stage, recipe: Recipe, problems: Problems, path: Path) -> Step:
     if not spec.run:
-        problems.add((*path, "run"), "a step has to run something")
+        problems.add((*path, "run"), "a step must run a command")
     words = (*SHELL, spec.run) if isinstance(spec.run, str) else as_tuple(spec.run)
     for key, texts in (
         ("run", words),
@@ -45,8 +45,8 @@ def _step(spec: StepSpec, stage: Stage, recipe: Recipe, problems: Problems, path
         ("env", tuple(spec.env.values())),
     ):
         for name in dict.fromkeys(name for text in texts for name in words_in_braces(text)):
-            if name not in places_of(stage, recipe.stages):
-                what = f"a step of stage `{stage}` knows no `{{{name}}}`"
+            if name not in placeholders_of(stage, recipe.stages):
+                what = f"steps of stage `{stage}` have no `{{{name}}}`"
                 problems.add((*path, key), what, _hint(name, stage, recipe))
     return Step(
         run=words,
@@ -59,22 +59,22 @@ def _step(spec: StepSpec, stage: Stage, recipe: Recipe, problems: Problems, path
 
 
 def _hint(name: str, stage: Stage, recipe: Recipe) -> str:
-    """Return a hint for a word in braces that a stage does not have."""
+    """Return a hint for a word in braces that a stage lacks."""
     stages = recipe.stages
-    others = [other.value for other in stages if name in places_of(other, stages)]
+    others = [other.value for other in stages if name in placeholders_of(other, stages)]
     if others:
-        return f"{', '.join(others)} know it; let one of them put what you need into its {{out}}"
-    known = did_you_mean(name, places_of(stage, stages))
-    return f"{known}; write {{{{{name}}}}} if the braces are meant as they are"
+        return f"{', '.join(others)} has it: let a step there write to its {{out}} what you need"
+    known = did_you_mean(name, placeholders_of(stage, stages))
+    return f"{known}; write {{{{{name}}}}} for literal braces"
 
 
 def check_names(names: list[str], problems: Problems, path: Path) -> None:
-    """Refuse invalid names of variables, and secrets, which must never reach a build."""
+    """Refuse invalid names of variables, and secrets, which no build may see."""
     for index, name in enumerate(names):
         if not name.isidentifier():
-            problems.add((*path, index), f"`{name}` can't be an environment variable")
+            problems.add((*path, index), f"`{name}` is not a valid environment variable")
         elif name in _COMPOSED:
-            problems.add((*path, index), f"`{name}` is the job's own, and not the caller's")
+            problems.add((*path, index), f"`{name}` is set by the job, not by the caller")
         elif _SECRET.search(name) and name != "SSH_AUTH_SOCK":  # an agent's socket, not a secret
-            what = f"`{name}` looks like a secret, and no build gets to see one"
-            problems.add((*path, index), what, "only publish jobs reach a channel's credentials")
+            what = f"`{name}` looks like a secret, which no build may see"
+            problems.add((*path, index), what, "only publish jobs get credentials")

@@ -1,4 +1,4 @@
-"""Loads the shipped tables and checks that they are consistent.
+"""Load the shipped tables and check that they are consistent.
 
 `dump(name, load...)` reproduces the file byte for byte, so that programs can edit tables.
 """
@@ -35,7 +35,7 @@ from torchyard.model.values import Value
 Row = TypeVar("Row", bound=Value)
 
 Problem = tuple[tuple[str, ...], str]
-"""What is wrong with a table, and where: the table, the row, and the keys in it."""
+"""A problem and its location: the table, the row, and the keys in it."""
 
 FILES: Mapping[str, type[Value]] = {
     "platforms": Platform,
@@ -84,13 +84,13 @@ def parse_data(name: str, text: str, row: type[Row]) -> dict[str, Row]:
 
 
 def check_tables(tables: Tables) -> None:
-    """Fail if a table refers to a name that no other table defines."""
+    """Fail if a table refers to an undefined name."""
     for _, problem in table_problems(tables):
         raise DataError(problem)
 
 
 def table_problems(tables: Tables) -> Iterator[Problem]:
-    """Yield what is wrong with the rows, each seen together with the other tables."""
+    """Yield the problems of all rows, checked against the other tables."""
     yield from _bad_names(tables)
     for name, compute in tables.compute.items():
         for platform in compute.platforms:
@@ -101,7 +101,7 @@ def table_problems(tables: Tables) -> Iterator[Problem]:
 
 
 def _unknown_names(tables: Tables) -> Iterator[Problem]:
-    """Yield references to names that no table defines."""
+    """Yield references to undefined names."""
     for name, release in tables.releases.items():
         for column, computes in (("libraries", release.libraries), ("triton", release.triton)):
             for compute in computes:
@@ -133,23 +133,23 @@ def _unknown_columns(tables: Tables) -> Iterator[Problem]:
 
 
 def _bad_names(tables: Tables) -> Iterator[Problem]:
-    """Yield names that cannot be part of an identifier, or that say something else than the row."""
+    """Yield names that can't be part of an identifier, or that contradict their row."""
     for table, rows in (("platforms", tables.platforms), ("packages", tables.packages)):
         for name in rows:
             if not fits_identifier(name):
                 yield (table, name), f"`{name}` can't be part of an identifier"
     for name, python in tables.pythons.items():
         if python_of(name) != python:
-            what = f"`{name}` is not the tag of this Python, such as cp313t of a free-threaded 3.13"
+            what = f"`{name}` is not the tag of this Python; free-threaded 3.13 is cp313t"
             yield ("pythons", name), what
     for compute in tables.compute:
         if not WORD.fullmatch(compute):
-            what = f"the compute platform `{compute}` can't stand before the `-` of an identifier"
+            what = f"the compute platform `{compute}` can't have a `-` in an identifier"
             yield ("compute", compute), what
 
 
 def _bad_releases(tables: Tables) -> Iterator[Problem]:
-    """Yield rows that are not of a torch release, or whose requirements could change."""
+    """Yield rows without a torch release, or with unpinned requirements."""
     for table, releases in (("releases", tables.releases), ("builds", tables.builds)):
         for name in releases:
             if own_release(name) != name:
@@ -162,9 +162,9 @@ def _bad_releases(tables: Tables) -> Iterator[Problem]:
 
 
 def dump(rows: Mapping[str, object], header: str, *within: str) -> str:
-    """Return the text of a table as it is committed: its header, then a section for each row.
+    """Return the text of a table: its header, then a section for each row.
 
-    The sections are `within` other tables, if any are named.
+    `within` names the tables around the sections, if any.
     """
     plain = msgspec.to_builtins(rows)
     return header + "\n".join(_section((*within, name), row) for name, row in plain.items())
@@ -178,18 +178,18 @@ def header_of(text: str) -> str:
 
 def _section(path: tuple[str, ...], row: Mapping[str, object], *, is_row: bool = True) -> str:
     title = ".".join(map(_key, path))
-    own = ""
+    entries = ""
     below = []
     for key, value in row.items():
         if isinstance(value, dict) and is_row:
             below.append(_section((*path, key), value, is_row=False))
         else:
-            own += f"{_key(key)} = {toml_value(value)}\n"
-    return "\n".join(([f"[{title}]\n{own}"] if own else []) + below)
+            entries += f"{_key(key)} = {toml_value(value)}\n"
+    return "\n".join(([f"[{title}]\n{entries}"] if entries else []) + below)
 
 
 def toml_value(value: object) -> str:
-    """Return a value as TOML on one line, but for lists of tables."""
+    """Return a value as TOML, on one line except for lists of tables."""
     match value:
         case dict():
             pairs = (f"{_key(k)} = {toml_value(v)}" for k, v in value.items())

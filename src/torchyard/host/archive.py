@@ -1,7 +1,7 @@
-"""Tar and zip archives that are not trusted: nothing is written outside of the target directory.
+"""Untrusted tar and zip archives: nothing is written outside of the target directory.
 
-Members are written through an `UntrustedTree`, so no link of an archive is followed, whatever the
-order of its members is.
+Members are written through an `UntrustedTree`, so no link of an archive is followed, in any
+order of members.
 """
 
 import bz2
@@ -33,24 +33,24 @@ _COMPRESSIONS: dict[bytes, Callable[[BinaryIO], object]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": ZstdFile,
 }
-"""How the files of each compression begin."""
+"""The first bytes of files of each compression."""
 
 _LONGEST_LINK = 4096
 _LARGEST_HEADER = 1 << 20
-"""All that describes a member of a tar archive is read into memory: names, maps of holes, …"""
+"""Limits the headers of a tar archive's member, which are read into memory: names, maps, …"""
 
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, EOFError),
-    *(ValueError, OverflowError),  # numbers, dates and texts that are none
-    *(NotImplementedError, RuntimeError),  # the last one: a zip with a password
+    *(ValueError, OverflowError),  # invalid numbers, dates and texts
+    *(NotImplementedError, RuntimeError),  # the latter for a zip with a password
 )
 
 
 class ArchiveMember(NamedTuple):
     """A member of an archive.
 
-    `target` is where a symbolic link leads; if `is_same`, it is another member with the same bytes.
-    `open` is for files, and only until the next member is read.
+    `target` is that of a symbolic link; if `is_same`, it is another member with the same bytes.
+    `open` works for files, until the next member is read.
     """
 
     path: str
@@ -63,7 +63,7 @@ class ArchiveMember(NamedTuple):
     size: int = 0
 
     def write_to(self, tree: UntrustedTree) -> None:
-        """Write it to a tree, in place of what another member of this path has left there."""
+        """Write it to a tree, replacing an earlier member with the same path."""
         if self.kind is EntryKind.SPECIAL:
             msg = f"`{self.path}` is a device, socket or fifo"
             raise HostError(msg)
@@ -97,9 +97,9 @@ def _is_link(tree: UntrustedTree, path: str) -> bool:
 
 
 def unpack_source(archive: BinaryIO, name: str, to: Path) -> None:
-    """Unpack an archive of sources, without the directory that all members are in, if there is one.
+    """Unpack an archive of sources, without a single top directory.
 
-    Links that lead out of it are refused, and so are devices.
+    Links that lead out of it, and devices, are refused.
     """
     whole = to.with_name(f"{to.name}.unpacked")
     for folder in (whole, to):
@@ -119,16 +119,16 @@ def unpack_source(archive: BinaryIO, name: str, to: Path) -> None:
 
 @contextmanager
 def refused_by_name(name: str) -> Iterator[None]:
-    """Turn what is wrong with an archive into a HostError that names the archive."""
+    """Turn errors in an archive into a HostError that names the archive."""
     try:
         yield
     except _DAMAGED as error:
         msg = f"`{name}` can't be unpacked: {str(error) or type(error).__name__}"
-        hint = "it is damaged, or no archive: .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst or .zip"
+        hint = "is it an undamaged .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst or .zip archive?"
         raise HostError(msg, hint=hint) from error
     except HostError as error:
         msg = f"`{name}` is not unpacked: {error}"
-        hint = "devices, and members and links that lead out of an archive, are refused"
+        hint = "devices, and members and links that lead out of the archive, are refused"
         raise HostError(msg, hint=hint) from error
     except OSError as error:
         if is_full(error):
@@ -138,7 +138,7 @@ def refused_by_name(name: str) -> Iterator[None]:
 
 
 def archive_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
-    """Yield the members of a zip or tar archive, however it is compressed."""
+    """Yield the members of a zip or tar archive with any compression."""
     archive.seek(0)
     start = archive.read(8)
     archive.seek(0)
@@ -152,7 +152,7 @@ def archive_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
 
 
 class _BoundedHeaders:
-    """A tar archive that is refused if one of its members has a header that is too large."""
+    """A tar archive that is refused if a member's header is too large."""
 
     def __init__(self, archive: BinaryIO) -> None:
         self._archive = archive
@@ -165,7 +165,7 @@ class _BoundedHeaders:
         return data
 
     def expect(self, tar: tarfile.TarFile) -> None:
-        """Let a member be read whose header was: up to the next one."""
+        """Allow reading the member whose header was read, up to the next header."""
         self._next = tar.offset
         self._refuse(sum(len(name) + len(text) for name, text in tar.pax_headers.items()))
 
@@ -186,7 +186,7 @@ def _tar_members(archive: BinaryIO) -> Iterator[ArchiveMember]:
     with tarfile.open(fileobj=cast("BinaryIO", bounded), mode="r|") as tar:
         for info in tar:
             bounded.expect(tar)
-            tar.members.clear()  # type: ignore[attr-defined]  # it keeps all
+            tar.members.clear()  # type: ignore[attr-defined]  # tarfile keeps them all
             if info.size < 0:
                 msg = f"`{info.name}` has {info.size} bytes"
                 raise HostError(msg)
@@ -232,7 +232,7 @@ def _link_in(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
 
 
 def _plain(path: str) -> str:
-    """Return a path without `.` and doubled `/`; an absolute one is refused."""
+    """Return a path without `.` and doubled `/`; refuse an absolute one."""
     if path.startswith("/"):
         msg = f"`{path}` is an absolute path"
         raise HostError(msg)
@@ -240,7 +240,7 @@ def _plain(path: str) -> str:
 
 
 def _refuse_leaving_links(tree: UntrustedTree) -> None:
-    """Refuse links that lead out of a tree, and let no link climb after it has descended.
+    """Refuse links that lead out of a tree, and rewrite links that use `..` after a name.
 
     A link `a/../b` would be above its directory if `a` were a link; it becomes `b`.
     """

@@ -1,7 +1,7 @@
-"""Programs of this machine that are run in a sandbox of bubblewrap, because of what they handle.
+"""Programs of this machine run in a bubblewrap sandbox, because they handle untrusted data.
 
-They see the system read-only, and nothing of its users: no home directories, no sockets, no
-processes. They can write to the directories they are given, and reach the network only if they
+They see the system read-only, without its users' data: no home directories, no sockets, no
+processes. They can write to the given directories, and reach the network only if they
 need it.
 """
 
@@ -29,7 +29,7 @@ def confined(
     readable: Iterable[Path] = (),
     network: bool = False,
 ) -> list[str]:
-    """Return the command that runs a program in a sandbox; as it is, if there is no bubblewrap."""
+    """Return the command that runs a program in a sandbox; unchanged without bubblewrap."""
     if not can_confine():
         return list(argv)
     readable = tuple(readable)
@@ -43,11 +43,11 @@ def confined(
 
 
 def hide_secret_files(except_for: Iterable[Path] = ()) -> list[str]:
-    """Return the options of bubblewrap that hide the caller's files with secrets."""
+    """Return bubblewrap's options that hide the caller's files with secrets."""
     hidden = sorted({*secret_files()} - {str(path.resolve()) for path in except_for})
     return [word for path in hidden for word in ("--ro-bind", os.devnull, path)]
 
 
 def can_confine() -> bool:
-    """Return whether bubblewrap is installed and may make sandboxes."""
+    """Return whether bubblewrap is installed and can create sandboxes."""
     return not sandbox_fault()

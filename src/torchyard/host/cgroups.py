@@ -1,4 +1,4 @@
-"""The control groups of this process: what a container may use is not in /proc or the affinity."""
+"""The control groups of this process: /proc and the affinity lack a container's limits."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -9,21 +9,21 @@ SYSTEM = Path("/")
 
 
 class ControlGroup(NamedTuple):
-    """A group of this process, and whether it is one of version 2."""
+    """A group of this process, and whether it has version 2."""
 
     folder: Path
     unified: bool
 
     def read(self, name: str) -> str:
-        """Return the content of a file of the group; empty if there is none."""
+        """Return the content of a file of the group; empty if it does not exist."""
         return read_kernel_file(self.folder / name).strip()
 
 
 def control_groups(controller: str, system: Path = SYSTEM) -> Iterator[ControlGroup]:
-    """Yield the groups of this process that can have a controller, and all their ancestors.
+    """Yield the groups of this process with a controller, and all their ancestors.
 
-    In a container the path may be the host's and not exist below the container's own mount; then
-    only the mount itself, the last ancestor, is left, which is the container's group. `system` is
+    In a container, the path may be the host's and not exist below the container's own mount; then
+    only the last ancestor, the mount itself, is left, which is the container's group. `system` is
     the directory with proc and sys; tests pass recorded ones.
     """
     mounts = system / "sys/fs/cgroup"
@@ -40,7 +40,7 @@ def control_groups(controller: str, system: Path = SYSTEM) -> Iterator[ControlGr
 
 
 def allowed_processors(system: Path = SYSTEM) -> int | None:
-    """Return how many processors' time the tightest group allows, at least 1; None for any."""
+    """Return how many processors the tightest group allows, at least 1; None if unlimited."""
     shares = []
     for group in control_groups("cpu", system):
         if group.unified:

@@ -1,4 +1,4 @@
-"""A program that is watched while it runs: its lines as they come, and what it costs."""
+"""A program that is watched while it runs: its lines as they come, and its usage."""
 
 import contextlib
 import marshal
@@ -19,7 +19,7 @@ from torchyard.host.process_tree import end_group, family_usage, resume_family, 
 
 _GATE = """
 import _signal, marshal, os, sys
-for ignored in (_signal.SIGPIPE, _signal.SIGXFSZ):  # by Python, and so by what it execs
+for ignored in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, also across exec
     _signal.signal(ignored, _signal.SIG_DFL)
 env = marshal.load(sys.stdin.buffer)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -28,14 +28,14 @@ os.execve(sys.argv[1], sys.argv[1:], env)
 """Execs the program once its environment arrives on stdin; exits if the parent dies first."""
 
 _LONGEST = 1 << 20
-"""Bytes of a line after which the rest counts as another one."""
+"""Bytes after which a line is split."""
 
 _SAMPLE = 0.5
 """Seconds between two samples of a program's memory."""
 
 
 class Sample(NamedTuple):
-    """What a program and its descendants have used so far: seconds, CPU seconds, most bytes."""
+    """The usage of a program and its descendants so far: seconds, CPU seconds, peak bytes."""
 
     seconds: float
     cpu: float
@@ -58,14 +58,14 @@ class Exit(NamedTuple):
 class Child:
     """A program in a process group of its own, with stdout and stderr in one pipe.
 
-    It does not run before `start`, so that its process group can be recorded first: if we are
+    It does not run before `start`, so that its process group can be recorded first. If we are
     killed, the next run finds the program and ends it.
     """
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], sandboxed: bool = False
     ) -> None:
-        """Prepare a program; if it is `sandboxed`, `argv` is that of bwrap, and `env` is not."""
+        """Prepare a program; if `sandboxed`, `argv` runs bwrap, and `env` is for its program."""
         handles = []
         if sandboxed:
             argv, handle = with_variables(argv, env)
@@ -90,17 +90,17 @@ class Child:
         for handle in handles:
             os.close(handle)
         self._peak = 0
-        self._cpu = 0.0  # bubblewrap does not wait for what it runs, so the kernel adds up nothing
+        self._cpu = 0.0  # bubblewrap does not wait for its program, so the kernel adds up nothing
         self._parent = os.getppid()
 
     @property
     def pid(self) -> int:
-        """The number of the program, and of its process group."""
+        """The pid of the program and of its process group."""
         return self._process.pid
 
     @property
     def sample(self) -> Sample:
-        """What it was last seen to have used."""
+        """The last sample of its usage."""
         return Sample(time.monotonic() - self._began, self._cpu, self._peak)
 
     def start(self) -> None:
@@ -109,18 +109,18 @@ class Child:
     def watch(
         self, on_line: Callable[[str], None], on_sample: Callable[[], None] = lambda: None
     ) -> Exit:
-        """Pass each line to `on_line` until the program ends, then kill what it left running.
+        """Pass each line to `on_line` until the program ends, then kill processes it left running.
 
-        `on_sample` is called whenever there is a new `sample`.
+        `on_sample` is called for each new `sample`.
         """
         out = self._process.stdout
-        assert out is not None  # noqa: S101 - it was asked for above
+        assert out is not None  # noqa: S101 - it is a pipe
         reader = LineReader(out.fileno(), _LONGEST)
         ended = None
         sampled = self._began
 
         def read(wait: float) -> int | None:
-            """Pass on what can be read; return its size, or None if there is nothing yet."""
+            """Pass on available output; return its size, or None if there is none yet."""
             if not select.select([out], [], [], wait)[0]:
                 return None
             lines, size = reader.read()
@@ -138,13 +138,13 @@ class Child:
                 on_sample()
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # the process that paused it is gone
-        left = unread_bytes(out.fileno())  # what comes later is written by other processes
+        left = unread_bytes(out.fileno())  # later output is from other processes
         while left > 0 and (size := read(0)):
             left -= size
         if reader.rest:
             on_line(_text(reader.rest))
         out.close()
-        signal_group(self.pid, signal.SIGKILL)  # what it left running could still write files
+        signal_group(self.pid, signal.SIGKILL)  # processes it left could still write files
         return ended
 
     def _reap(self, *, block: bool) -> Exit | None:
@@ -169,5 +169,5 @@ class Child:
 
 
 def _text(line: bytes) -> str:
-    """Decode a line as a terminal would show it in the end: without overwritten progress bars."""
+    """Decode a line as a terminal finally shows it, without overwritten progress bars."""
     return line.decode(errors="replace").rstrip("\r").rpartition("\r")[2]

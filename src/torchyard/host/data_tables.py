@@ -1,4 +1,4 @@
-"""Reads the tables in `data/`: their structure first, then what is wrong with their values."""
+"""Read the tables in `data/`, and check first their structure, then their values."""
 
 import tomllib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ def _none(_: object) -> Iterator[str]:
 def parse_table(
     name: str, text: str, kind: type[Table], problems: Callable[[Table], Iterator[str]] = _none
 ) -> Table:
-    """Read the text of a table, and fail with the first of its problems."""
+    """Read the text of a table; fail with its first problem."""
     try:
         table = msgspec.convert(tomllib.loads(text), kind)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

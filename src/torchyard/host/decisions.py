@@ -1,4 +1,4 @@
-"""Decisions that `-v` shows. Telling of one costs nothing unless something listens."""
+"""Decisions that `-v` shows. Reporting one costs nothing unless there is a listener."""
 
 import sys
 
@@ -7,5 +7,5 @@ DECIDED = "torchyard.decided"
 
 
 def decided(text: str) -> None:
-    """Tell of a decision: what was chosen or found, and for what."""
+    """Report a decision: what was chosen or found, and for what."""
     sys.audit(DECIDED, text)

@@ -21,16 +21,16 @@ _LARGEST = 200_000
 def demangled(symbols: Iterable[str]) -> dict[str, str]:
     """Return the demangled form of the C++ symbols, if `c++filt` is installed.
 
-    Packages may be hostile: names that could expand without bound are left as they are.
+    Packages may be hostile: names that could expand without bound are left unchanged.
     """
     mangled = [name for name in dict.fromkeys(symbols) if MANGLED.fullmatch(name)]
     mangled = [name for name in mangled if not _swells(name)]
     found: dict[str, str] = {}
     with suppress(HostError):
         for start in range(0, len(mangled), _AT_ONCE):
-            some = mangled[start : start + _AT_ONCE]
-            lines = capture(["c++filt", *some], cwd=Path.cwd()).splitlines()
-            found.update(zip(some, lines, strict=True))
+            batch = mangled[start : start + _AT_ONCE]
+            lines = capture(["c++filt", *batch], cwd=Path.cwd()).splitlines()
+            found.update(zip(batch, lines, strict=True))
     return found
 
 

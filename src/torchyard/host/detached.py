@@ -1,9 +1,9 @@
-"""Programs that outlive their parent, and the records by which other processes follow them.
+"""Programs that outlive their parent, and the records that let other processes follow them.
 
-A record is a file that such a program writes to, and keeps locked for as long as it runs. The
-parent takes the lock and hands it down, so at every moment there is either no program or a locked
-record. A new program gets a new file; followers of an older one still read that.
-Only for systems that have `fork` and sessions: not for Windows.
+A record is a file that such a program writes to, and keeps locked while it runs. The
+parent takes the lock and passes it on, so there is always either no program or a locked
+record. A new program gets a new file; followers of an older one still read the old file.
+This needs `fork` and sessions, so it does not work on Windows.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from torchyard.host.locks import keep_readers_out, locked
 from torchyard.host.process import LineReader, hand_over
 
 LOCK = ".lock"
-"""The file in a directory that is locked while its records are looked for or created."""
+"""The file in a directory that is locked while its records are searched or created."""
 
 
 class RunRecord:
-    """The output of a detached program, line by line, and whether it still runs."""
+    """The output of a detached program, by lines, and whether it still runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class RunRecord:
         self._reader = LineReader(self._handle)
 
     def is_running(self) -> bool:
-        """Return whether the writer still runs; several processes may ask at once."""
+        """Return whether the writer still runs; several processes may call this at once."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -38,7 +38,7 @@ class RunRecord:
         return False
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the whole lines that were added since the last call."""
+        """Yield the complete lines added since the last call."""
         size = 1
         while size:
             lines, size = self._reader.read()
@@ -68,10 +68,9 @@ class RunRecord:
 
 @contextlib.contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a directory: processes look for its records and create new ones one at a time.
+    """Lock a directory: only one process at a time searches and creates records.
 
-    The lock is a file of its own, which is gone afterwards: everybody who can read a directory
-    could lock that.
+    The lock is a separate temporary file: any reader of the directory could lock the directory.
     """
     path = folder / LOCK
     with locked(path, wait=True):
@@ -82,14 +81,14 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 def find_record(path: Path) -> RunRecord | None:
-    """Open a record, if there is one. Hold the folder lock: a new record is not locked at once."""
+    """Open a record, or return None. Hold the folder lock: a new record is not locked at once."""
     with contextlib.suppress(FileNotFoundError):
         return RunRecord(path)
     return None
 
 
 def has_writer(path: Path) -> bool:
-    """Return whether there is a record whose writer still runs."""
+    """Return whether there is a record with a running writer."""
     record = find_record(path)
     if record is None:
         return False
@@ -100,7 +99,7 @@ def has_writer(path: Path) -> bool:
 
 
 def create_record(path: Path) -> int:
-    """Create and lock a record in place of one without a writer. Hold the folder lock."""
+    """Create and lock a record, replacing one without a writer. Hold the folder lock."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     handle = os.open(path, flags, 0o622)
@@ -110,10 +109,10 @@ def create_record(path: Path) -> int:
 
 
 def launch(argv: Sequence[str], path: Path, lock: int, stdin: bytes) -> None:
-    """Start a program in a session of its own, and hand the lock of its record down to it.
+    """Start a program in its own session, and pass the lock of its record to it.
 
-    Its last argument is the file descriptor of the lock, which it passes to `detach`. It must do
-    nothing unless it can read all of `stdin`. Its output goes to the record.
+    Its last argument is the file descriptor of the lock, for `detach`. It must do nothing unless it
+    can read all of `stdin`. Its output goes to the record.
     """
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
@@ -132,7 +131,7 @@ def launch(argv: Sequence[str], path: Path, lock: int, stdin: bytes) -> None:
 
 
 def detach(lock: int) -> None:
-    """Fork, so that init adopts this program, and do not pass the lock on to its own children."""
-    os.set_inheritable(lock, False)  # noqa: FBT003 - it takes no names
+    """Fork, so that init adopts this program, and keep the lock from its children."""
+    os.set_inheritable(lock, False)  # noqa: FBT003 - has no keyword
     if os.fork():
         os._exit(0)

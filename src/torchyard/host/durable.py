@@ -1,8 +1,8 @@
-"""Files that survive a power cut: their bytes are on the disk before they get their name.
+"""Files that survive a power cut: their bytes are on the disk before their name.
 
-A kernel may write a new name to the disk before the bytes of its file, which is then empty after a
+A kernel may write a new name to the disk before the file's bytes. Then the file is empty after a
 power cut. So the bytes are synced first, under another name. The new name itself is on the disk
-after `sync_folders`, which callers invoke once for many files, before they write what refers to
+after `sync_folders`, which callers invoke once for many files, before they write references to
 them.
 """
 
@@ -18,13 +18,13 @@ _THREADS = 16
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 _NO_SYNC = frozenset((errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES))
-"""Errors of directories that can't be synced: some file systems do not offer it."""
+"""Errors of directories on file systems that can't sync them."""
 
 
 def write_durably(path: Path, pieces: Iterable[bytes], *, replace: bool) -> None:
     """Write a file under another name, sync it, and rename it.
 
-    Raise FileExistsError if the name is taken, unless the file may be replaced.
+    Raise FileExistsError if the name is taken, unless `replace` is true.
     """
     part, handle = _open_beside(path)
     try:
@@ -41,7 +41,7 @@ def write_durably(path: Path, pieces: Iterable[bytes], *, replace: bool) -> None
 
 
 def _open_beside(path: Path) -> tuple[Path, int]:
-    """Create a file `NAME#1`, or with the next free number; make its directory if there is none."""
+    """Create a file `NAME#1`, or with the next free number, and its directory if missing."""
     number = 1
     while True:
         part = path.with_name(f"{path.name}#{number}")  # obstore's name for unfinished files
@@ -54,7 +54,7 @@ def _open_beside(path: Path) -> tuple[Path, int]:
 
 
 def sync_folders(folders: Iterable[Path]) -> None:
-    """Return when the names in directories are on the disk; missing directories have none."""
+    """Sync the names in directories to the disk; skip missing directories."""
     few = list(folders)
     if len(few) <= 1:
         list(map(_sync_folder, few))
@@ -80,7 +80,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_durable_folder(folder: Path) -> None:
-    """Make a directory, and those above it; on return, new ones survive a power cut."""
+    """Create a directory and its parents; on return, they survive a power cut."""
     if not folder.is_dir():
         new = [folder, *(parent for parent in folder.parents if not parent.exists())]
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What other distributions bring: entry points of plug-ins, and modules that may be missing."""
+"""Parts of other distributions: entry points of plug-ins, and optional modules."""
 
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -7,19 +7,19 @@ from torchyard.errors import HostError
 
 
 def entry_points_in(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group, by name; refuse two distributions with one name."""
+    """Return the entry points of a group, by name; refuse the same name in two distributions."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         other = found.setdefault(point.name, point)
         if distribution_name(other) != distribution_name(point):
             both = f"{distribution_name(other)} and {distribution_name(point)}"
-            msg = f"{both} both bring `{point.name}` for {group}: one would hide the other"
+            msg = f"{both} both define `{point.name}` for {group}: one would hide the other"
             raise HostError(msg, hint="uninstall one of them")
     return dict(sorted(found.items()))
 
 
 def require_module(name: str, user: str) -> None:
-    """Raise HostError if a module of an extra is not installed, with what needs it."""
+    """Raise HostError if a module of an extra, which `user` needs, is not installed."""
     if find_spec(name) is None:
         distribution = f"py-{name.replace('_', '-')}"  # as the extra `conda` names them
         msg = f"{distribution} is not installed, which {user} need"
@@ -27,12 +27,12 @@ def require_module(name: str, user: str) -> None:
 
 
 def distribution_name(point: EntryPoint) -> str:
-    """Return the distribution of an entry point, else the object it names."""
+    """Return the distribution of an entry point, else its object's name."""
     return point.dist.name if point.dist else point.value
 
 
 def versions_in(*groups: str) -> list[str]:
-    """Return the entry points of groups as texts, each with its distribution and version."""
+    """Return the entry points of groups as text, each with its distribution and version."""
     return [
         f"{group} {name} {distribution_name(point)} {point.dist.version if point.dist else ''}"
         for group in groups
@@ -47,4 +47,4 @@ def load(point: EntryPoint, what: str) -> object:
     except (ImportError, AttributeError) as error:
         origin = distribution_name(point)
         msg = f"`{what}` comes from {origin}, which can't be loaded: {error}"
-        raise HostError(msg, hint=f"install it anew: pip install {origin}") from error
+        raise HostError(msg, hint=f"install it again: pip install {origin}") from error

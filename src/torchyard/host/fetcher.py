@@ -1,4 +1,4 @@
-"""Read from HTTP servers, and from directories through `file://` URLs."""
+"""Read from HTTP servers, and from directories by `file://` URLs."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -21,19 +21,19 @@ def directory_url(target: str) -> str:
     if not separator:
         path = Path(target)
         if not path.is_dir():
-            msg = f"`{target}` is no directory"
+            msg = f"`{target}` is not a directory"
             raise UsageError(msg, hint="name a directory, or an address: https://…, file:///…")
         return f"{path.absolute().as_uri()}/"
     if scheme not in _SCHEMES or not _is_address(target) or (scheme == "file" and rest[:1] != "/"):
-        msg = f"`{scheme}://…` is no address that can be read"
-        raise UsageError(msg, hint="https://…, http://…, file:///… or a directory")
+        msg = f"addresses `{scheme}://…` can't be read"
+        raise UsageError(msg, hint="name https://…, http://…, file:///… or a directory")
     return target if target.endswith("/") else f"{target}/"
 
 
 class Fetcher:
-    """Reads pages and files; several threads may use it at once.
+    """Reads pages and files; threads may share it.
 
-    Pages from a server may link to servers, and never to files of this machine.
+    Pages from a server may link to servers, but never to files of this machine.
     """
 
     def __init__(self, start: str) -> None:
@@ -42,7 +42,7 @@ class Fetcher:
         self._start = urlsplit(start)
 
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
-        """Read a page; that of a directory is its `index.html`."""
+        """Read a page; for a directory, its `index.html`."""
         path = self._path_of(url)
         if path is None:
             return (
@@ -60,14 +60,14 @@ class Fetcher:
         return answer._replace(data=path.read_bytes()) if answer.found else answer
 
     def head(self, url: str) -> FetchResult:
-        """Return whether a file exists, and its size, without the content."""
+        """Return the existence and size of a file, without its content."""
         path = self._path_of(url)
         if path is not None:
             return _look(path, url)
         return self._web.head(self._with_login(url)) if _is_web(url) else _missing(url)
 
     def pieces(self, url: str, start: int = 0, most: int = LARGEST_FILE) -> Iterator[bytes]:
-        """Yield a file from byte `start` on, as `HttpClient.pieces` does."""
+        """Yield a file from byte `start` on, like `HttpClient.pieces`."""
         path = self._path_of(url)
         if path is None:
             if not _is_web(url):
@@ -82,7 +82,7 @@ class Fetcher:
                 yield piece
 
     def part(self, url: str, start: int, size: int) -> bytes:
-        """Read a part of a file, as `HttpClient.part` does."""
+        """Read a part of a file, like `HttpClient.part`."""
         path = self._path_of(url)
         if path is None:
             if not _is_web(url):
@@ -93,7 +93,7 @@ class Fetcher:
             return file.read(size)
 
     def _with_login(self, url: str) -> str:
-        """Return a URL with the user and password of the start URL, if it is on the same host."""
+        """Return a URL with the start URL's user and password if it is on the same host."""
         parts, (name, _, host) = urlsplit(url), self._start.netloc.rpartition("@")
         is_there = (parts.scheme, parts.netloc) == (self._start.scheme, host)
         return parts._replace(netloc=self._start.netloc).geturl() if name and is_there else url
@@ -129,5 +129,5 @@ def _look(path: Path, url: str) -> FetchResult:
 def _about(path: Path) -> stat_result | None:
     try:
         return path.stat()
-    except (OSError, ValueError):  # missing, or not a valid file name
+    except (OSError, ValueError):  # missing, or an invalid file name
         return None

@@ -1,6 +1,6 @@
-"""Reading and writing text files.
+"""Read and write text files.
 
-Paths are strings here and wherever a plan is read: importing pathlib would take every command
+Paths are strings here and in all code that plans: importing pathlib would take every command
 longer than reading its configuration does.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 HOME = ".torchyard"
-"""The directory beside the file that holds everything torchyard itself writes."""
+"""The directory beside the configuration with everything that torchyard itself writes."""
 
 _DATA = join(dirname(dirname(__file__)), "data")
 
@@ -44,7 +44,7 @@ _NOT_TEXT = frozenset(("__pycache__", ".git"))
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP))
-"""Errors of `link` that mean: copy instead (another disk, or no hard links there)."""
+"""Errors of `link` that require a copy: another disk, or no support for hard links."""
 
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - as Python does
@@ -56,13 +56,13 @@ FULL = 50 << 20
 def complete_environment() -> None:
     """Set what some containers lack: a home, and a directory for temporary files.
 
-    A user without a name has no home, and all but one volume may be read-only. `podman run
-    --env-host` names a TMPDIR of its own, which may be read-only, too.
+    A user without a name has no home, and all volumes but one may be read-only. `podman run
+    --env-host` passes the host's TMPDIR, which may be read-only, too.
     """
     if "HOME" not in os.environ and expanduser("~") == "~":
         os.environ["HOME"] = "/nonexistent"
-    places = (os.environ.get("TMPDIR", ""), *_TEMPORARY)
-    if not any(os.access(place, os.W_OK) for place in places):
+    folders = (os.environ.get("TMPDIR", ""), *_TEMPORARY)
+    if not any(os.access(folder, os.W_OK) for folder in folders):
         folder = join(os.getcwd(), HOME, "tmp")
         with suppress(OSError):
             os.makedirs(folder, exist_ok=True)
@@ -79,7 +79,7 @@ def is_full(error: OSError) -> bool:
 
 
 def says_full(text: str) -> bool:
-    """Return whether an error of a Python or Rust program says that a disk or quota is full."""
+    """Return whether an error text of a Python or Rust program means a full disk or quota."""
     return any(f"[Errno {number}]" in text or f"(os error {number})" in text for number in _FULL)
 
 
@@ -97,12 +97,12 @@ def read_text(path: str) -> str:
 
 
 def data_path(name: str) -> str:
-    """Return the path of a file that is shipped with torchyard."""
+    """Return the path of a file shipped with torchyard."""
     return join(_DATA, name)
 
 
 def read_data(name: str) -> str:
-    """Read a text file that is shipped with torchyard."""
+    """Read a text file shipped with torchyard."""
     return read_text(data_path(name))
 
 
@@ -124,9 +124,9 @@ def read_folder(path: str) -> dict[str, str]:
 
 
 def read_globs(base: str, globs: Iterable[str]) -> dict[str, str]:
-    """Read the text files that globs match, keyed by path relative to `base`, in their order.
+    """Read the text files that match globs, keyed by path relative to `base`, in order.
 
-    The files of one glob are sorted by name; each glob has to match one at least.
+    The files of a glob are sorted by name; each glob must match at least one.
     """
     from glob import glob  # noqa: PLC0415 - slow to import
 
@@ -144,20 +144,20 @@ def read_globs(base: str, globs: Iterable[str]) -> dict[str, str]:
 
 def _refuse_more(size: int, where: str) -> None:
     if size > _FOLDER:
-        msg = f"the files {where} have {size:,} bytes or more; {_FOLDER:,} is the most"
-        hint = "keep what is large elsewhere: these files go with every job"
+        msg = f"the files {where} have {size:,} bytes or more; the limit is {_FOLDER:,}"
+        hint = "keep large files elsewhere: every job carries these files"
         raise HostError(msg, hint=hint)
 
 
 def list_data(folder: str) -> list[str]:
-    """Return the names of the files in a folder that is shipped with torchyard."""
+    """Return the names of the files in a folder shipped with torchyard."""
     return os.listdir(data_path(folder))
 
 
 def link_or_copy(source: str, path: str) -> None:
-    """Hard-link a file, or copy it where that is not possible; symbolic links are followed.
+    """Hard-link a file, or copy it if that is impossible; follow symbolic links.
 
-    An existing file at `place` is never written to: it may be linked from elsewhere.
+    An existing file at `path` is never written to: it may have other hard links.
     """
     real = realpath(source)
     try:
@@ -168,7 +168,7 @@ def link_or_copy(source: str, path: str) -> None:
                 raise
             _copy(real, path)
     except FileExistsError as error:
-        msg = f"`{source}` would replace `{path}`, which is there already"
+        msg = f"`{source}` would replace the existing `{path}`"
         raise BuildError(msg, hint="let only one of them be installed") from error
 
 

@@ -1,7 +1,7 @@
-"""A directory at another path without namespaces, for containers that allow none.
+"""A directory at another path without namespaces, for containers that forbid them.
 
-A small program in C traces what it runs, and replaces paths: `data/programs/fixed_path.c`. Whatever
-compiles a job compiles it, too.
+A small C program, `data/programs/fixed_path.c`, traces other programs and replaces paths. The
+compiler of the jobs compiles it, too.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ _SEEN = "/mnt/torchyard-seen"
 
 @cache
 def fixed_path_program(folder: Path) -> str:
-    """Return the program that runs others with fixed paths; it is compiled into the folder once.
+    """Return the program that runs others with fixed paths; compile it into the folder once.
 
-    It is compiled again if it does not start: images with other libraries can share the folder.
+    It is compiled again if it does not start: images with different libraries may share the folder.
 
     Raises:
         HostError: It can't be compiled, or does not work here.
@@ -47,14 +47,14 @@ def fixed_path_program(folder: Path) -> str:
 
 
 def _fault(program: Path, folder: Path) -> str:
-    """Return why the program shows no directory at another path, or ""."""
+    """Return why the program can't show a directory at another path, or ""."""
     words = [str(program), "--bind", str(folder), _SEEN, "--chdir", _SEEN, "--", "pwd"]
     try:
-        said = capture(words, cwd=folder, env={"PATH": os.defpath})
+        output = capture(words, cwd=folder, env={"PATH": os.defpath})
     except (HostError, OSError) as error:
         return str(error).replace(" ".join(words), program.name)
-    works = said.strip() == _SEEN and Path(_SEEN).parent.is_dir()
-    return "" if works else f"`{program}` shows {folder} as `{said.strip()}`"
+    works = output.strip() == _SEEN and Path(_SEEN).parent.is_dir()
+    return "" if works else f"`{program}` shows {folder} as `{output.strip()}`"
 
 
 def _compile(source: str, scratch: Path) -> None:
@@ -72,7 +72,7 @@ def fixed_path_fault(folder: Path) -> str:
     try:
         if folder.is_dir():
             fixed_path_program(folder)
-        else:  # nothing is made just to find out
+        else:  # do not create a folder just to find out
             with TemporaryDirectory(dir=runnable_folder()) as scratch:
                 fixed_path_program(Path(scratch))
     except (HostError, OSError) as error:
@@ -81,9 +81,9 @@ def fixed_path_fault(folder: Path) -> str:
 
 
 def move_links(folder: Path, paths: Mapping[str, str]) -> None:
-    """Let absolute symbolic links below a folder lead to other paths, by the longest that fits."""
+    """Change the targets of absolute links below a folder, by the longest matching path."""
     for link in _links(folder):
-        target = os.readlink(link)  # noqa: PTH115 - as it is there
+        target = os.readlink(link)  # noqa: PTH115 - unchanged
         fitting = (old for old in paths if f"{target}/".startswith(f"{old}/"))
         if old := max(fitting, key=len, default=""):
             link.unlink()
@@ -91,7 +91,7 @@ def move_links(folder: Path, paths: Mapping[str, str]) -> None:
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    """Yield the symbolic links in all directories that can be read, however deep they are."""
+    """Yield the symbolic links in all readable directories, at any depth."""
     waiting = [str(folder)]
     while waiting:
         try:

@@ -1,7 +1,7 @@
-"""Start commands without loading their modules again: one process has loaded them, and forks.
+"""Start commands without loading their modules again: a process has loaded them, and forks.
 
 The server has one thread. It reads requests from a socket: the words of a command, and its stdin,
-stdout, stderr and status pipe. Into the status pipe it writes the process number, and later the
+stdout, stderr and status pipe. It writes the process number to the status pipe, and later the
 exit code. Commands outlive the server, and the server ends with the process that started it.
 """
 
@@ -33,14 +33,14 @@ _NUMBER = 8
 
 
 class ForkedProcess:
-    """A command that a fork server has started."""
+    """A command started by a fork server."""
 
     def __init__(self, status: int) -> None:
         self._status = status
         self.pid = self._read()
 
     def wait(self) -> int:
-        """Return the exit code, negative for a signal; that of SIGKILL if the server was killed."""
+        """Return the exit code, negative for a signal; -SIGKILL if the server was killed."""
         code = self._read()
         os.close(self._status)
         return code
@@ -56,7 +56,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A process that has loaded some modules, and runs `MODULE:FUNCTION` in forks of itself."""
+    """A process with loaded modules that runs `MODULE:FUNCTION` in forks of itself."""
 
     def __init__(self, main: str, prepared: Sequence[str] = ()) -> None:
         """`prepared` are modules, or functions `MODULE:FUNCTION` whose results are cached."""
@@ -64,14 +64,14 @@ class ForkServer:
         self._socket: socket.socket | None = None
 
     def start(self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> ForkedProcess:
-        """Start a command in a session of its own; `argv` is its `sys.argv`."""
+        """Start a command in its own session; `argv` is its `sys.argv`."""
         request = json.dumps(list(argv)).encode()
         reading, writing = os.pipe()
         try:
             files = [stdin, stdout, stderr, writing]
             try:
                 socket.send_fds(self._connected(), [request], files)
-            except BrokenPipeError:  # it was killed: the next one works
+            except BrokenPipeError:  # the server was killed: start another one
                 self.close()
                 socket.send_fds(self._connected(), [request], files)
         finally:
@@ -79,7 +79,7 @@ class ForkServer:
         return ForkedProcess(reading)
 
     def close(self) -> None:
-        """Let the server end; commands that run go on."""
+        """End the server; running commands continue."""
         if self._socket is not None:
             self._socket.close()
             self._process.wait()
@@ -107,7 +107,7 @@ class ForkServer:
 
 
 class PoolEvent(NamedTuple):
-    """A line of a command, or its exit: then `code` is not None."""
+    """A line of a command, or its exit if `code` is not None."""
 
     key: int
     line: bytes = b""
@@ -120,7 +120,7 @@ class _Member(NamedTuple):
 
 
 class Pool(ForkServer):
-    """Commands of a fork server that run side by side, known by the caller's numbers."""
+    """Concurrent commands of a fork server, identified by the caller's numbers."""
 
     def __init__(self, main: str, prepared: Sequence[str] = ()) -> None:
         super().__init__(main, prepared)
@@ -134,7 +134,7 @@ class Pool(ForkServer):
         return [member.process.pid for member in list(self._running.values())]
 
     def begin(self, key: int, argv: Sequence[str], errors: Path, stdin: bytes = b"") -> None:
-        """Start a command in a session of its own, so that Ctrl-C does not reach it.
+        """Start a command in its own session, so that Ctrl-C does not reach it.
 
         Its stderr goes to the file `errors`; `stdin` is a few kilobytes at most.
         """
@@ -150,7 +150,7 @@ class Pool(ForkServer):
         self._running[key] = _Member(process, LineReader(reading))
 
     def poll(self, timeout: float) -> Iterator[PoolEvent]:
-        """Yield what commands have written, and which have ended; wait if there is nothing yet."""
+        """Yield lines and exits of commands; wait if there are none yet."""
         for ready, _ in self._selector.select(timeout):
             key: int = ready.data
             process, reader = self._running[key]
@@ -185,7 +185,7 @@ class Pool(ForkServer):
 
 
 class _Server:
-    """The other end: forks for each request, and reports how each fork ended."""
+    """The server process: forks for each request, and reports each fork's exit."""
 
     def __init__(self, connection: socket.socket, main: Callable[[], object]) -> None:
         self._connection = connection
@@ -198,7 +198,7 @@ class _Server:
             data, files, _, _ = socket.recv_fds(self._connection, _REQUEST, _FILES)
             if not data:
                 return
-            # A command that ends at once must be known before it is reaped.
+            # Register a command before it can be reaped: it may end at once.
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
             *streams, status = files
             pid = os.fork()
@@ -211,9 +211,9 @@ class _Server:
                 os.close(file)
 
     def _reap(self) -> None:
-        """Report each fork that has ended; another SIGCHLD may interrupt this at any line.
+        """Report each ended fork; another SIGCHLD may interrupt this at any line.
 
-        The interrupting call may then find no child: one that was reaped here is not yet removed.
+        The interrupting call may find no child: one that was reaped here is not yet removed.
         """
         while self._status:
             try:
@@ -228,7 +228,7 @@ class _Server:
             os.close(pipe)
 
     def _run(self, argv: list[str], streams: Sequence[int], status: int) -> NoReturn:
-        """Be the command, in the fork."""
+        """Run the command, in the fork."""
         code = 1
         try:
             os.setsid()
@@ -246,7 +246,7 @@ class _Server:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
             if isinstance(ended.code, str):
                 sys.stderr.write(f"{ended.code}\n")
-        except BaseException:  # noqa: BLE001 - as the interpreter does
+        except BaseException:  # noqa: BLE001 - like the interpreter
             traceback.print_exc()
         finally:
             with suppress(OSError):
@@ -270,5 +270,5 @@ if __name__ == "__main__":
         else:
             importlib.import_module(prepared)
     gc.enable()
-    gc.freeze()  # the forks share what was loaded, and never look at it for garbage
+    gc.freeze()  # forks share the loaded objects, which garbage collection never touches
     _Server(socket.socket(fileno=int(sys.argv[1])), entry).serve()

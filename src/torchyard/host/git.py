@@ -10,16 +10,16 @@ from torchyard.host.process import capture
 
 _NO_PROGRAMS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false")
 HARMLESS = {"GIT_CONFIG_PARAMETERS": " ".join(f"'{setting}'" for setting in _NO_PROGRAMS)}
-"""What `git -c` sets, to override settings by which a tree names programs for git to run."""
+"""Options of `git -c` that override a tree's settings with programs for git to run."""
 
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-"""What hooks find in their environment: the repository of the hook, not of the tree."""
+"""Variables that git sets for hooks: they name the hook's repository, not the tree's."""
 
 
 def read_git(tree: Path, *words: str) -> str:
-    """Return what git prints about a tree, without running what the tree's settings name.
+    """Return git's output about a tree, without running programs from the tree's settings.
 
-    That includes the programs by which a partial clone would fetch objects.
+    These include the programs that fetch objects for a partial clone.
     """
     env = {n: text for n, text in os.environ.items() if n not in _HOOK_VARIABLES}
     env |= {"GIT_ALLOW_PROTOCOL": "none", **HARMLESS}
@@ -27,15 +27,15 @@ def read_git(tree: Path, *words: str) -> str:
 
 
 def is_checkout(folder: str | Path) -> bool:
-    """Return whether git takes a directory for the top of a checkout."""
+    """Return whether a directory is the top of a git checkout."""
     return Path(folder, ".git").is_file() or os.path.lexists(f"{folder}/.git/HEAD")
 
 
 def visible_paths(folder: str, prefix: str = "") -> frozenset[str] | None:
     """Return the paths below a directory that git tracks or would add, each with a prefix.
 
-    Directories end in `/`; one that is a repository of its own does not. None stands for all paths:
-    the directory is in no checkout, or git ignores it as a whole.
+    Directories end in `/`, except nested repositories. None means all paths: the directory is in no
+    checkout, or git ignores it entirely.
     """
     top = Path(folder).resolve()
     if not any(map(is_checkout, (top, *top.parents))):
@@ -55,7 +55,7 @@ def visible_paths(folder: str, prefix: str = "") -> frozenset[str] | None:
 
 
 def file_at(revision: str, path: str) -> str:
-    """Read a file as it was at a revision; `REVISION:PATH` names another path in the repository."""
+    """Read a file at a revision; `REVISION:PATH` names another path in the repository."""
     folder, name = Path(path).absolute().parent, f"./{Path(path).name}"
     if ":" in revision:
         revision, _, name = revision.partition(":")
@@ -64,20 +64,20 @@ def file_at(revision: str, path: str) -> str:
         words = ("show", "--end-of-options", f"{revision}:{name}")
         return capture(["git", *words], cwd=folder, env={**os.environ, **HARMLESS})
     except HostError as error:
-        msg = f"`{revision}` is no file, and git can't show {name} at that revision: {error}"
+        msg = f"`{revision}` is not a file, and git can't show {name} at that revision: {error}"
         hint = "name a file that exists, or a revision of the repository that holds the file"
         raise HostError(msg, hint=hint) from error
 
 
 def head_message(tree: Path) -> str:
-    """Return the message of the newest commit; after a merge, of the newest that was merged."""
+    """Return the message of the newest commit; for a merge, of the newest merged commit."""
     with suppress(HostError):
         return read_git(tree, "log", "-1", "--format=%B", "HEAD^2")
     return read_git(tree, "log", "-1", "--format=%B")
 
 
 def find_top(inside: str) -> Path:
-    """Return the top directory of the repository that a directory is in."""
+    """Return the top directory of the repository that contains a directory."""
     try:
         found = read_git(Path(inside).absolute(), "rev-parse", "--show-toplevel")
     except HostError as error:
@@ -87,10 +87,10 @@ def find_top(inside: str) -> Path:
 
 
 def export_tree(revision: str, top: Path, folder: Path) -> None:
-    """Write the files of a revision to a directory, which is made; submodules are left out."""
-    asked = ["git", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
+    """Write the files of a revision, without submodules, to a new directory."""
+    command = ["git", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
     try:
-        commit = capture(asked, cwd=top).strip()
+        commit = capture(command, cwd=top).strip()
     except HostError as error:
         msg = f"the repository has no commit `{revision}`"
         raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
@@ -101,5 +101,5 @@ def export_tree(revision: str, top: Path, folder: Path) -> None:
 
 
 def is_commit(revision: str) -> bool:
-    """Return whether a revision is a full commit hash, which never changes its meaning."""
+    """Return whether a revision is a full commit hash, whose meaning never changes."""
     return re.fullmatch(r"[0-9a-f]{40}", revision) is not None

@@ -26,7 +26,7 @@ def newest_tag(url: str) -> tuple[str, str] | None:
 
 
 def fetch_git(*words: str, cwd: Path = Path()) -> str:
-    """Run a command of git that may fetch something, with this machine's network settings."""
+    """Run a git command that may use the network, with this machine's settings."""
     env = fetching_environment() | {"GIT_TERMINAL_PROMPT": "0"}
     try:
         return capture(["git", *words], cwd=cwd, env=env)
@@ -41,7 +41,7 @@ def _numbers(tag: str) -> list[int]:
 
 
 def resolve_commit(url: str, revision: str) -> str | None:
-    """Return the commit that a branch or tag of a repository points to now, or None."""
+    """Return the current commit of a repository's branch or tag, or None."""
     listed = fetch_git("ls-remote", "--", url, revision, f"{revision}^{{}}")
     rows = (line.partition("\t") for line in listed.splitlines())
     found = {name: commit for commit, _, name in rows}

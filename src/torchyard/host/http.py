@@ -1,6 +1,6 @@
 """The only HTTP client: fetches pages and files, with retries.
 
-A missing page is a result. Only a server that does not answer is an error.
+A missing page is a result. Only a server without an answer is an error.
 """
 
 import os
@@ -27,22 +27,22 @@ READ_TIMEOUT = 30.0
 """Seconds without a byte of a response after which a request counts as lost."""
 
 MAX_TRIES = 6
-"""Maximum consecutive failures of one request."""
+"""Maximum consecutive failures of a request."""
 
 LONGEST_WAIT = 20.0
-"""Longest wait in seconds before a retry, whatever `Retry-After` says."""
+"""Longest wait in seconds before a retry, regardless of `Retry-After`."""
 
 LARGEST_PAGE = 512 << 20
 LARGEST_FILE = 8 << 30
-"""Twice the size of any package; a server that sends more, or never ends, is not read further."""
+"""Maximum size of a file, twice that of any package, in case a server never ends."""
 CONNECTIONS = 8
 _CHUNK = 1 << 20
 _BUSY = frozenset((429, 500, 502, 503, 504))
 _NO_HEAD = frozenset((403, 405, 501))
 """Statuses of servers that support GET but not HEAD."""
 _REFUSALS = {
-    401: "its server wants another user name or password (401)",
-    407: "the proxy wants another user name or password (407)",
+    401: "its server requires another user name or password (401)",
+    407: "the proxy requires another user name or password (407)",
 }
 _NOT_FOUND = re.compile("No solution found|Could not find a version|No matching distribution")
 _REDIRECTIONS = 10
@@ -53,8 +53,8 @@ class _Retry(Retry):
     """Honours `Retry-After`, up to a limit."""
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
-        asked = super().get_retry_after(response)
-        return None if asked is None else min(asked, LONGEST_WAIT)
+        wait = super().get_retry_after(response)
+        return None if wait is None else min(wait, LONGEST_WAIT)
 
 
 _RETRY = _Retry(
@@ -70,7 +70,7 @@ _RETRY = _Retry(
 
 
 class FetchResult(NamedTuple):
-    """What a server, or a directory, returns for a URL."""
+    """The answer of a server, or a directory, to a URL."""
 
     status: int
     url: str
@@ -80,7 +80,7 @@ class FetchResult(NamedTuple):
     size: int | None = None
     data: bytes = b""
     date: str = ""
-    """The server's clock, as HTTP writes it."""
+    """The server's time, in HTTP's format."""
 
     @property
     def found(self) -> bool:
@@ -88,17 +88,17 @@ class FetchResult(NamedTuple):
 
 
 def redact_url(url: str) -> str:
-    """Return a URL that may be printed: without user, password, query and fragment."""
+    """Return a printable URL: without user, password, query and fragment."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
 class HttpClient:
-    """A client with a pool of connections; several threads may use it at once.
+    """A client with a pool of connections; threads may share it.
 
-    `tries` is how often a request is sent to a server that does not answer, and `patience` the
-    seconds for a connection.
+    `tries` is the maximum number of attempts if a server does not answer, `patience` the timeout of
+    a connection in seconds.
     """
 
     def __init__(self, tries: int = MAX_TRIES, patience: float = 10) -> None:
@@ -120,10 +120,10 @@ class HttpClient:
 
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
         """Read a page; status 413 if it is larger than `most` bytes."""
-        asked = {"Accept": accept, "Accept-Encoding": "gzip"}
+        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
         failures = 0
         while True:
-            with closing(self._ask("GET", url, asked)) as response:
+            with closing(self._ask("GET", url, headers)) as response:
                 answer = response.answer()
                 if not answer.found:
                     return answer
@@ -138,13 +138,13 @@ class HttpClient:
 
     def head(self, url: str) -> FetchResult:
         """Return status and size without the content."""
-        asked = {"Accept-Encoding": "identity"}
-        with closing(self._ask("HEAD", url, asked)) as response:
+        headers = {"Accept-Encoding": "identity"}
+        with closing(self._ask("HEAD", url, headers)) as response:
             answer = response.answer()
             response.raw.drain_conn()
         if answer.status not in _NO_HEAD:
             return answer
-        with closing(self._ask("GET", url, {**asked, "Range": "bytes=0-0"})) as response:
+        with closing(self._ask("GET", url, {**headers, "Range": "bytes=0-0"})) as response:
             answer = response.answer()
             total = response.raw.headers.get("Content-Range", "").rpartition("/")[2]
         if answer.status != HTTPStatus.PARTIAL_CONTENT:
@@ -155,12 +155,12 @@ class HttpClient:
         """Yield a file from byte `start` on; raise FileNotFoundError if there is none.
 
         An interrupted stream resumes after its last byte, if the server supports ranges. A file of
-        more than `most` bytes is an OSError, EFBIG, whatever length the server declares.
+        more than `most` bytes is an OSError, EFBIG, regardless of the declared length.
         """
         at, failures = start, 0
         while True:
-            asked = {"Accept-Encoding": "identity", **({"Range": f"bytes={at}-"} if at else {})}
-            with closing(self._ask("GET", url, asked)) as response:
+            headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={at}-"} if at else {})}
+            with closing(self._ask("GET", url, headers)) as response:
                 if response.raw.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return
                 if response.raw.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
@@ -183,12 +183,12 @@ class HttpClient:
 
     def part(self, url: str, start: int, size: int) -> bytes:
         """Read a part of a file; raise FileNotFoundError if there is no such part."""
-        asked = {"Accept-Encoding": "identity", "Range": f"bytes={start}-{start + size - 1}"}
+        headers = {"Accept-Encoding": "identity", "Range": f"bytes={start}-{start + size - 1}"}
         failures = 0
         while True:
-            with closing(self._ask("GET", url, asked)) as response:
+            with closing(self._ask("GET", url, headers)) as response:
                 if response.raw.status == HTTPStatus.OK:
-                    raise _unreachable(url, "its server sends whole files only, and no parts")
+                    raise _unreachable(url, "its server does not support range requests")
                 if response.raw.status != HTTPStatus.PARTIAL_CONTENT:
                     raise FileNotFoundError(redact_url(url))
                 try:
@@ -198,7 +198,7 @@ class HttpClient:
                     failures += 1
                     continue
             if data is None or len(data) != size:
-                raise _unreachable(url, "its server sends another part than the one asked for")
+                raise _unreachable(url, "its server sends another range than requested")
             return data
 
     def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> "_Response":
@@ -220,7 +220,7 @@ class HttpClient:
         bare = parts._replace(netloc=host, fragment="").geturl()
         proxy, login = self._settings.proxy_for(url), self._settings.login_for(url)
         if proxy and proxy not in self._proxies:
-            raise _unreachable(url, f"`{redact_url(proxy)}` is no HTTP proxy")
+            raise _unreachable(url, f"`{redact_url(proxy)}` is not an HTTP proxy")
         manager: urllib3.PoolManager = self._proxies.get(proxy, self._direct)
         try:
             response = manager.request(
@@ -237,7 +237,7 @@ class HttpClient:
         refusal = _REFUSALS.get(response.status)
         if response.status in _BUSY or refusal:
             _Response(response, url).close()
-            raise _unreachable(url, refusal or f"it answers {response.status}, again and again")
+            raise _unreachable(url, refusal or f"it answers {response.status} repeatedly")
         return response
 
 
@@ -256,7 +256,7 @@ class _Response(NamedTuple):
         return FetchResult(self.raw.status, url, media, size, date=date)
 
     def close(self) -> None:
-        """Close the response; its connection is reused if all of it was read."""
+        """Close the response; reuse its connection if it was read completely."""
         self.raw.close()
         self.raw.release_conn()
 
@@ -267,12 +267,12 @@ def _basic(header: str, login: str) -> dict[str, str]:
 
 
 def _followed(url: str, target: str) -> str:
-    """Return the target of a redirect; user and password are sent to the same host only."""
+    """Return the target of a redirect; send user and password only to the same host."""
     before, after = urlsplit(url), urlsplit(urljoin(url, target))
     if after.scheme not in ("https", "http"):
-        raise _unreachable(url, "it redirects to something that is no HTTP")
+        raise _unreachable(url, "it redirects to an address that is not HTTP")
     if (before.scheme, after.scheme) == ("https", "http"):
-        raise _unreachable(url, "it redirects from https to http, where anyone could change it")
+        raise _unreachable(url, "it redirects from https to http, which is not secure")
     if (after.scheme, after.netloc) == (before.scheme, before.netloc.rpartition("@")[2]):
         after = after._replace(netloc=before.netloc)
     return after.geturl()
@@ -301,20 +301,20 @@ def _unreachable(url: str, error: Exception | str) -> TorchyardError:
     text = str(reason)
     if isinstance(reason, Exception):
         text = re.sub(r" \(_ssl\.c:\d+\)|['\"]\)*$", "", text.rpartition("): ")[2])
-    text = f"the proxy leads nowhere: {text}" if isinstance(reason, ProxyError) else text
+    text = f"the proxy fails: {text}" if isinstance(reason, ProxyError) else text
     msg = f"`{redact_url(url)}` could not be read: {text}"
     return network_error(msg) or ElsewhereError(msg, reason="network")
 
 
 def ask_index(index: str) -> FetchResult:
-    """Ask an index for a project; also one that does not have it answers. It is tried once."""
+    """Request a project from an index, once; an index without the project answers, too."""
     return HttpClient(tries=1, patience=3).head(f"{index.rstrip('/')}/torch/")
 
 
 def explain_fetch(output: str) -> TorchyardError | None:
-    """Return why pip, uv or git could not fetch something, by what it said; None if it could.
+    """Return why pip, uv or git could not fetch, from its output; None if it could.
 
-    pip and uv take an index that refuses them for one that has no packages, so indexes are asked.
+    pip and uv report an index that refuses them as empty, so the indexes are queried.
     """
     found = network_error(output)
     if not found and not _NOT_FOUND.search(output):

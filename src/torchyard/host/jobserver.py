@@ -1,9 +1,9 @@
-"""Compile slots that several builds share: a GNU jobserver over a named fifo.
+"""Compile slots that builds share: a GNU jobserver over a named fifo.
 
 Every byte in the fifo is a slot. A client (ninja >= 1.13, GNU make >= 4.4) takes one out for
-each command that it runs besides its first: that one runs on the slot that was taken for it
-before the client was started. Builds that share one fifo thus never run more commands than
-there are slots, and no slot stays idle while some build has work.
+each command that it runs besides its first, which runs on the slot that was taken for it
+before the client was started. So builds that share a fifo never run more commands than
+there are slots, and no slot is idle while a build has work.
 """
 
 import os
@@ -20,19 +20,19 @@ from typing import Literal, Self
 from torchyard.errors import HostError
 from torchyard.host.process import capture, unread_bytes
 
-_Place = Literal["taken", "withheld"]
+_SlotState = Literal["taken", "withheld"]
 
 _TOKEN = b"+"
 _AGREEING = 12
-"""Calls in a row that must find slots lost before they are replaced: one count may be off."""
+"""Consecutive calls that must find slots lost before they are replaced, as a count may be off."""
 
 
 def makeflags(path: str | Path, *, old_make: bool) -> str:
     """Return the MAKEFLAGS for clients of the fifo at a path.
 
-    Make before 4.4 fails if it is given a fifo. Behind `--` every make takes it for a
-    variable and runs one command at a time, on the slot that its job has; ninja, gcc and cargo
-    look for the word anywhere and find it.
+    Make before 4.4 fails if it is given a fifo. After `--` every make reads it as a
+    variable and runs one command at a time, on its job's slot; ninja, gcc and cargo
+    find the word at any position.
     """
     return (
         f"-j1 -- --jobserver-auth=fifo:{path}" if old_make else f"-j --jobserver-auth=fifo:{path}"
@@ -53,18 +53,18 @@ def is_old_make(path: str) -> bool:
 class Jobserver:
     """A pool of `count` slots, and the fifo at `path` through which clients share it.
 
-    Each slot is in one of four places: free in the fifo, taken by us for a job's first command,
+    Each slot has one of four states: free in the fifo, taken by us for a job's first command,
     withheld by us because memory is short, or held by a client. The last can't be counted, so it
     is computed from the others.
     """
 
     def __init__(self, path: Path, count: int) -> None:
         if any(letter.isspace() for letter in str(path)):
-            msg = f"the slots' fifo can't be at `{path}`: MAKEFLAGS has no way to write white space"
+            msg = f"the slots' fifo can't be at `{path}`: MAKEFLAGS can't contain white space"
             raise HostError(msg, hint="choose a directory without white space in its name")
         self.path = path.absolute()
         self.count = count
-        self._kept: dict[_Place, int] = {"taken": 0, "withheld": 0}
+        self._kept: dict[_SlotState, int] = {"taken": 0, "withheld": 0}
         self._missed = 0
         self._lock = threading.Lock()
         self._on_close: Callable[[], None] | None = None
@@ -87,29 +87,29 @@ class Jobserver:
 
     @property
     def free(self) -> int:
-        """How many slots are in the fifo now."""
+        """The number of free slots."""
         with self._lock:
             return self._free()
 
     @property
     def withheld(self) -> int:
-        """How many slots are withheld now."""
+        """The number of withheld slots."""
         return self._kept["withheld"]
 
     def take(self, timeout: float = 0) -> bool:
-        """Take a slot for a job that is about to start; wait up to `timeout` seconds for one.
+        """Take a slot for a job that is about to start; wait up to `timeout` seconds.
 
-        A client that ends a command puts its slot back and takes it again within microseconds:
+        After a command, a client returns its slot and takes it again within microseconds:
         polling hardly ever finds it free, waiting gets it after a few commands.
         """
         return self._acquire(1, "taken", timeout) == 1
 
     def give(self) -> None:
-        """Put back the slot of a job that has ended."""
+        """Return the slot of an ended job."""
         self._return(1, "taken")
 
     def withhold(self, wanted: int, timeout: float = 0) -> None:
-        """Keep `wanted` slots from all builds, or as many as can be had in time."""
+        """Withhold `wanted` slots from all builds, or as many as are free in time."""
         missing = wanted - self.withheld
         if missing > 0:
             self._acquire(missing, "withheld", timeout)
@@ -117,9 +117,9 @@ class Jobserver:
             self._return(-missing, "withheld")
 
     def carve(self, path: Path, count: int, timeout: float = 0) -> "Jobserver | None":
-        """Make a smaller pool of slots taken from this one, to which they return when it closes.
+        """Create a smaller pool of slots from this one, to which they return when it closes.
 
-        For a job that must do with fewer slots; None if they can't be had in time.
+        It is for a job that may use fewer slots. Return None if they are not free in time.
         """
         got = self._acquire(count, "taken", timeout)
         if got < count:
@@ -130,11 +130,11 @@ class Jobserver:
         return carved
 
     def recover(self, busy: int) -> int:
-        """Replace slots that were lost with clients that were killed; return how many.
+        """Replace slots lost with killed clients; return how many.
 
-        `busy` is the number of commands that run now. Clients hold no more slots than that, so
-        what is missing beyond it for several calls in a row is lost; without any job, at once.
-        Should a slot turn up again after all, it is removed.
+        `busy` is the number of running commands. Clients hold no more slots than that, so
+        slots missing beyond it in several consecutive calls are lost; without jobs, at once.
+        If a lost slot turns up again, it is removed.
         """
         with self._lock:
             held = self.count - self._free() - sum(self._kept.values())
@@ -149,7 +149,7 @@ class Jobserver:
             return lost
 
     def close(self) -> None:
-        """Remove the fifo; clients that still run finish with the slots that they hold."""
+        """Remove the fifo; running clients finish with the slots they hold."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -157,8 +157,8 @@ class Jobserver:
             if self._on_close:
                 self._on_close()
 
-    def _acquire(self, count: int, slot: _Place, timeout: float) -> int:
-        """Take slots out of the fifo, as many as can be had in time, and return how many."""
+    def _acquire(self, count: int, slot: _SlotState, timeout: float) -> int:
+        """Take slots out of the fifo, as many as are free in time, and return how many."""
         deadline = time.monotonic() + timeout
         got = 0
         while True:
@@ -171,7 +171,7 @@ class Jobserver:
                 return got
             self._poll.poll(left * 1000)
 
-    def _return(self, count: int, slot: _Place) -> None:
+    def _return(self, count: int, slot: _SlotState) -> None:
         with self._lock:
             self._kept[slot] -= count
             self._put(count)

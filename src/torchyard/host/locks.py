@@ -1,4 +1,4 @@
-"""Locks on directories, and files and directories that are replaced atomically."""
+"""Locks on directories, and atomic replacement of files and directories."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from torchyard.host.untrusted_tree import remove_tree
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock file; yield whether it was acquired. The kernel frees it if we are killed."""
+    """Hold a lock file; yield whether it was acquired. The kernel releases it if we are killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _lock(path, wait=wait)
     try:
@@ -24,7 +24,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def _lock(path: Path, *, wait: bool) -> int | None:
-    """Lock a file, again if it was removed meanwhile: a removed file excludes no other process."""
+    """Lock a file; repeat if it was removed meanwhile, as a removed file excludes no process."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o622)
         keep_readers_out(handle)
@@ -42,7 +42,7 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 def keep_readers_out(handle: int) -> None:
     """Set the read permissions of a lock file to its write permissions.
 
-    Locking a file needs no more than permission to read it.
+    Read permission is enough to lock a file.
     """
     status = os.fstat(handle)
     writers = status.st_mode & 0o222
@@ -53,28 +53,28 @@ def keep_readers_out(handle: int) -> None:
 
 @contextlib.contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Turn a full disk into an ElsewhereError that names the directory."""
+    """Turn errors of a full disk into an ElsewhereError that names the directory."""
     try:
         yield
     except OSError as error:
         if not is_full(error):
             raise
-        msg = f"the disk that `{folder}` is on is full: {error}"
-        hint = "make room there, or choose another disk with --work; what was done is kept"
+        msg = f"the disk of `{folder}` is full: {error}"
+        hint = "make room, or choose another disk with --work; finished work is kept"
         raise ElsewhereError(msg, hint=hint, reason="disk") from error
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a directory atomically: it is complete or gone at every moment."""
+    """Remove a directory atomically: it is always complete or gone."""
     gone = folder.with_name(f"{folder.name}.gone")
-    remove_tree(gone)  # left by a process that was killed
+    remove_tree(gone)  # left by a killed process
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)
     remove_tree(gone)
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
-    """Write a small file atomically: it has the old or the new bytes at every moment."""
+    """Write a small file atomically: it always has the old or the new bytes."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(data)
     part.replace(path)

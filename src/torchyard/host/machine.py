@@ -23,7 +23,7 @@ def python_name() -> str:
 
 
 def processors() -> int:
-    """Return how many processors this process may use, by its affinity and its control groups."""
+    """Return how many processors this process may use, by affinity and control groups."""
     from torchyard.host.cgroups import allowed_processors  # noqa: PLC0415 - few commands need it
 
     has_affinity = hasattr(os, "sched_getaffinity")

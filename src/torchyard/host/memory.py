@@ -1,6 +1,6 @@
 """Available memory, limited by the machine or by a cgroup.
 
-A container's limit is not in /proc/meminfo: a build that trusts those numbers is killed while
+/proc/meminfo ignores a container's limit: a build that trusts it is killed while
 most of the machine's memory is free.
 """
 
@@ -16,8 +16,8 @@ from torchyard.host.cgroups import read_kernel_file as _text
 class Memory(NamedTuple):
     """Available and total bytes, and memory pressure (PSI avg10).
 
-    `pressure` is the share of the last ten seconds, in per cent, in which some task was stalled on
-    memory, or None where the kernel does not report it.
+    `pressure` is the percentage of the last ten seconds in which a task was stalled on
+    memory, or None if the kernel does not report it.
     """
 
     available: int
@@ -26,7 +26,7 @@ class Memory(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The file names of one version of cgroups."""
+    """The file names of a cgroup version."""
 
     limits: tuple[str, ...]
     usage: str
@@ -54,7 +54,7 @@ def read_memory(root: Path = SYSTEM) -> Memory:
 
 
 def limiting_file(root: Path = SYSTEM) -> Path | None:
-    """Return the file of a cgroup that limits memory most; None if no cgroup limits it."""
+    """Return the file of the cgroup with the lowest memory limit, or None."""
     limits: dict[int, Path] = {}
     for group in control_groups("memory", root):
         for name in _names(group).limits:

@@ -1,4 +1,4 @@
-"""What an error of a program that fetches something means, by the table `data/network.toml`."""
+"""The meaning of programs' network errors, from the table `data/network.toml`."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ from torchyard.model.values import Value
 
 
 class NetworkFault(Value, kw_only=True):
-    """A kind of error and what to do; a passing one may be gone at the next attempt."""
+    """A kind of error and its remedy; a passing one may not recur at the next attempt."""
 
     pattern: str
     hint: str
@@ -19,12 +19,12 @@ class NetworkFault(Value, kw_only=True):
 
 @cache
 def network_faults() -> dict[str, NetworkFault]:
-    """Return the table; of the rows that fit an error, the first counts."""
+    """Return the table; the first row that matches an error counts."""
     return parse_table("network.toml", read_data("network.toml"), dict[str, NetworkFault])
 
 
 def network_error(text: str) -> TorchyardError | None:
-    """Return the error for what a program said; None if it is not about the network."""
+    """Return the error for a program's output; None if it is not about the network."""
     for row in network_faults().values():
         if re.search(row.pattern, text, re.IGNORECASE):
             kind = ElsewhereError if row.passes else HostError

@@ -1,7 +1,7 @@
-"""How this machine reaches package indexes and other servers, for everything that fetches.
+"""Settings for package indexes and other servers, used by everything that fetches.
 
-The caller has told it to pip or uv, in variables and files. It is read here for torchyard's own
-client, and given as variables to the programs that torchyard starts: uv, pip, git, apt, skopeo.
+They are the caller's settings of pip and uv, in variables and files, for torchyard's own
+client, and as variables for the programs that torchyard starts: uv, pip, git, apt, skopeo.
 """
 
 import netrc
@@ -25,14 +25,14 @@ from torchyard.host.process import capture, own_program
 from torchyard.host.secrets import caller_environment
 
 _NO_INDEX = "file:///nonexistent"
-"""The default index of uv if there is to be none: no variable says so."""
+"""An empty default index for uv, as no variable disables it."""
 
 _VARIABLES = re.compile(
     r"PATH|LANG|LC_\w+|TZ|NETRC|(?i:https?|all|no)_(?i:proxy)|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|CURL_CA_BUNDLE|GIT_SSL_CAINFO|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
 )
 _AUTHORITIES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""Variables that name a file with certificates of authorities; the first that is set counts."""
+"""Variables that name a file with certificate authorities; the first set one counts."""
 _INDEXES = re.compile(r"UV_DEFAULT_INDEX|UV_INDEX|(UV|PIP)_((EXTRA_)?INDEX_URL|FIND_LINKS)")
 """Variables of indexes, which are merged."""
 _PLACES = {"index-url", "extra-index-url", "find-links"}
@@ -42,7 +42,7 @@ _FILES = {
     "UV_CONFIG_FILE": (".config/uv/uv.toml",),
     "NETRC": (".netrc",),
 }
-"""The files below the home directory, and the variables that name others in their place."""
+"""The files below the home directory, and the variables that replace them."""
 _SYSTEM_FILES = {
     "PIP_CONFIG_FILE": ("/etc/xdg/pip/pip.conf", "/etc/pip.conf"),
     "UV_CONFIG_FILE": ("/etc/uv/uv.toml",),
@@ -55,7 +55,7 @@ _Options = dict[str, list[str]]
 class NetworkSettings(NamedTuple):
     """Indexes, with the default one first, directories of wheels, authorities and proxies.
 
-    Addresses have user names and passwords: they are for programs, never to be shown.
+    Addresses contain user names and passwords: they are for programs, and never shown.
     """
 
     indexes: tuple[str, ...]
@@ -66,7 +66,7 @@ class NetworkSettings(NamedTuple):
     """By scheme."""
     is_offline: bool
     strategy: str
-    """uv's `index-strategy`, if it is not uv's own."""
+    """uv's `index-strategy`, if set."""
     no_index: bool = False
 
     def proxy_for(self, url: str) -> str:
@@ -75,7 +75,7 @@ class NetworkSettings(NamedTuple):
         return "" if proxy_bypass(parts.hostname or "") else self.proxies.get(parts.scheme, "")
 
     def login_for(self, url: str) -> str:
-        """Return `user:password` for an address: its own, that of an index there, or netrc's."""
+        """Return `user:password` for an address: its own, of an index on its host, or of netrc."""
         parts = urlsplit(url)
         name, _, host = parts.netloc.rpartition("@")
         for there in map(urlsplit, () if name else self.indexes + self.links):
@@ -84,7 +84,7 @@ class NetworkSettings(NamedTuple):
         return unquote(name) or _from_netrc(parts.hostname or "")
 
     def variables(self) -> dict[str, str]:
-        """Return the variables that say the same to other programs."""
+        """Return the variables with these settings for other programs."""
         default, *more = self.indexes or (_NO_INDEX if self.no_index else "",)
         found = {
             **dict.fromkeys(("UV_DEFAULT_INDEX", "PIP_INDEX_URL"), default),
@@ -103,7 +103,7 @@ class NetworkSettings(NamedTuple):
 
 
 def network_settings() -> NetworkSettings:
-    """Read the caller's settings: uv's come before pip's, and variables before files.
+    """Read the caller's settings: uv's precede pip's, and variables precede files.
 
     The indexes in pip's files count if uv's settings name none.
     """
@@ -132,28 +132,28 @@ def network_settings() -> NetworkSettings:
 
 
 def fetching_environment() -> dict[str, str]:
-    """Return the caller's environment for a program that fetches something."""
+    """Return the caller's environment for a program that uses the network."""
     env = caller_environment()
     kept = {name: text for name, text in env.items() if not _INDEXES.fullmatch(name)}
     return {**network_settings().variables(), **kept}
 
 
 def installer_variables() -> dict[str, str]:
-    """Return the part of that environment which pip and uv get in sandboxes and roots."""
+    """Return the part of that environment for pip and uv in sandboxes and roots."""
     env = fetching_environment()
     return {name: text for name, text in env.items() if _VARIABLES.fullmatch(name)}
 
 
 def proxies_and_authorities() -> dict[str, str]:
-    """Return the part of it which is not about packages."""
+    """Return the part of that environment that is not about packages."""
     env = installer_variables()
     return {name: env[name] for name in env if re.search(r"(?i:_proxy)$|_CERT_FILE|_CA", name)}
 
 
 def local_paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the existing files and directories in arguments or variables, each with its spelling.
+    """Yield the existing files and directories in arguments or variables, each after its text.
 
-    A text is a path, or has paths and `file:` addresses between spaces and commas.
+    A text is a path, or paths and `file:` addresses separated by spaces and commas.
     """
     for text in texts:
         for word in (text, *re.split(r"[\s,]+", text)):
@@ -164,17 +164,17 @@ def local_paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def installer_files() -> Iterator[tuple[str, Path]]:
-    """Yield the files with the caller's settings, and the variables that could name them."""
-    for name, places in _FILES.items():
-        for place in places:
-            if (path := Path.home() / place).is_file():
+    """Yield the files with the caller's settings, each after the variable for its path."""
+    for name, paths in _FILES.items():
+        for relative in paths:
+            if (path := Path.home() / relative).is_file():
                 yield name, path
 
 
 def installer_cache(name: str, given: str | None = None) -> Path | None:
-    """Return the cache for pip or uv: the given one, or torchyard's own, but not the caller's.
+    """Return the cache for pip or uv: the given one, or torchyard's own, not the caller's.
 
-    None if it can't be made.
+    Return None if it can't be created.
     """
     if not given:
         return cache_folder(name)
@@ -186,9 +186,9 @@ def installer_cache(name: str, given: str | None = None) -> Path | None:
 
 
 def _settings_files(name: str, env: Mapping[str, str]) -> list[Path]:
-    """Return the files of pip or uv that exist, in the order in which they count more."""
-    own = [env[name]] if env.get(name) else [str(Path.home() / one) for one in _FILES[name][::-1]]
-    return [path for path in map(Path, (*_SYSTEM_FILES[name], *own)) if path.is_file()]
+    """Return the existing files of pip or uv, in ascending precedence."""
+    users = [env[name]] if env.get(name) else [str(Path.home() / f) for f in _FILES[name][::-1]]
+    return [path for path in map(Path, (*_SYSTEM_FILES[name], *users)) if path.is_file()]
 
 
 def _pip_files(env: Mapping[str, str]) -> _Options:
@@ -220,11 +220,11 @@ def _uv_options(env: Mapping[str, str]) -> _Options:
                 found.setdefault(key, []).append(f"{row.get('name', '')}={row.get('url', '')}")
         for key, value in {**table, **table.get("pip", {})}.items():
             found[key] = list(map(str, value)) if isinstance(value, list) else [str(value)]
-    told = _variables(env, "UV_")
-    told["extra-index-url"] = f"{told.get('extra-index-url', '')} {told.get('index', '')}"
-    told["index-url"] = told.get("default-index") or told.get("index-url", "")
-    told["find-links"] = told.get("find-links", "").replace(",", " ")
-    found |= {name: text.split() for name, text in told.items() if text.strip()}
+    set_ = _variables(env, "UV_")
+    set_["extra-index-url"] = f"{set_.get('extra-index-url', '')} {set_.get('index', '')}"
+    set_["index-url"] = set_.get("default-index") or set_.get("index-url", "")
+    set_["find-links"] = set_.get("find-links", "").replace(",", " ")
+    found |= {name: text.split() for name, text in set_.items() if text.strip()}
     for name in {*found} & {"index-url", "extra-index-url"}:
         found[name] = [_without_name(word, env) for word in found[name]]
     return found
@@ -238,11 +238,11 @@ def _variables(env: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def _unreadable(path: Path, error: Exception) -> HostError:
     reason = str(error).partition("\n")[0]
-    return HostError(f"`{path}` can't be read: {reason}", hint="correct the file, or move it away")
+    return HostError(f"`{path}` can't be read: {reason}", hint="correct or remove the file")
 
 
 def _without_name(word: str, env: Mapping[str, str]) -> str:
-    """Return the address in `name=address`, with the login in the variables of the name."""
+    """Return the address in `name=address`, with the login from the name's variables."""
     named = re.match(r"([\w.-]*)=", word)
     if not named:
         return word
@@ -260,20 +260,20 @@ def _with_login(url: str, user: str, password: str) -> str:
 
 @cache
 def _default_index() -> str:
-    """Return the index that uv looks into by default, as it says itself, or "" if it can't."""
+    """Return uv's default index from its output, or "" if it fails."""
     words = ("--offline", "--quiet", "--no-header", "--emit-index-url", "--python", sys.executable)
     argv = [own_program("uv"), "pip", "compile", "--no-cache", *words, "-"]  # stdin is empty
     env = {name: text for name, text in caller_environment().items() if name == "TMPDIR"}
-    with suppress(HostError):  # no directory can be written to
+    with suppress(HostError):  # no writable directory
         output = capture(argv, cwd=Path("/"), env={"UV_NO_CONFIG": "1", **env})
         return output.strip().removeprefix("--index-url ")
     return ""
 
 
-def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
-    """Return addresses of indexes and pages, which may be directories; a keyring has passwords."""
+def _addresses(addresses: Iterable[str], *, keyring: bool = False) -> tuple[str, ...]:
+    """Return addresses of indexes, pages and directories, with passwords from a keyring."""
     found = []
-    for path in places:
+    for path in addresses:
         url = path if "://" in path else Path(path).expanduser().absolute().as_uri()
         parts = urlsplit(url)
         user = unquote(parts.username or "")
@@ -285,7 +285,7 @@ def _addresses(places: Iterable[str], *, keyring: bool = False) -> tuple[str, ..
 
 @cache
 def _from_keyring(url: str, user: str) -> str:
-    """Return the password that the program `keyring` has for an index or its host, or ""."""
+    """Return the password of the program `keyring` for an index or its host, or ""."""
     program = shutil.which("keyring")
     for service in (url.replace(f"{quote(user)}@", "", 1), urlsplit(url).hostname or ""):
         with suppress(HostError):

@@ -1,4 +1,4 @@
-"""How what torchyard writes is recognised, wherever it is: none of it is part of a source."""
+"""Marks of the files that torchyard writes, which keep them out of every source."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ from torchyard.host.files import HOME
 from torchyard.version import __version__
 
 STAMP = ".torchyard-stamp"
-"""The file in a directory that torchyard made: everything below it is torchyard's."""
+"""The file that marks a directory of torchyard, with everything below it."""
 
 WRITTEN = f"Written by torchyard {__version__}"
-"""The words that a page or file of torchyard begins with, in a comment."""
+"""The first words of torchyard's pages and files, in a comment."""
 
-SECRET = "torchyard-secret-"  # noqa: S105 - what it begins with
-"""The first bytes of every password and key that torchyard makes."""
+SECRET = "torchyard-secret-"  # noqa: S105 - a prefix
+"""The first bytes of every password and key that torchyard generates."""
 
 HEAD = 256
 """The number of bytes that show whether a file is torchyard's."""
@@ -30,21 +30,21 @@ _OWN_FILE = re.compile(
 
 
 def is_own_file(head: bytes) -> bool:
-    """Return whether the first bytes of a file are those of a file that torchyard wrote."""
+    """Return whether a file with these first bytes was written by torchyard."""
     return _OWN_FILE.match(head) is not None
 
 
 def refuse_secret(head: bytes, path: object) -> None:
-    """Refuse a file whose first bytes are those of a secret that torchyard made."""
+    """Refuse a file with the first bytes of torchyard's secrets."""
     if head.startswith(SECRET.encode()):
-        msg = f"`{path}` is a secret that torchyard made, and can't be part of a source or result"
-        raise HostError(msg, hint="keep it outside of the source, and let no step copy it")
+        msg = f"`{path}` is a secret of torchyard, which can't be part of a source or result"
+        raise HostError(msg, hint="move it out of the source, and do not copy it in a step")
 
 
 def make_own_directory(folder: Path) -> None:
-    """Make a directory for what torchyard writes; a new or empty one is stamped.
+    """Create a directory for torchyard's files; stamp a new or empty one.
 
-    One that has other files is not, as it may be a project's; and in a home, none has to be.
+    A directory with other files may be a project's, and those in a home need no stamp.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if HOME not in folder.parts and not any(folder.iterdir()):
@@ -52,6 +52,6 @@ def make_own_directory(folder: Path) -> None:
 
 
 def stamp_directory(folder: Path) -> None:
-    """Mark a directory as torchyard's, which keeps it out of every source."""
+    """Mark a directory as torchyard's, to keep it out of every source."""
     text = f"{WRITTEN}: this directory is no part of any source.\n"
     (folder / STAMP).write_text(text, encoding="utf-8")

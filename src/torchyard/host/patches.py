@@ -1,4 +1,4 @@
-"""Apply patches to a source, all of each or nothing of it, and the same way on every machine."""
+"""Apply patches to a source, each completely or not at all, and equally on every machine."""
 
 import os
 import re
@@ -25,25 +25,25 @@ def apply_patches(texts: Mapping[str, str], series: Iterable[str], folder: Path)
 
 
 def _apply_patch(name: str, text: str, folder: Path) -> None:
-    """Apply a patch as `git apply` does: without fuzz, paths without their first directory."""
+    """Apply a patch like `git apply`: without fuzz, and without the first directory of paths."""
     with NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
         try:
             _apply(folder, file.name)
         except HostError as error:
-            if not _ERROR.search(str(error)):  # there is no git, for one
+            if not _ERROR.search(str(error)):  # such as missing git
                 raise
             msg = f"the patch `{name}` does not apply: {_reason(str(error), text)}"
-            hint = "make it anew from this source, with `git diff`, or leave it out"
+            hint = "create it again from this source with `git diff`, or remove it"
             if _is_applied(folder, file.name):
                 msg = f"the patch `{name}` does not apply: the source has this change already"
-                hint = "leave it out of `patches`"
+                hint = "remove it from `patches`"
             raise BuildError(msg, hint=hint) from error
 
 
 def _apply(folder: Path, *words: str) -> None:
-    """Run `git apply` as if there were no repository around the directory, and no settings."""
+    """Run `git apply` without any surrounding repository or settings."""
     env = {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
@@ -63,7 +63,7 @@ def _is_applied(folder: Path, file: str) -> bool:
 
 
 def _reason(output: str, text: str) -> str:
-    """Return why git does not apply a patch: the first hunk that fails, or what git says."""
+    """Return why git does not apply a patch: its first failing hunk, or git's message."""
     found = _FAILED.search(output)
     if found is None:
         return "; ".join(_ERROR.findall(output))
@@ -74,5 +74,5 @@ def _reason(output: str, text: str) -> str:
             here = named[1]
         hunk = _HUNK.match(written)
         if hunk and hunk[1] == line and here == path:
-            return f"{path} has not the lines of its hunk `{written}` (line {number} of the patch)"
-    return f"{path} has not the lines of its hunk for line {line}"
+            return f"{path} lacks the lines of its hunk `{written}` (line {number} of the patch)"
+    return f"{path} lacks the lines of its hunk for line {line}"

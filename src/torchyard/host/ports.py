@@ -6,7 +6,7 @@ import socket
 
 
 def bind_error(host: str, port: int) -> str | None:
-    """Return why the address cannot be bound, or None if it can."""
+    """Return why the address can't be bound, or None."""
     try:
         family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

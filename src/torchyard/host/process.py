@@ -1,4 +1,4 @@
-"""Run programs to their end, and what all runners share: stdin handed over, output in lines."""
+"""Run programs to completion; write their stdin, and read their output by lines."""
 
 import contextlib
 import os
@@ -15,13 +15,13 @@ from torchyard.host.keyring import leave_session_keyring
 
 
 def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], int]:
-    """Return the command of bwrap with variables for its program, and the handle that has these.
+    """Return bwrap's command with variables for its program, and the handle of their list.
 
-    It is to be started with the handle and an empty environment, and the handle to be closed.
+    Start it with the handle and an empty environment, then close the handle.
     """
     for name, value in env.items():
-        if "\0" in name or "\0" in value:  # what follows would be an option of bwrap
-            msg = f"the variable `{name}` has a NUL character, which no program can be given"
+        if "\0" in name or "\0" in value:  # the rest would be an option of bwrap
+            msg = f"the variable `{name}` has a NUL character, which is impossible"
             raise HostError(msg)
     leave_session_keyring()
     options = (word for name, value in env.items() for word in ("--setenv", name, value))
@@ -33,27 +33,27 @@ def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[st
 
 
 def replace_by_sandboxed(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
-    """Exec bwrap in place of this program, in the same terminal, with variables for its program."""
+    """Replace this program by bwrap, in the same terminal, with variables for its program."""
     words, handle = with_variables(argv, env)
-    os.set_inheritable(handle, True)  # noqa: FBT003 - it has no name
+    os.set_inheritable(handle, True)  # noqa: FBT003 - has no keyword
     replace_process(words, cwd=cwd, env={})
 
 
 OWN_PREFIX = "/mnt/own"
-"""Where the installation of torchyard is in a root whose own Python runs it."""
+"""The path of torchyard's installation in a root whose own Python runs it."""
 
 _READ = 1 << 16
 
 
 def own_program(name: str) -> str:
-    """Return the path of a program that was installed with torchyard, or else the one on PATH."""
+    """Return the path of a program installed with torchyard, else of the one on PATH."""
     folders = Path(sys.executable).parent, Path(OWN_PREFIX, "bin")
     beside = shutil.which(name, path=os.pathsep.join(map(str, folders)))
     return beside or shutil.which(name) or name
 
 
 def bring_program(name: str, target: Path) -> bool:
-    """Copy such a program to `target`, whole or not at all; return whether it is there now."""
+    """Copy such a program to `target`, completely or not at all; return whether it exists now."""
     if target.exists():
         return True
     found = shutil.which(own_program(name))
@@ -74,10 +74,10 @@ def capture(
     talk: bool = False,
     limit: float | None = None,
 ) -> str:
-    """Run a program to its end and return its stdout; raise HostError if it fails.
+    """Run a program and return its stdout; raise HostError if it fails.
 
-    Without `env` it inherits the environment; with `talk`, its stderr is returned, too. One that
-    has not ended after `limit` seconds is killed, and raises TimeoutError.
+    Without `env` it inherits the environment; with `talk`, its stderr is returned, too. After
+    `limit` seconds it is killed, which raises TimeoutError.
     """
     done = _run(argv, cwd, env, limit)
     command = " ".join(argv)
@@ -88,14 +88,14 @@ def capture(
     try:
         return (done.stdout + done.stderr * talk).decode()
     except UnicodeDecodeError as error:
-        msg = f"`{command}` printed something that is no UTF-8 text: {error}"
+        msg = f"`{command}` printed text that is not UTF-8: {error}"
         raise HostError(msg) from error
 
 
 def capture_done(argv: Sequence[str], done: str, *, cwd: Path, env: Mapping[str, str]) -> str:
-    """Run a program whose last line must be `done`, and return the lines before that.
+    """Run a program whose last line must be `done`, and return the lines before it.
 
-    Its exit code does not count.
+    Its exit code is ignored.
     """
     ended = _run(argv, cwd, env)
     *lines, last = ended.stdout.decode(errors="replace").splitlines() or [""]
@@ -125,13 +125,13 @@ def stream(
 
 
 def replace_process(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
-    """Exec a program in place of this one, in the same terminal."""
+    """Replace this program by another one, in the same terminal."""
     os.chdir(cwd)
-    os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - that is the point
+    os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - intended
 
 
 def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
-    """Write all of a program's stdin and close it. A program that ends first is no error."""
+    """Write all of a program's stdin and close it; ignore that the program ends first."""
     assert process.stdin is not None  # noqa: S101 - callers ask for a pipe
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(data)
@@ -139,7 +139,7 @@ def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 @contextlib.contextmanager
 def removed_later(prefix: str) -> Iterator[Path]:
-    """Yield a temporary directory to run programs in; another process removes it, for minutes."""
+    """Yield a temporary directory to run programs in; another process removes it, in minutes."""
     from tempfile import mkdtemp  # noqa: PLC0415 - slow to import
 
     folder = Path(mkdtemp(prefix=prefix, dir=runnable_folder()))
@@ -152,9 +152,9 @@ def removed_later(prefix: str) -> Iterator[Path]:
 
 
 class LineReader:
-    """Reads whole lines from a file descriptor; `rest` is the unfinished last one.
+    """Reads complete lines from a file descriptor; `rest` is the incomplete last line.
 
-    A line that is longer than `longest` comes in parts, so that memory is bounded.
+    A line longer than `longest` comes in parts, so that memory is bounded.
     """
 
     def __init__(self, handle: int, longest: int | None = None) -> None:
@@ -163,7 +163,7 @@ class LineReader:
         self._longest = longest
 
     def read(self) -> tuple[list[bytes], int]:
-        """Read once; return the lines that are whole now, and how many bytes came: 0 at the end."""
+        """Read once; return the lines completed now, and the number of bytes, 0 at the end."""
         data = os.read(self.handle, _READ)
         *lines, self.rest = (self.rest + data).split(b"\n")
         if self._longest is not None and len(self.rest) > self._longest:
@@ -173,8 +173,8 @@ class LineReader:
 
 
 def unread_bytes(pipe: int) -> int:
-    """Return how many bytes a pipe or fifo holds."""
-    import termios  # noqa: PLC0415 - Windows has neither
+    """Return the number of bytes in a pipe or fifo."""
+    import termios  # noqa: PLC0415 - missing on Windows
     from fcntl import ioctl  # noqa: PLC0415
 
     count: int = struct.unpack("i", ioctl(pipe, termios.FIONREAD, bytes(4)))[0]

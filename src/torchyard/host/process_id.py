@@ -1,4 +1,4 @@
-"""Which process a number means: numbers are used again, and count in one container only."""
+"""The identity of processes: pids are reused, and valid only in their container."""
 
 import os
 import time
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this machine exists, and has not ended."""
+    """Return whether a process exists on this machine and has not ended."""
     return _exists(pid) and not _has_ended(str(pid))
 
 
 def group_is_running(group: int) -> bool:
-    """Return whether some process of a process group exists, and has not ended."""
+    """Return whether any process of a process group has not ended."""
     return _exists(-group) and not _has_ended("*", group)
 
 
@@ -22,37 +22,37 @@ def _exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # of another user
+    except PermissionError:  # it belongs to another user
         return True
     return True
 
 
 def _has_ended(names: str, group: int | None = None) -> bool:
-    """Return whether processes, or those of a group, wait for a parent that never asks for them.
+    """Return whether processes, or those of a group, are zombies that the parent never reaps.
 
-    The first process of a container is often a program that does not know that it should.
+    The first process of a container is often a program that does not reap its children.
     """
     states = set()
     for path in Path("/proc").glob(f"{names}/stat"):
         with suppress(OSError, ValueError):
-            state, _, own, *_ = path.read_bytes().rpartition(b")")[2].split()
-            if group in (None, int(own)):
+            state, _, own_group, *_ = path.read_bytes().rpartition(b")")[2].split()
+            if group in (None, int(own_group)):
                 states.add(state)
     return bool(states) and states <= {b"Z", b"X"}
 
 
 def boot_id() -> str:
-    """Return what the kernel calls the time since it was started."""
+    """Return the kernel's identifier of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _system() -> str:
-    """Return the boot and the PID namespace in which this process's numbers count."""
+    """Return the boot and the PID namespace of this process's pids."""
     return f"{boot_id()}/{Path('/proc/self/ns/pid').readlink()}"
 
 
 def process_birth(pid: int) -> str:
-    """Return the system and the time in which a process started; no two processes share both."""
+    """Return the system and start time of a process, which identify it."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -74,5 +74,5 @@ def process_age(born: str) -> float:
 
 
 def is_same_process(pid: int, born: str) -> bool:
-    """Return whether a number still means the process with this birth, or its process group."""
+    """Return whether a pid still belongs to the process with this birth, or to its group."""
     return process_birth(pid) in {born, f"{born.partition(' ')[0]} "}

@@ -1,4 +1,4 @@
-"""Processes and their descendants: their memory, and how they are paused, resumed and ended."""
+"""Processes and their descendants: measure their memory; pause, resume and end them."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import psutil  # it takes 30 ms to import, which a short step does not need
+    import psutil  # takes 30 ms to import, which short steps can save
 
 _TICK = 1.0
 
@@ -19,10 +19,10 @@ GRACE = 10.0
 
 
 class LeafProcess(NamedTuple):
-    """A process without children somewhere below a job's process, such as a compiler.
+    """A process without children below a job's process, such as a compiler.
 
-    `started` orders processes; together with the pid it identifies one, even if pids are reused.
-    `above` are the processes that lead to it, the nearest first, without the job's own.
+    `started` orders processes; with the pid it identifies one, even if pids are reused.
+    `above` are its ancestors, nearest first, without the job's own process.
     """
 
     pid: int
@@ -46,7 +46,7 @@ class _Process(NamedTuple):
 def family(pid: int) -> list["psutil.Process"]:
     """Return a process and all its descendants; empty if it has ended.
 
-    Empty, too, in a sandbox that shows the `/proc` of a container: its numbers are not ours.
+    It is also empty in a sandbox that shows the `/proc` of a container, whose pids differ.
     """
     import psutil  # noqa: PLC0415 - slow to import
 
@@ -60,9 +60,9 @@ def family(pid: int) -> list["psutil.Process"]:
 
 
 class FamilyUsage(NamedTuple):
-    """The resident bytes of a process and its descendants, and the CPU seconds they have used.
+    """The resident bytes and CPU seconds of a process and its descendants.
 
-    Descendants that have ended count, if they were waited for.
+    Ended descendants count if they were waited for.
     """
 
     memory: int
@@ -70,12 +70,12 @@ class FamilyUsage(NamedTuple):
 
 
 def family_usage(pid: int) -> FamilyUsage:
-    """Return what a process and its descendants use."""
+    """Return the usage of a process and its descendants."""
     memory, cpu = 0, 0.0
     for process in family(pid):
         with suppress(Exception):  # it may have ended meanwhile
             memory += process.memory_info().rss
-            cpu += sum(process.cpu_times()[:4])  # its own, and those of children that ended
+            cpu += sum(process.cpu_times()[:4])  # its own, and those of ended children
     return FamilyUsage(memory, cpu)
 
 
@@ -83,14 +83,14 @@ def family_written(pid: int) -> int:
     """Return the bytes that a process and its descendants have written, as far as known."""
     total = 0
     for process in family(pid):
-        with suppress(Exception):  # it may have ended meanwhile, and only Linux counts
+        with suppress(Exception):  # it may have ended meanwhile, and only Linux counts bytes
             total += process.io_counters().write_chars
     return total
 
 
 @contextmanager
 def written_bytes(report: Callable[[int], None], since: int = 0) -> Iterator[None]:
-    """Report each second how many bytes this process and its children have written `since`."""
+    """Report every second the bytes that this process and its children have written `since`."""
     over = threading.Event()
 
     def watch() -> None:
@@ -122,7 +122,7 @@ def family_memory(pid: int) -> int:
 
 
 def kill_all(processes: Iterable["psutil.Process"]) -> None:
-    """Kill processes in any process group; psutil never kills one that reuses a pid."""
+    """Kill processes in any process group; psutil never kills another process with a reused pid."""
     import psutil  # noqa: PLC0415 - slow to import
 
     for process in processes:
@@ -138,7 +138,7 @@ def resume_family(pid: int) -> None:
 
 
 def end_group(group: int, has_ended: Callable[[], bool]) -> None:
-    """End a process group: SIGTERM, then SIGKILL for what is left after the grace period."""
+    """End a process group: SIGTERM, then SIGKILL after the grace period."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
         signal_group(group, sent)
         until = time.monotonic() + GRACE
@@ -156,10 +156,10 @@ def signal_group(group: int, number: signal.Signals) -> None:
 
 
 def find_leaf_processes(roots: Iterable[int], proc: Path = Path("/proc")) -> list[LeafProcess]:
-    """Return the childless processes below some roots, oldest first, without the roots.
+    """Return the childless processes below the roots, oldest first, without the roots.
 
-    Helpers in a root's own session are left out: if the process that pauses them is killed, a
-    root resumes its steps, which have sessions of their own, but would wait for a helper forever.
+    Helpers in a root's own session are excluded: if the process that pauses them is killed, a
+    root resumes its steps, which have their own sessions, but would wait for a helper forever.
     """
     roots = set(roots)
     if not roots:
@@ -185,7 +185,7 @@ def find_leaf_processes(roots: Iterable[int], proc: Path = Path("/proc")) -> lis
 
 
 def peak_memory(pid: int) -> int:
-    """Return the most resident bytes that a process has had; 0 if it has ended."""
+    """Return the peak resident bytes of a process; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123 - as below
             _, _, rest = file.read().partition(b"VmHWM:")
@@ -208,7 +208,7 @@ def _send(leaf: LeafProcess, number: signal.Signals) -> None:
 
 
 def _from_proc(proc: Path) -> Iterator[tuple[int, _Process]]:
-    """Read everything from one file for each process: this runs several times a second."""
+    """Read only one file for each process: this runs several times a second."""
     tick, page = 1 / os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     for name in os.listdir(proc):  # noqa: PTH208 - a Path for each entry would double the time
         if not name.isdigit():
@@ -218,7 +218,7 @@ def _from_proc(proc: Path) -> Iterator[tuple[int, _Process]]:
                 text = file.read()
         except OSError:
             continue  # ended since
-        # The second field is the program's name in parentheses, and may hold anything.
+        # The second field is the program's name in parentheses, which may contain anything.
         fields = text[text.rindex(b")") + 2 :].split()
         state, cpu = fields[0], int(fields[11]) + int(fields[12])
         if state not in b"ZX":

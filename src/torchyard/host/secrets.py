@@ -1,7 +1,7 @@
 """Secrets of the caller: kept out of the environment, and out of all output.
 
 A program's children inherit its environment, and every process of the same user can read it in
-`/proc/PID/environ`, which shows the memory that the kernel wrote it to when the program began. So
+`/proc/PID/environ`, which shows the memory that the kernel wrote at the program's start. So
 a secret is removed from both, and kept in a variable of this module.
 """
 
@@ -25,7 +25,7 @@ _USER = re.compile(r"(?<=://)[^/@\s\"'`]+(?=@)")
 """The user name and password in a URL."""
 
 _LOGIN = re.compile(r"(?:^|://|\s)([^/\s]+)@")
-"""The same in a variable, which may have several addresses, or one without a scheme."""
+"""User name and password in a variable with several addresses, or one without a scheme."""
 
 _FILES = (
     "TORCHYARD_STORE_KEY",
@@ -36,13 +36,13 @@ _FILES = (
 )
 
 _FETCHING = re.compile(r"(?i:https?|all)_(?i:proxy)|(PIP|UV)_\w+")
-"""Variables that say how to fetch packages: addresses with passwords, or passwords alone."""
+"""Variables for fetching packages: addresses with passwords, or passwords alone."""
 
 _taken: dict[str, str] = {}
 
 
 def fetching_secrets() -> list[str]:
-    """Return the variables of proxies and indexes that hold a password or a token."""
+    """Return the variables of proxies and indexes with a password or a token."""
     return [
         name
         for name, text in os.environ.items()
@@ -51,12 +51,12 @@ def fetching_secrets() -> list[str]:
 
 
 def caller_environment() -> dict[str, str]:
-    """Return the environment, with the taken variables that say how to fetch packages."""
+    """Return the environment with the taken variables for fetching packages."""
     return {**taken_for_fetching(), **os.environ}
 
 
 def taken_for_fetching() -> dict[str, str]:
-    """Return the taken variables that say how to fetch packages."""
+    """Return the taken variables for fetching packages."""
     return {name: text for name, text in _taken.items() if _FETCHING.fullmatch(name)}
 
 
@@ -71,7 +71,7 @@ def take(names: Iterable[str]) -> None:
 
 
 def give(variables: Mapping[str, str]) -> None:
-    """Add secrets that did not come through the environment."""
+    """Add secrets from outside the environment."""
     _taken.update(variables)
 
 
@@ -91,7 +91,7 @@ def _wipe(name: str) -> None:
 
 
 def secret_files() -> list[str]:
-    """Return the files that hold secrets of the caller, by the variables that name them."""
+    """Return the files with the caller's secrets, from the variables that name them."""
     named = (os.environ.get(name) for name in _FILES)
     return sorted({realpath(path) for path in named if path and exists(path)})
 
@@ -99,14 +99,14 @@ def secret_files() -> list[str]:
 def redact(text: str, also: Iterable[str] = ()) -> str:
     """Return a text without secrets, and without user names and passwords in URLs."""
     found = {word for value in {*_taken.values(), *also} for word in _spellings(value)}
-    for word in sorted(found, key=len, reverse=True):  # one may hold another
+    for word in sorted(found, key=len, reverse=True):  # one may contain another
         if len(word) >= _SHORTEST:
             text = text.replace(word, HIDDEN)
     return _USER.sub(HIDDEN, text) if "://" in text and "@" in text else text
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Yield a secret as texts may have it; of an address, only the password or token in it."""
+    """Yield the spellings of a secret in texts; for an address, of its password or token only."""
     logins = _LOGIN.findall(value)
     for word in [login.partition(":")[2] or login for login in logins] or [value]:
         yield from (word, unquote(word), quote(word, safe=""))

@@ -34,7 +34,7 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 def exit_on_sigterm() -> None:
     """Exit on SIGTERM by unwinding, so that child processes are stopped.
 
-    Further SIGTERMs are ignored: they would interrupt that.
+    Further SIGTERMs are ignored, as they would interrupt it.
     """
 
     def leave(_number: int, _frame: FrameType | None) -> None:

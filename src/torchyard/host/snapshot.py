@@ -1,4 +1,4 @@
-"""Source snapshots: one revision without history, with the same bytes and times everywhere."""
+"""Source snapshots: a revision without history, with the same bytes and times everywhere."""
 
 import os
 import shutil
@@ -17,10 +17,10 @@ from torchyard.host.tree import SourceContent, read_source_tree
 from torchyard.host.untrusted_tree import UntrustedTree
 
 EPOCH = 315_532_800
-"""The mtime of every file: 1980-01-01, the earliest that a zip archive can hold."""
+"""The mtime of every file: 1980-01-01, the earliest in zip archives."""
 
 SUBMODULES = "torchyard-submodules.txt"
-"""The file in a checked out source that has the commit and the path of each submodule."""
+"""The file in a checked out source with the commit and path of each submodule."""
 
 
 def copy_folder(
@@ -31,14 +31,14 @@ def copy_folder(
     *,
     include_ignored: bool = False,
 ) -> None:
-    """Copy the files of a source directory; raise HostError if their digest is not the planned one.
+    """Copy the files of a source directory; raise HostError if their digest is not as planned.
 
-    It is compared before, so that a spec copies nothing that it does not know, and after: the
-    directory may change meanwhile.
+    The digest is compared before, so that no unplanned file is copied, and after, as the directory
+    may change meanwhile.
     """
     if not folder.is_dir():
         msg = f"there is no source directory `{folder}`"
-        raise HostError(msg, hint="-f names the file that it is beside of")
+        raise HostError(msg, hint="its path is relative to the file: name that with -f")
     make_empty(to)
     tree = read_source_tree(str(folder), leave_out, include_ignored=include_ignored)
     _compare(folder, tree, digest)
@@ -63,8 +63,8 @@ def _compare(folder: Path, found: SourceContent, planned: str) -> None:
 
 
 def _changed(folder: Path, path: str, how: str) -> HostError:
-    msg = f"the source directory `{folder}` is not what it was when the plan was made"
-    hint = f"`{path}` was {how}: plan again; what programs write there, .gitignore keeps out"
+    msg = f"the source directory `{folder}` has changed since the plan was made"
+    hint = f"`{path}` was {how}: plan again; .gitignore keeps programs' files out"
     return HostError(msg, hint=hint)
 
 
@@ -92,9 +92,9 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
 
 
 def keep_repository(url: str, revision: str, tag: str, to: Path) -> None:
-    """Make a bare repository that has one commit, also under a tag.
+    """Create a bare repository with one commit, also under a tag.
 
-    Its objects are not compressed, as other versions of git would make other files of them.
+    Its objects are not compressed, as compressed files differ between versions of git.
     """
     _require_commit(url, revision)
     make_empty(to)
@@ -111,7 +111,7 @@ def keep_repository(url: str, revision: str, tag: str, to: Path) -> None:
 def _require_commit(url: str, revision: str) -> None:
     if not is_commit(revision):
         commit = resolve_commit(url, revision)
-        msg = f"`{revision}` of {url} can be another commit tomorrow"
+        msg = f"`{revision}` of {url} may change to another commit"
         hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
         raise HostError(msg, hint=hint)
 
@@ -130,7 +130,7 @@ def _fetch(folder: Path, remote: str, commit: str) -> None:
 
 
 def unpack_archive(path: str, sha256: str, to: Path) -> None:
-    """Unpack an archive, which is a file or an address; raise HostError if it is another one."""
+    """Unpack an archive at a path or address; raise HostError if its digest is wrong."""
     with (
         TemporaryDirectory(dir=to.parent) as folder,
         fetch_archive(path, sha256, Path(folder)).open("rb") as file,
@@ -139,36 +139,36 @@ def unpack_archive(path: str, sha256: str, to: Path) -> None:
     normalise(to)
 
 
-def fetch_archive(place: str, sha256: str, folder: Path) -> Path:
-    """Return the path of a file; one at an address is written to a folder, under its name there.
+def fetch_archive(address: str, sha256: str, folder: Path) -> Path:
+    """Return the path of a file; one at an address is downloaded to a folder, under its name.
 
-    Raise HostError if it is another one.
+    Raise HostError if its digest is wrong.
     """
-    path = Path(place)
-    if "://" in place:
+    path = Path(address)
+    if "://" in address:
         from torchyard.host.http import HttpClient  # noqa: PLC0415 - most sources need no web
 
-        path = folder / (basename(place) or "archive")
+        path = folder / (basename(address) or "archive")
         try:
             with path.open("wb") as file:
-                file.writelines(HttpClient().pieces(place))
+                file.writelines(HttpClient().pieces(address))
         except FileNotFoundError as error:
             msg = f"there is no archive at {error}"
-            raise HostError(msg, hint="look whether the address is right") from error
+            raise HostError(msg, hint="check the address") from error
     if not path.is_file():
-        msg = f"there is no archive `{place}`"
+        msg = f"there is no archive `{address}`"
         raise HostError(msg, hint="[source] archive is relative to the file that names it")
     with path.open("rb") as file:
         found = file_digest(file, "sha256").hexdigest()
     if found != sha256:
-        msg = f"the archive {place} has the sha256 {found}, and not {sha256 or 'one that is named'}"
-        hint = "if it is the one that you want, and you trust it, write this sha256"
+        msg = f"the archive {address} has the sha256 {found}, not {sha256 or 'one that is named'}"
+        hint = "if you trust this archive, write its sha256"
         raise HostError(msg, hint=hint)
     return path
 
 
 def make_empty(folder: Path) -> None:
-    """Create a directory, and remove what an earlier attempt left in it."""
+    """Create an empty directory; remove files of an earlier attempt."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)

@@ -1,8 +1,8 @@
-"""What a sandbox of bubblewrap shows of this machine: the system, and nothing of its users.
+"""The view of this machine in a bubblewrap sandbox: the system, without its users' files.
 
-Only what is named here can be seen: no home directories, no sockets, no temporary files, no other
-processes. Files of the system that are not world-readable are hidden, too: without this, steps
-could read those of the user that runs them, and all if that is root.
+Only paths named here are visible: no home directories, no sockets, no temporary files, no other
+processes. Files of the system that are not world-readable are hidden, too: otherwise steps could
+read those of the user that runs them, or all if that is root.
 """
 
 import os
@@ -28,32 +28,32 @@ _SYSTEM = (
 NO_PART = frozenset(
     ("boot", "dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp")
 )
-"""What is no part of a system that is shown in place of this one."""
+"""Top directories that are not part of a root's system."""
 
 _SECRETS = {"/etc": 99, "/opt": 3, "/usr/local": 3}
-"""Where the system has files that are not world-readable, and how deep these are looked for.
+"""Directories with system files that are not world-readable, and how deep to search them.
 
-Toolkits below `/opt` and `/usr/local` have ten thousands of files.
+Toolkits below `/opt` and `/usr/local` have tens of thousands of files.
 """
 
 NAME_SERVERS = "/etc/resolv.conf"
-"""What a network needs; it may be a link to where nothing is shown."""
+"""The file that name resolution needs; it may be a link to a hidden path."""
 
 _IN_ROOT = "TORCHYARD_IN_ROOT"
 ROOT_MARK = {_IN_ROOT: "1"}
-"""The variable of processes that torchyard starts in a root to look at it from within."""
+"""The variable of processes that torchyard starts in a root to inspect it."""
 
 _NAMESPACES = ("--die-with-parent", "--new-session", "--unshare-all", "--cap-drop", "ALL")
 _ORDINARY = ("--unshare-user", "--uid", "1000", "--gid", "1000")
 _KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
-"""What root may write to below `/proc` without any capability."""
+"""Files below `/proc` that root may write to without any capability."""
 
 _LIMITS = {
     "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
     "kernel/unprivileged_userns_clone": ("0", "1"),
     "user/max_user_namespaces": ("0", "10000"),
 }
-"""Settings of kernels: the value that keeps users from making namespaces, and one that does not."""
+"""Kernel settings: the value that forbids users to create namespaces, and one that allows it."""
 
 _MOUNTS = (
     *("--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
@@ -68,24 +68,24 @@ _WAYS: dict[BubblewrapKind, tuple[tuple[str, ...], ...]] = {
     "view": ((), ("--unshare-user",)),
     "bwrap": ((*_PROC, *_NAMED), (*_CONTAINER, *_NAMED), _CONTAINER),
 }
-"""The options by which each kind can be had, the best first; the others are for containers.
+"""The options for each kind of sandbox, the best first; the others are for containers.
 
-There, root may make a user namespace, but mount nothing without one. A new `/proc` would show what
-the container hides, so its own is shown: steps see the names of its processes, and nothing else.
-Some containers let nothing change the machine's name.
+There, root may create a user namespace, but mount nothing without one. A new `/proc` would show
+hidden files, so the container's is shown: steps see only the names of its processes.
+Some containers do not allow changing the machine's name.
 """
 
 
 def isolated() -> list[str]:
-    """Return the command of a sandbox with namespaces of its own, and without capabilities.
+    """Return the command of a sandbox with its own namespaces, without capabilities.
 
-    Root is an ordinary user in it: programs expect root to have capabilities.
+    Root is an ordinary user in it, as programs expect root to have capabilities.
     """
     return [find_bwrap(), *_NAMESPACES, *(_ORDINARY if os.geteuid() == 0 else ())]
 
 
 def system_view(root: str | None = None, absent: Sequence[str] = ()) -> list[str]:
-    """Return bwrap's options that show the system, or the one in a root, without some paths."""
+    """Return bwrap's options that show the system, or that of a root, without some paths."""
     if root:
         return [*_shown_root(root), *_way("bwrap"), *_MOUNTS, *without(absent, root)]
     bwrap = [*_shown_system(), *_way("bwrap"), *_MOUNTS, *without(absent)]
@@ -96,10 +96,10 @@ def system_view(root: str | None = None, absent: Sequence[str] = ()) -> list[str
 
 
 def without(absent: Sequence[str], root: str = "") -> list[str]:
-    """Return bwrap's options that show all of some directories but the absent paths in them.
+    """Return bwrap's options that show the directories of absent paths without these paths.
 
-    The cost grows with the square of the number of entries: it is for directories that have few.
-    A link in a root is left as it is: for this machine it may lead to files of its users.
+    The cost grows with the square of the number of entries, so it is for small directories.
+    A link in a root is left unchanged: on this machine, it may lead to files of its users.
     """
     bwrap: list[str] = []
     for parent in sorted({str(Path(path).parent) for path in absent}):
@@ -117,7 +117,7 @@ def without(absent: Sequence[str], root: str = "") -> list[str]:
 
 
 def machine_view(free: str = "") -> list[str]:
-    """Return the command that shows the machine as it is; `free`, a path in /mnt, is left out."""
+    """Return the command that shows the unchanged machine, without `free`, a path in /mnt."""
     bwrap = [*whole_machine(), "--tmpfs", "/mnt"]
     for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
         if str(path) != free:
@@ -126,30 +126,30 @@ def machine_view(free: str = "") -> list[str]:
 
 
 def whole_machine() -> list[str]:
-    """Return the command that shows all of the machine, to be followed by what is different."""
+    """Return the command that shows all of the machine, to be followed by changes."""
     return [find_bwrap(), "--die-with-parent", *_way("view"), "--dev-bind", "/", "/"]
 
 
 def parts_of_root(root: str) -> list[Path]:
-    """Return the directories and links at the top of a root that are shown as the system."""
+    """Return the top directories and links of a root that are shown as the system."""
     return [path for path in sorted(Path(root).iterdir()) if path.name not in NO_PART]
 
 
 def read_only(
     paths: Iterable[str], hidden: Iterable[str] = (), *, root: str | None = None
 ) -> list[str]:
-    """Return bwrap's options that show more paths of this machine, without directories in them.
+    """Return bwrap's options that show more paths of this machine, without `hidden` directories.
 
-    Those in directories of the system are shown already, unless it is the system in a root.
+    Paths of the system are shown already, unless the system is that of a root.
     """
     system = () if root else _SYSTEM
-    named = {path for one in paths for path in (Path(one).absolute(), Path(one).resolve())}
+    named = {path for name in paths for path in (Path(name).absolute(), Path(name).resolve())}
     shown: list[Path] = []
     for path in sorted(named):
         if os.access(path, os.R_OK) and not _is_below(path, (*system, *shown)):
             shown.append(path)
     bwrap = [word for path in shown for word in ("--ro-bind", str(path), str(path))]
-    for path in sorted(Path(one).resolve() for one in hidden):
+    for path in sorted(Path(name).resolve() for name in hidden):
         if path.is_dir() and _is_below(path, shown):
             bwrap += ["--tmpfs", str(path)]
     return bwrap
@@ -162,7 +162,7 @@ def is_of_system(path: str) -> bool:
 
 @cache
 def own_paths() -> tuple[str, ...]:
-    """Return the directories that this Python and torchyard are in."""
+    """Return the directories of this Python and of torchyard."""
     given = {str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(":")}
     paths = sys.path if sys.flags.safe_path else sys.path[1:]  # the first is the caller's directory
     found = {path for path in paths if path not in given and Path(path).is_dir()}
@@ -170,7 +170,7 @@ def own_paths() -> tuple[str, ...]:
 
 
 def sandbox_fault(kind: BubblewrapKind = "bwrap") -> str:
-    """Return why bubblewrap makes no sandboxes of a kind here, or ""."""
+    """Return why bubblewrap can't create sandboxes of a kind here, or ""."""
     return _tried(kind)[1]
 
 
@@ -180,7 +180,7 @@ def _way(kind: BubblewrapKind) -> tuple[str, ...]:
 
 @cache
 def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
-    """Return the options by which a kind can be had here, or the usual ones and why they fail."""
+    """Return the working options for a kind, or the usual ones and why they fail."""
     faults = []
     for way in _WAYS[kind]:
         try:
@@ -200,8 +200,8 @@ def _tried(kind: BubblewrapKind) -> tuple[tuple[str, ...], str]:
 def bubblewrap_fault(bwrap: Sequence[str]) -> str:
     """Return why bubblewrap can't start a program with such options, or "".
 
-    In a sandbox whose `/proc` is that of a container, its first process ends with an error, and its
-    second one waits for that forever. So nothing may wait for the end of its output.
+    In a sandbox with the `/proc` of a container, bubblewrap's first process fails, and its second
+    one waits for it forever. So this must not wait for the end of its output.
     """
     with os.fdopen(os.memfd_create("said"), "w+b") as output:
         child = subprocess.Popen(
@@ -221,16 +221,16 @@ def bubblewrap_fault(bwrap: Sequence[str]) -> str:
 
 
 LOST = "their steps can use the network, and see and change each other's files"
-"""What it means that jobs run without a sandbox."""
+"""What jobs without a sandbox can do."""
 
 
 def without_sandbox() -> str:
-    """Return the note for builds whose jobs run without a sandbox: what is lost, and why."""
+    """Return the note for builds whose jobs run without a sandbox: the risk, and the reason."""
     return f"jobs run without a sandbox: {LOST}; bubblewrap does not work here: {sandbox_fault()}"
 
 
 def sandbox_cure(system: Path = Path("/")) -> str:
-    """Return what lets bubblewrap make sandboxes here; tests pass another proc."""
+    """Return how to let bubblewrap create sandboxes here; tests pass another proc."""
     if shutil.which("bwrap") is None:
         return "install the package `bubblewrap`"
     for name, (refuses, allows) in _LIMITS.items():
@@ -238,11 +238,11 @@ def sandbox_cure(system: Path = Path("/")) -> str:
         if path.is_file() and path.read_text(encoding="ascii").strip() == refuses:
             return f"sysctl -w {name.replace('/', '.')}={allows}"
     options = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-    return f"let this user make namespaces: start the container with {options}"
+    return f"let this user create namespaces: start the container with {options}"
 
 
 def in_root() -> bool:
-    """Return whether this process was started in a root by the torchyard outside of it."""
+    """Return whether torchyard started this process in a root."""
     return _IN_ROOT in os.environ
 
 
@@ -250,7 +250,7 @@ def find_bwrap() -> str:
     """Return the path of bwrap on the caller's PATH, since a job's own may lack it."""
     found = shutil.which("bwrap")
     if found is None:
-        msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"
+        msg = "bubblewrap is not installed: jobs need `bwrap` for their own view of files"
         raise HostError(msg, hint="install the package `bubblewrap`, or add `bwrap` to PATH")
     return found
 
@@ -279,13 +279,13 @@ def _shown_system() -> tuple[str, ...]:
 
 @cache
 def _private_files() -> tuple[tuple[str, bool], ...]:
-    """Return the files of the system that are not world-readable, and whether each is a folder."""
+    """Return the system's paths that are not world-readable, and whether each is a folder."""
     found = (found for top, depth in _SECRETS.items() for found in _private(top, depth))
     return tuple((path, stat.S_ISDIR(status.st_mode)) for path, status in found)
 
 
 def _private(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what others than its owner and group can't read below a directory."""
+    """Yield the paths below a directory that are not world-readable."""
     with suppress(PermissionError, FileNotFoundError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             status = entry.stat(follow_symlinks=False)

@@ -16,16 +16,16 @@ from torchyard.host.child import Child
 from torchyard.host.process_tree import can_run, family, family_usage, kill_all, signal_group
 
 _KEPT = 400
-"""How many of a program's last lines are kept."""
+"""The number of a program's last lines to keep."""
 
 _STACK_SECONDS = 5.0
 """Seconds for a program to print its stacks after SIGABRT."""
 
 _TICK = 0.5
-"""Seconds between two looks at a running program."""
+"""Seconds between two checks of a running program."""
 
 _PATIENCE = 10
-"""A program is ended after this many times its seconds, even if the machine never ran it."""
+"""A program ends after this multiple of its time limit, even if the machine never ran it."""
 
 _DEBUGGERS = (
     ("eu-stack", "-p", "{pid}"),
@@ -40,8 +40,8 @@ _NAMES = {Signal.value: Signal.name for Signal in signal.Signals}
 class TimedRun(NamedTuple):
     """How a program ended. A negative code is the number of the signal that killed it.
 
-    One that was `late` was ended. `waited` are the seconds in which it could run, and the machine
-    was busy with others; if it was `starved`, it was ended before it had its time.
+    A `late` program was ended. `waited` are the seconds in which it was ready, but the machine was
+    busy; a `starved` one was ended before it had its time.
     """
 
     code: int
@@ -54,13 +54,13 @@ class TimedRun(NamedTuple):
 
     @property
     def signal(self) -> str:
-        """The name of the signal that killed it, or empty."""
+        """The name of the signal that killed it, or ""."""
         if self.code >= 0:
             return ""
         return _NAMES.get(-self.code, f"signal {-self.code}")
 
 
-def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how long
+def run_with_timeout(  # noqa: PLR0913 - a program, its environment, and its limits
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -71,11 +71,11 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
 ) -> TimedRun:
     """Run a program, and kill it with all its descendants after `seconds`.
 
-    Time in which it could run, and the machine was busy with others, does not count.
+    Time in which it is ready to run, but the machine is busy, does not count.
 
-    `wrapper` is a command that runs the program and passes its exit code on. A Python must have
-    been started with faulthandler: SIGABRT makes it print the stacks of its threads. For other
-    programs a debugger prints them, if one is installed.
+    `wrapper` is a command that runs the program and passes its exit code on. Python must run with
+    faulthandler: SIGABRT makes it print the stacks of its threads. A debugger, if installed, prints
+    those of other programs.
     """
     lines: deque[str] = deque(maxlen=_KEPT)
     child = Child([*wrapper, *argv], cwd=cwd, env=env)
@@ -106,9 +106,9 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
             over.wait(_STACK_SECONDS)
         else:
             lines.extend(thread_stacks(pid))
-        kill_all(started)  # descendants with sessions of their own are not in its group
+        kill_all(started)  # descendants with their own sessions are not in its group
         if over.is_set():
-            return  # its number may belong to another process by now
+            return  # its pid may belong to another process by now
         signal_group(child.pid, signal.SIGKILL)
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -124,7 +124,7 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
         watcher.join()
     code = ended.code
     if wrapper and code - _BY_SIGNAL in signal.valid_signals():
-        code = _BY_SIGNAL - code  # a wrapper reports a killed program as 128 + signal
+        code = _BY_SIGNAL - code  # wrappers report a killed program as 128 + signal
     is_late = late.is_set()
     return TimedRun(code, ended.seconds, tuple(lines), is_late, starved, ended.cpu, waited)
 
@@ -133,7 +133,7 @@ _BY_SIGNAL = 128
 
 
 def thread_stacks(pid: int) -> list[str]:
-    """Return the stacks of a program's threads from a debugger, or else from the kernel."""
+    """Return the stacks of a program's threads from a debugger, else from the kernel."""
     for program, *words in _DEBUGGERS:
         found = shutil.which(program)
         if found:
@@ -153,7 +153,7 @@ _STACK = ("Thread", "TID", "#")
 
 
 def _waits_of(pid: int) -> list[str]:
-    """Return in which kernel function each thread waits."""
+    """Return the kernel function in which each thread waits."""
     waits = []
     with contextlib.suppress(OSError):
         for thread in sorted(Path(f"/proc/{pid}/task").iterdir()):

@@ -14,7 +14,7 @@ from torchyard.model.canonical import fingerprint
 
 _NOT_CONTENT = frozenset((".git", ".hg", ".svn", HOME, STAMP, "__pycache__"))
 _IGNORED, _OWN = "git ignores", "torchyard wrote"
-_HINT = "let nothing write there meanwhile, or keep it out: .gitignore, or `leave_out` in [source]"
+_HINT = "stop programs that write there, or exclude it by .gitignore or `leave_out` in [source]"
 
 
 class SourceFile(NamedTuple):
@@ -26,7 +26,7 @@ class SourceFile(NamedTuple):
 
 
 class SourceContent(NamedTuple):
-    """The files of a source directory, and why other paths in it are not among them."""
+    """The files of a source directory, and the excluded paths with reasons."""
 
     files: list[SourceFile]
     left_out: dict[str, str]
@@ -43,9 +43,9 @@ class SourceContent(NamedTuple):
 def read_source_tree(
     folder: str, leave_out: Collection[str] = (), *, include_ignored: bool = False
 ) -> SourceContent:
-    """Read a source directory; of a git checkout, unless `include_ignored`, what git sees.
+    """Read a source directory; in a git checkout, only what git sees, unless `include_ignored`.
 
-    Files of version control, what torchyard wrote, Python's caches and `leave_out` do not count.
+    Files of version control and torchyard, Python's caches and `leave_out` are excluded.
     """
     if not os.path.isdir(folder):
         msg = f"there is no directory `{folder}`"
@@ -59,7 +59,7 @@ def read_source_tree(
         raise HostError(msg, hint=_HINT) from error
     except OSError as error:
         msg = f"`{error.filename}` can't be read: {error.strerror}"
-        raise HostError(msg, hint="make it readable, or keep it out of the source") from error
+        raise HostError(msg, hint="make it readable, or exclude it from the source") from error
     return SourceContent(reader.files, dict(sorted(reader.left_out.items())))
 
 
@@ -72,7 +72,7 @@ class _Reader:
         self._without = frozenset(map(os.path.abspath, leave_out))
 
     def read(self, folder: str, prefix: str, visible: Collection[str] | None) -> None:
-        """Add what is in a directory, whose path in the source is `prefix`."""
+        """Add the content of a directory with the path `prefix` in the source."""
         with os.scandir(folder) as found:
             entries = list(found)
         if prefix and any(entry.name == STAMP for entry in entries):
@@ -86,7 +86,7 @@ class _Reader:
             shown = f"{path}/" if is_directory else path
             if visible is None or shown in visible:
                 self._add(entry, path, visible)
-            elif path in visible:  # a repository of its own, such as a submodule
+            elif path in visible:  # another repository, such as a submodule
                 is_own = is_checkout(entry.path)
                 self._add(entry, path, visible_paths(entry.path, shown) if is_own else None)
             elif not is_directory or os.listdir(entry.path):

@@ -1,8 +1,8 @@
-"""Directories written by programs that are not trusted: nothing here follows a link in them.
+"""Directories written by untrusted programs: no function here follows links in them.
 
-Such a program can put a link to any place of the machine where a file or directory is expected, and
-replace one by the other at any moment. So everything below the root is opened by the handle of the
-directory that contains it, one name at a time, and links are refused.
+Such a program can put a link to any path of the machine where a file or directory is expected, and
+swap them at any moment. So everything below the root is opened by the handle of its directory, one
+name at a time, and links are refused.
 """
 
 import errno
@@ -23,10 +23,10 @@ _DEPTH = 256
 """Directories nested deeper than this are not read."""
 
 _HANDLES = 64
-"""Directories that are open at once while a tree is removed."""
+"""Maximum open directories while a tree is removed."""
 
 _SHOWN = 200
-"""The number of characters of a path that an error shows."""
+"""The number of characters of a path in errors."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -34,7 +34,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class EntryKind(StrEnum):
-    """What there is at a path."""
+    """The kind of an entry."""
 
     FILE = "file"
     LINK = "link"
@@ -43,7 +43,7 @@ class EntryKind(StrEnum):
 
 
 class TreeEntry(NamedTuple):
-    """A path below a root, and what there is, without following links."""
+    """A path below a root, its kind and status, without following links."""
 
     path: str
     kind: EntryKind
@@ -51,10 +51,10 @@ class TreeEntry(NamedTuple):
 
 
 class UntrustedTree:
-    """A directory whose content is not trusted, unlike the path that leads to it.
+    """A directory with untrusted content at a trusted path.
 
-    Paths are relative to it, with `/` between names. What can't be done is a HostError, except for
-    a full disk, which is an OSError. Threads can share a tree.
+    Paths are relative to it, with `/` between names. Errors are HostErrors, except for a full disk,
+    which is an OSError. Threads can share a tree.
     """
 
     def __init__(self, root: Path, below: str = "") -> None:
@@ -80,7 +80,7 @@ class UntrustedTree:
     def walk(self, *, partly: bool = False) -> Iterator[TreeEntry]:
         """Yield files, links, special files and empty directories, sorted by path.
 
-        With `partly`, directories that can't be read, or are too deep, are left out.
+        With `partly`, skip directories that are unreadable or too deep.
         """
         waiting = list(reversed(self.entries()))
         while waiting:
@@ -99,18 +99,18 @@ class UntrustedTree:
             waiting += reversed(inner)
 
     def entries(self, path: str = "") -> list[TreeEntry]:
-        """Return what is directly in a directory, sorted by name."""
+        """Return the entries of a directory, sorted by name."""
         found = []
         with self._folder(path) as handle, os.scandir(handle) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                with suppress(FileNotFoundError):  # it was removed meanwhile
+                with suppress(FileNotFoundError):  # removed meanwhile
                     status = entry.stat(follow_symlinks=False)
                     name = f"{path}/{entry.name}" if path else entry.name
                     found.append(TreeEntry(name, _kind(status), status))
         return found
 
     def find(self, path: str) -> TreeEntry | None:
-        """Return what there is at a path, or None."""
+        """Return the entry at a path, or None."""
         with self._parent(path) as (handle, name):
             try:
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -137,36 +137,36 @@ class UntrustedTree:
         raise _refusal(self.root / path, f"has {status.st_size:,} bytes, more than its disk")
 
     def create_file(self, path: str) -> BinaryIO:
-        """Open a new file for writing; a file or link at its path is removed, not written to."""
+        """Open a new file for writing; remove a file or link at its path."""
         with self._parent(path) as (handle, name):
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=handle)
             return os.fdopen(os.open(name, _NEW, 0o666, dir_fd=handle), "wb")
 
     def create_link(self, path: str, target: str) -> None:
-        """Make a symbolic link; a file or link at its path is removed."""
+        """Create a symbolic link; remove a file or link at its path."""
         with self._parent(path) as (handle, name):
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=handle)
             os.symlink(target, name, dir_fd=handle)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents unless they exist."""
+        """Create a directory and its parents unless they exist."""
         with _named(self.root / path):
             os.close(_descend(self._handle, path, make=True))
 
     def rename(self, path: str, to: str) -> None:
-        """Rename something; a file or link that has the new name is replaced."""
+        """Rename an entry; replace a file or link with the new name."""
         with self._parent(path) as (handle, name), self._parent(to) as (above, other):
             os.rename(name, other, src_dir_fd=handle, dst_dir_fd=above)
 
     def move_in(self, source: Path, path: str) -> None:
-        """Move a file or directory from a trusted path of the same disk to a path in this tree."""
+        """Move a file or directory from a trusted path on the same disk into this tree."""
         with self._parent(path) as (handle, name):
             os.rename(source, name, dst_dir_fd=handle)
 
     def move_out(self, path: str, to: Path, wanted: EntryKind = EntryKind.FILE) -> None:
-        """Move a regular file, or something else, to a trusted path of the same disk."""
+        """Move a regular file, or another kind of entry, to a trusted path on the same disk."""
         with self._parent(path) as (handle, name):
             kind = _kind(os.stat(name, dir_fd=handle, follow_symlinks=False))
             if kind is not wanted:
@@ -174,7 +174,7 @@ class UntrustedTree:
             os.rename(name, to, src_dir_fd=handle)
 
     def has(self, pattern: str) -> bool:
-        """Return whether there is anything that a glob pattern matches."""
+        """Return whether a glob pattern matches any entry."""
         wanted = [name for name in pattern.split("/") if name not in ("", ".")]
         for entry in self.walk(partly=True):
             names = entry.path.split("/")
@@ -183,11 +183,11 @@ class UntrustedTree:
         return False
 
     def disk_usage(self) -> int:
-        """Return the bytes on disk of everything that can be read."""
+        """Return the bytes on disk of everything readable."""
         return sum(entry.status.st_blocks * 512 for entry in self.walk(partly=True))
 
     def remove(self, path: str) -> None:
-        """Remove a file, a link, or a directory with everything in it; it need not exist."""
+        """Remove a file, a link, or a directory with its content, if it exists."""
         with self._parent(path) as (handle, name), suppress(FileNotFoundError):
             _remove(handle, name)
 
@@ -202,7 +202,7 @@ class UntrustedTree:
 
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """Yield the handle of the directory that contains a path, and the last name of the path."""
+        """Yield the handle of a path's directory, and the last name of the path."""
         folder, _, name = path.rpartition("/")
         _check_name(name)
         with _named(self.root / path), self._folder(folder) as handle:
@@ -210,7 +210,7 @@ class UntrustedTree:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory with everything in it, or as much of it as can be removed."""
+    """Remove a directory with its content, as far as possible."""
     with suppress(OSError):
         handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -220,10 +220,10 @@ def remove_tree(path: Path) -> None:
 
 
 def _remove(parent: int, name: str) -> None:
-    """Remove a file or a directory; raise an OSError if something in it can't be removed."""
+    """Remove a file or a directory; raise an OSError if that fails for any content."""
     try:
         os.unlink(name, dir_fd=parent)
-    except (IsADirectoryError, PermissionError):  # the latter is what macOS says of a directory
+    except (IsADirectoryError, PermissionError):  # macOS raises the latter for a directory
         top = _open_to_remove(parent, name)
         try:
             before: list[str] = []
@@ -236,14 +236,14 @@ def _remove(parent: int, name: str) -> None:
 
 
 def _empty(folder: int, top: int, handles: int) -> None:
-    """Remove what can be removed from a directory.
+    """Remove the content of a directory, as far as possible.
 
-    Directories that are too deep for the number of handles are moved up to `top`.
+    Directories too deep for the number of handles are moved up to `top`.
     """
     with os.scandir(folder) as found:
         entries = list(found)
     for entry in entries:
-        with suppress(OSError):  # it remains, and so do the directories that lead to it
+        with suppress(OSError):  # it remains, with its parents
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=folder)
                 continue
@@ -261,7 +261,7 @@ def _empty(folder: int, top: int, handles: int) -> None:
 
 
 def _open_to_remove(parent: int, name: str) -> int:
-    """Open a directory, with the permissions that emptying and moving it needs."""
+    """Open a directory, and set the permissions needed to empty and move it."""
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         handle = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
@@ -273,10 +273,10 @@ def _open_to_remove(parent: int, name: str) -> int:
 
 
 def _descend(top: int, path: str, *, make: bool = False) -> int:
-    """Open the directory at a path below another one, or make it, without following links."""
+    """Open the directory at a path below another one, or create it, without following links."""
     names = path.split("/") if path else []
     if len(names) > _DEPTH:
-        raise OSError(errno.ENAMETOOLONG, f"more than {_DEPTH} directories are nested there")
+        raise OSError(errno.ENAMETOOLONG, f"more than {_DEPTH} directories are nested")
     handle = os.dup(top)
     for name in names:
         try:
@@ -307,8 +307,8 @@ def _kind(status: os.stat_result) -> EntryKind:
 
 
 def _matches(names: list[str], wanted: list[str]) -> bool:
-    """Return whether the names of a path match those of a pattern, in time that many `**` bound."""
-    reached = {0}  # how many names the pattern may have matched so far
+    """Return whether the names of a path match a pattern; many `**` take bounded time."""
+    reached = {0}  # numbers of names that the pattern may have matched so far
     for want in wanted:
         if want == "**":
             reached = set(range(min(reached), len(names) + 1))
@@ -336,11 +336,11 @@ def _refusal(path: Path, why: str) -> HostError:
     shown = str(path) if str(path).isprintable() else ascii(str(path))[1:-1]
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}…"
-    return HostError(f"`{shown}` {why}", hint="no link is followed there")
+    return HostError(f"`{shown}` {why}", hint="links are not followed there")
 
 
 def lay_out_files(files: Mapping[str, str], folder: Path) -> Path:
-    """Write files that a job spec contains, and return their directory; none is outside of it."""
+    """Write the files in a job spec to a directory, never outside of it, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     with UntrustedTree(folder) as tree:
         for name, text in files.items():

@@ -22,10 +22,10 @@ else:
     )
 
 LEVEL = 1
-"""Slower levels do not make repetitive texts, such as lists of files, any smaller."""
+"""The level; slower ones do not shrink repetitive texts, such as lists of files, further."""
 
 LARGEST_TEXT = 4 << 30
-"""Maximum size of a text that is unpacked at once."""
+"""Maximum size of a text to unpack at once."""
 
 _PIECE = 128 << 10
 
@@ -41,13 +41,13 @@ __all__ = [
 
 
 def decompress_text(data: bytes) -> bytearray:
-    """Decompress a large text that was compressed at once, so that its size is known.
+    """Decompress a large text whose frame has its size.
 
-    `decompress` collects pieces and then copies all of them, which takes twice the memory and time.
+    `decompress` collects pieces and then copies them, which takes twice the memory and time.
     """
     size = get_frame_info(data).decompressed_size or 0
     if size > LARGEST_TEXT:
-        msg = f"it says that it has {size} bytes, more than the limit of {LARGEST_TEXT}"
+        msg = f"its declared size, {size} bytes, exceeds the limit of {LARGEST_TEXT}"
         raise ZstdError(msg)
     text, frame = bytearray(size), ZstdDecompressor()
     offset, piece = 0, frame.decompress(data, _PIECE)
@@ -56,6 +56,6 @@ def decompress_text(data: bytes) -> bytearray:
         offset += len(piece)
         piece = b"" if frame.eof else frame.decompress(b"", _PIECE)
     if offset != size or not frame.eof:
-        msg = "it has another size than it says"
+        msg = "its size differs from the declared one"
         raise ZstdError(msg)
     return text

@@ -12,13 +12,13 @@ def parse_index_url(url: str) -> str:
         root = parts.hostname if parts.scheme in _SERVED else parts.path.lstrip("/")
         _ = parts.port  # raises for a malformed port
     except ValueError as error:
-        msg = f"`{url}` is no address: {error}"
+        msg = f"`{url}` is not an address: {error}"
         raise ValueError(msg) from error
     if parts.scheme not in (*_SERVED, "file"):
         msg = f"no installer reads `{url}`: write https://…, http://… or file:///…"
         raise ValueError(msg)
     if not root or (parts.scheme == "file" and parts.netloc not in ("", "localhost")):
         form = "file:///srv/channel" if parts.scheme == "file" else f"{parts.scheme}://example.org/"
-        msg = f"`{url}` names no place: write it as {form}"
+        msg = f"`{url}` is not a complete address: write it as {form}"
         raise ValueError(msg)
     return url.rstrip("/")

@@ -19,7 +19,7 @@ class PackageOffer(Value, kw_only=True):
 
     project: str
     name: str
-    """The installer's name for it: conda's package of the project `torch` is `pytorch`."""
+    """The installer's name for it: conda calls the project `torch` `pytorch`."""
     variant: str
     version: str
     uploaded: str
@@ -29,7 +29,7 @@ class PackageOffer(Value, kw_only=True):
     build: str = ""
     """The build strings of this variant of a conda package: `cu130_mkl_*`."""
     torch: str = ""
-    """The release of torch that it is compiled against, `2.13`, or all that it takes: `>=2.10`."""
+    """The release of torch that it is compiled against, `2.13`, or a range: `>=2.10`."""
 
 
 def offers(part: str, entries: Iterable[Entry]) -> tuple[PackageOffer, ...]:
@@ -55,10 +55,10 @@ _Rank = tuple[int, str]
 
 def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
     """Return the rank of each version. Only the few versions without local parts are parsed."""
-    public = {version: version.partition("+")[0] for version in {one.version for one in entries}}
+    public = {v: v.partition("+")[0] for v in {entry.version for entry in entries}}
     ordered = sorted(set(public.values()), key=lambda version: (version_key(version), version))
-    places = {version: rank for rank, version in enumerate(ordered)}
-    return {version: (places[short], version) for version, short in public.items()}
+    positions = {version: rank for rank, version in enumerate(ordered)}
+    return {version: (positions[short], version) for version, short in public.items()}
 
 
 def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[list[Entry]]:
@@ -74,7 +74,7 @@ def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[li
 
 
 def _group(kind: FileKind) -> FileKind:
-    """Return what files are offered together: a variant, and a torch as it is shown."""
+    """Return the group of files offered together: a variant, and the displayed torch."""
     return kind[0], torch_label(kind[1])
 
 
@@ -101,7 +101,7 @@ def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
 
 
 def _project(part: str, name: str, entry: Entry) -> str:
-    """Return the project that users search for: the name itself for secondary packages."""
+    """Return the project that users search for; for secondary packages, their own name."""
     section, cell = section_of(part), cell_of(entry)
     if not section.MANY_PROJECTS or cell is None or cell.package != section.PACKAGE:
         return name

@@ -19,7 +19,7 @@ SHARED = ""
 _LONGEST = 240  # bytes; most systems allow 255, and `.provenance` has eleven
 
 Status = Literal["active", "archived", "quarantined", "deprecated"]
-"""The status of a project (PEP 792): whether it gets new files, and whether files are offered."""
+"""The status of a project (PEP 792): whether it gets new files, and whether it offers files."""
 
 
 class Entry(Value, kw_only=True, array_like=True, gc=False):
@@ -44,13 +44,13 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The cell of the plan that it was built for; empty for files from elsewhere."""
     commit: str = ""
     promoted: str = ""
-    """The sha256 of the file that this one was promoted from, if the bytes had to change."""
+    """The sha256 of the file that was promoted, if its bytes had to change."""
     record: msgspec.Raw = msgspec.Raw(b"null")
     """The record of a conda package in `repodata.json`."""
     overrides: tuple[tuple[str, str], ...] = ()
-    """The gates that would have refused it, each with the reason why it was published."""
+    """The gates that were overridden, each with the reason."""
     torch: str = ""
-    """The versions of torch that it requires, such as `==2.13.*`; empty if any will do, or none."""
+    """The versions of torch that it requires, such as `==2.13.*`; empty for any, or no torch."""
 
 
 sort_key: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
@@ -74,19 +74,19 @@ class State(Value, kw_only=True):
     """Sorted by file name, then by variant."""
     hidden: tuple[Hidden, ...] = ()
     pending_deletion: tuple[str, ...] = msgspec.field(name="doomed", default=())
-    """Keys that are being deleted: they can't be published until that is done."""
+    """Keys under deletion, which can't be published until it is done."""
     serials: dict[str, int] = {}
-    """For each view (variant, or `WHOLE`) the channel generation that last changed it."""
+    """The channel generation that last changed each view (a variant, or `WHOLE`)."""
     shards: dict[str, str] = {}
     """The sha256 of the shard of each package name, in a conda subdir."""
     tags: dict[str, str] = {}
     """The expected ETag of each page."""
     run: str = ""
-    """Unique per attempt, so that no state equals one that a dead writer left to be deleted."""
+    """Unique per attempt, so that no state equals one that a dead writer marked for deletion."""
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name is valid in any directory, with room for a suffix (`.metadata`)."""
+    """Return whether a file name is valid anywhere, with room for a suffix (`.metadata`)."""
     is_plain = name.isprintable() and not {"/", "\\"} & set(name)
     return is_plain and name not in ("", ".", "..") and len(name.encode()) <= _LONGEST
 
@@ -97,7 +97,7 @@ def package_key(sha256: str, file: str) -> str:
 
 
 def changed(old: State, new: State) -> list[Entry]:
-    """Return the entries that only one of two states has. Kept entries are the same objects."""
+    """Return the entries in only one of two states. Unchanged entries are the same objects."""
     start = _alike(old.entries, new.entries)
     gone, came = old.entries[start:], new.entries[start:]
     end = _alike(reversed(gone), reversed(came))
@@ -106,9 +106,9 @@ def changed(old: State, new: State) -> list[Entry]:
     return [entry for entry in (*gone, *came) if id(entry) in differing]
 
 
-def _alike(some: Iterable[Entry], others: Iterable[Entry]) -> int:
+def _alike(entries: Iterable[Entry], others: Iterable[Entry]) -> int:
     """Return the length of the common prefix."""
-    return sum(1 for _ in takewhile(bool, map(is_, some, others)))
+    return sum(1 for _ in takewhile(bool, map(is_, entries, others)))
 
 
 def cell_of(entry: Entry) -> Cell | None:

@@ -22,7 +22,7 @@ class Named(NamedTuple):
 def read_name(file: str, project: str) -> Named:
     """Parse a name as installers do on the page of a project; ValueError if they can't.
 
-    The project is needed to find the version of an old source distribution: `a-1.0-1.tar.gz`.
+    The version of an old source distribution, `a-1.0-1.tar.gz`, can be found only with its project.
     """
     if is_wheel_name(file):
         name, version, _, tags = parse_wheel_filename(file)

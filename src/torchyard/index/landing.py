@@ -1,9 +1,9 @@
 """The landing page of a channel, which shows the install command for each package.
 
 Its bytes change only when a package or a variant is added or removed, so publishing another version
-does not rewrite it. Versions, platforms and Pythons are read by its script from the head, and
-addresses are taken from where the page was found, so that a copy of the channel works as it is.
-Without the script there are still tables with links, and a command for each variant.
+does not rewrite it. Its script reads versions, platforms and Pythons from the head, and
+takes addresses from its own, so that a copy of the channel works unchanged.
+Without the script, it still has tables with links, and a command for each variant.
 """
 
 from base64 import b64encode
@@ -22,7 +22,7 @@ from torchyard.model.version import version_numbers
 
 LANDING = "index.html"
 _OPEN = 2
-"""How many packages show their table at once; the others show theirs on demand."""
+"""The number of packages whose table is open at first; the others open on demand."""
 
 
 def landing_page(
@@ -65,7 +65,7 @@ def _rows(part: str, found: Sequence[PackageOffer]) -> Iterator[LandingRow]:
 
 
 def _row_sort_key(row: LandingRow) -> tuple[LandingRow, tuple[int, ...], LandingRow]:
-    """Order rows by project and section; of these, the newest torch comes first."""
+    """Return a key that sorts rows by project and section, then the newest torch first."""
     newest = tuple(-number for number in version_numbers(row.torch))
     return row._replace(variant="", build="", torch=""), newest, row
 

@@ -16,8 +16,8 @@ ANY_PLATFORM = "any"
 
 
 Elsewhere = tuple[str, ...] | None
-"""The indexes that have what packages require from outside the channel; empty if it is the
-installer's own default, None if packages require nothing from outside.
+"""The indexes with requirements from outside the channel; empty for the installer's default
+index, None if packages require nothing from outside.
 
 `{compute}` in an address stands for the compute of the package: torch has an index for each."""
 
@@ -25,14 +25,14 @@ COMPUTE = "{compute}"
 
 
 class Fit(NamedTuple):
-    """A platform and Python that a file is for. An empty Python means any."""
+    """A platform and Python that a file fits. An empty Python means any."""
 
     platform: str
     python: str = ""
 
 
 class InstallSource(NamedTuple):
-    """Where installers get a published file: the package's name, and an index or an address."""
+    """Where installers get a published file: its package, and an index or an address."""
 
     name: str
     url: str
@@ -44,7 +44,7 @@ class Staged(NamedTuple):
     """A package as a section publishes it."""
 
     part: str
-    """The part that it goes to, without the section's name."""
+    """The part that receives it, without the section's name."""
     entry: Entry
     name: str
     """The name by which others require it: normalised for a wheel, unchanged for conda."""
@@ -61,13 +61,13 @@ class LandingRow(NamedTuple):
     """A package in one section and variant, in any version; rows sort in the order of the page."""
 
     project: str
-    place: int
+    position: int
     section: str
     name: str
     variant: str
     build: str = ""
     torch: str = ""
-    """The release of torch that it is compiled against, or the versions that it requires."""
+    """The release of torch that it is compiled against, or the versions it requires."""
 
     @property
     def title(self) -> str:
@@ -98,7 +98,7 @@ class ChannelSection(Protocol):
     HAS_PROVENANCE: bool
     """Whether files may have a provenance (PEP 740)."""
     FIRST_PART: str
-    """The part that every channel with this section has, and that is published first, or ""."""
+    """The part that every channel with this section has and that is published first, or ""."""
 
     def project(self, part: str, entry: Entry, /) -> str:
         """Return the project of a file."""
@@ -110,10 +110,10 @@ class ChannelSection(Protocol):
         """Return the key of a file's bytes."""
 
     def upload_key(self, key: str, digest: str, /) -> str:
-        """Return the key for the upload of a large file: its own, if that depends on its digest."""
+        """Return the key for uploading a large file; its own key if that depends on the digest."""
 
     def part_of_key(self, key: str, parts: Iterable[str], /) -> str | None:
-        """Return the part of an immutable object, or None if it is not in this section.
+        """Return the part of an immutable object, or None if it belongs to another section.
 
         `parts` are the existing ones.
         """
@@ -135,7 +135,7 @@ class ChannelSection(Protocol):
         """Yield the pages that list the parts of each view."""
 
     def fits(self, part: str, entry: Entry, /) -> Iterator[Fit]:
-        """Yield the platforms and Pythons of a file that was built elsewhere, by its name."""
+        """Yield the platforms and Pythons in the name of a file that was built elsewhere."""
 
     def build_glob(self, entry: Entry, /) -> str:
         """Return a glob over the build strings of a file's variant, or ""."""
@@ -143,9 +143,9 @@ class ChannelSection(Protocol):
     def stage(
         self, path: Path, contents: Contents, entry: Entry, md5: str, project: str, /
     ) -> Staged:
-        """Return a package as it is to be published; `project` is empty if it has none.
+        """Return a package ready for publication; `project` is empty if it has none.
 
-        Raises PublishError if the channel can't have it.
+        Raise PublishError if the channel can't take it.
         """
 
     def requires(self, entry: Entry, metadata: bytes, /) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class ChannelSection(Protocol):
 
 
 def indexes_for(variant: str, elsewhere: Elsewhere) -> Elsewhere:
-    """Return the indexes for a package of a variant; those for each compute need one."""
+    """Return the indexes for a variant; an address with `{compute}` needs a variant with one."""
     compute = variant.partition("-")[0]
     if elsewhere is None:
         return None
@@ -179,12 +179,12 @@ def indexes_for(variant: str, elsewhere: Elsewhere) -> Elsewhere:
 
 
 def shell_quoted(word: str) -> str:
-    """Return a word in shell quotes; `shlex.quote` would leave most of these unquoted."""
+    """Return a word in shell quotes; `shlex.quote` would leave most words unquoted."""
     return "'" + word.replace("'", "'\\''") + "'"
 
 
 class ProjectSection:
-    """What sections have in common whose parts are projects, with files in `packages/`."""
+    """The common base of sections whose parts are projects, with files in `packages/`."""
 
     MANY_PROJECTS = False
     HAS_VARIANTS = True

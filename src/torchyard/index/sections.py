@@ -1,4 +1,4 @@
-"""The registry of channel sections. A new one is a `ChannelSection` class, and a line here."""
+"""The registry of channel sections: add a section as a `ChannelSection` class and a line here."""
 
 from collections.abc import Iterator
 
@@ -22,13 +22,13 @@ def section_of(part: str) -> ChannelSection:
     """Return the section of a part by its name, such as `simple/torch`."""
     found = SECTIONS.get(part.partition("/")[0])
     if found is None:
-        msg = f"the channel has a part `{part}`, which is of no known sort"
-        raise StoreError(msg, hint="it was written by a newer torchyard: take that one")
+        msg = f"the channel has a part `{part}` of an unknown kind"
+        raise StoreError(msg, hint="a newer torchyard wrote it: use that version")
     return found
 
 
 def is_in_variants(part: str) -> bool:
-    """Return whether each variant has an index of its own with this part."""
+    """Return whether each variant has its own index with this part."""
     found = SECTIONS.get(part.partition("/")[0])
     return found is not None and found.INDEX_PER_VARIANT
 
@@ -48,5 +48,5 @@ def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
 
 
 def section_called(package: str) -> ChannelSection:
-    """Return the section whose files `torchyard which` calls by this name."""
+    """Return the section by its name in `torchyard which`."""
     return next(section for section in SECTIONS.values() if package == section.PACKAGE)

@@ -1,9 +1,9 @@
-"""Which files each index of a channel shows: of everything, of a variant, of a torch and a variant.
+"""Which files each index of a channel shows: all, or those of a variant, or of a torch and variant.
 
 `simple/` has all files and `cu130/` those of a variant. Extensions are compiled against one release
-of torch, which a version's local part can't tell to installers: they would take the highest. So
-`torch-2.13+cu130/` has what `cu130/` has, without what requires another torch. There is such an
-index for each release that some file is compiled against.
+of torch, which the local version can't express: installers would take the highest version. So
+`torch-2.13+cu130/` has the files of `cu130/` that accept torch 2.13. There is such an
+index for each release that a file is compiled against.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,13 +21,13 @@ _LAST_PATCH = 99
 
 
 FileKind = tuple[str, str]
-"""What decides in which views a file is: its variant, and the versions of torch that it needs."""
+"""What determines a file's views: its variant, and the versions of torch that it requires."""
 
 kind_of: Callable[[Entry], FileKind] = attrgetter("variant", "torch")
 
 
 class View(NamedTuple):
-    """An index: of a variant, and unless it is empty, of a torch release such as `2.13`."""
+    """An index of a variant; `torch`, if not empty, limits it to a release such as `2.13`."""
 
     variant: str
     torch: str = ""
@@ -44,7 +44,7 @@ class View(NamedTuple):
         return f"{_TORCH}{self.torch}+{self.variant}" if self.torch else self.variant
 
     def shows(self, kind: FileKind) -> bool:
-        """Return whether a file of this kind is in the index; one without a variant is in all."""
+        """Return whether the index has files of this kind; files without a variant are in all."""
         variant, torch = kind
         if variant == SHARED:
             return True
@@ -53,29 +53,29 @@ class View(NamedTuple):
 
 
 def kinds_of(entries: Iterable[Entry]) -> set[FileKind]:
-    """Return the kinds of many files, which are few."""
+    """Return the distinct kinds of files."""
     return set(map(kind_of, entries))
 
 
 def home_of(kind: FileKind) -> View:
-    """Return the smallest index that a file is in; `View("")` if it is in all."""
+    """Return the smallest index that has a file; `View("")` if all have it."""
     variant, torch = kind
     return view_for(variant, torch_label(torch))
 
 
 def view_for(variant: str, torch: str) -> View:
-    """Return the smallest index with files of a variant, for a torch as `torch_label` names it."""
+    """Return the smallest index with files of a variant for a torch, named by `torch_label`."""
     return View(variant, torch if variant and torch[:1].isdecimal() else "")
 
 
 def views_made_by(kinds: Iterable[FileKind]) -> set[str]:
-    """Return the indexes that exist because there are files of these kinds, besides `WHOLE`."""
+    """Return the indexes that files of these kinds require, besides `WHOLE`."""
     homes = {home_of(kind) for kind in kinds}
-    return {str(one) for home in homes for one in (home, View(home.variant))} - {SHARED}
+    return {str(view) for home in homes for view in (home, View(home.variant))} - {SHARED}
 
 
 def in_view(state: State, view: str) -> list[Entry]:
-    """Return the entries that a view shows: in `WHOLE`, the first of those with the same name."""
+    """Return the entries that a view shows; in `WHOLE`, the first of several with the same name."""
     if view == WHOLE:
         return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
     shown = set(filter(View.parse(view).shows, kinds_of(state.entries)))
@@ -83,13 +83,13 @@ def in_view(state: State, view: str) -> list[Entry]:
 
 
 def torch_label(requirement: str) -> str:
-    """Return what is shown of versions of torch: the release, or all of them as `>=2.10`."""
+    """Return the display name of torch versions: one release, or a range such as `>=2.10`."""
     return torch_release(requirement) or requirement
 
 
 @lru_cache
 def torch_release(requirement: str) -> str:
-    """Return the one release of torch that versions such as `==2.13.*` allow, as `2.13`, or ""."""
+    """Return the one release, as `2.13`, that versions such as `==2.13.*` allow, or ""."""
     for release in sorted(_releases(requirement)):
         major, minor = map(int, release.split("."))
         others = (f"{major}.{minor + 1}", f"{major}.{max(minor - 1, 0)}", f"{major + 1}.0")
@@ -101,7 +101,7 @@ def torch_release(requirement: str) -> str:
 
 @lru_cache
 def admits_torch(requirement: str, torch: str) -> bool:
-    """Return whether versions such as `==2.13.*` allow a torch: a version, or any of a release."""
+    """Return whether versions such as `==2.13.*` allow a version of torch, or any of a release."""
     try:
         wanted = SpecifierSet(requirement)
         version = Version(torch)
@@ -110,15 +110,15 @@ def admits_torch(requirement: str, torch: str) -> bool:
     versions = {torch}
     if len(version.release) == len(("major", "minor")):
         versions = {f"{torch}.0", f"{torch}.{_LAST_PATCH}"}
-        named = (one.version.removesuffix(".*") for one in wanted)
-        versions |= {one for one in named if one.startswith(f"{torch}.")}
-    return any(wanted.contains(one, prereleases=True) for one in versions)
+        named = (clause.version.removesuffix(".*") for clause in wanted)
+        versions |= {release for release in named if release.startswith(f"{torch}.")}
+    return any(wanted.contains(candidate, prereleases=True) for candidate in versions)
 
 
 def _releases(requirement: str) -> set[str]:
     """Return the releases that a requirement names."""
     try:
-        named = [Version(one.version.removesuffix(".*")) for one in SpecifierSet(requirement)]
+        named = [Version(clause.version.removesuffix(".*")) for clause in SpecifierSet(requirement)]
     except (InvalidSpecifier, InvalidVersion):
         return set()
-    return {f"{one.major}.{one.minor}" for one in named}
+    return {f"{release.major}.{release.minor}" for release in named}

@@ -1,10 +1,10 @@
-"""The ABI classes of extensions: what one build fits more than one release of."""
+"""The ABI classes of extensions: whether one build fits several releases."""
 
 from enum import StrEnum
 
 
 class AbiClass(StrEnum):
-    """What an extension fits more than one release of."""
+    """Whether one build fits several releases of Python, torch or both."""
 
     FULL = "full"
     """Neither: one build for each Python and each torch."""

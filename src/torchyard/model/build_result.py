@@ -15,7 +15,7 @@ class BuildResult(NamedTuple):
     """Fingerprints of packages that were already in the store."""
     ends: list[Ended]
     onward: str
-    """How to continue with jobs that failed or did not start."""
+    """A hint how to continue with jobs that failed or did not start."""
     is_out_of_time: bool = False
     """Whether it stopped because of a time limit."""
 
@@ -35,13 +35,13 @@ class BuildResult(NamedTuple):
     def error(self) -> TorchyardError | None:
         """Return the error of a build with failed jobs, or None.
 
-        Its class is that of the jobs' errors if all are the same, else BuildError: a build that
-        only this machine cannot do may be correct.
+        Its class is that of the jobs' errors if all are equal, else BuildError: a build that
+        fails only on this machine may be correct.
         """
         if not self.failed:
             return None
-        known = {kind.exit_code: kind for kind in all_errors()}
+        kinds = {kind.exit_code: kind for kind in all_errors()}
         codes = {ended.code for ended in self.failed}
-        kind = known.get(codes.pop(), BuildError) if len(codes) == 1 else BuildError
+        kind = kinds.get(codes.pop(), BuildError) if len(codes) == 1 else BuildError
         failed = show_count(len(self.failed), "job")
         return kind(f"{failed} failed, {len(self.skipped):,} were not begun", hint=self.onward)

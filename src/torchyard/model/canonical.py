@@ -1,7 +1,7 @@
 """One way to turn a value into bytes, and those bytes into a fingerprint.
 
 Canonical JSON is UTF-8, without white space, with the keys of every object sorted. Two equal
-values have equal bytes on every machine, so their sha256 can name what a job depends on.
+values have equal bytes on every machine, so their sha256 can identify a job's dependencies.
 """
 
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""The settings of generated CI: what `[ci]` says. They are no part of any fingerprint."""
+"""The settings of generated CI, `[ci]`. They are part of no fingerprint."""
 
 from enum import StrEnum
 from typing import Literal
@@ -19,13 +19,13 @@ class CiEvent(StrEnum):
 
 
 HookPoint = Literal["before", "after-build", "after-publish"]
-"""When a job of the user's own runs: before all others, before publishing, or at the end."""
+"""When a user's hook runs: before all jobs, before publishing, or at the end."""
 
 
 class CiRunner(Value, kw_only=True):
-    """The machines for some jobs, by the labels that the provider knows them under.
+    """The machines for some jobs, by the provider's labels.
 
-    `prepare` are commands of the user's own that such a machine needs first.
+    `prepare` are the user's commands to run first on such a machine.
     """
 
     labels: tuple[str, ...]
@@ -37,7 +37,7 @@ class CiRunner(Value, kw_only=True):
 
 
 class CiHook(Value, kw_only=True):
-    """A reusable workflow, or file with jobs, of the user's own, and when it runs."""
+    """A user's reusable workflow, or file with jobs, and when it runs."""
 
     name: str
     at: HookPoint
@@ -71,19 +71,19 @@ class CiPipeline(Value, kw_only=True):
 
     @property
     def is_superseded(self) -> bool:
-        """Whether a newer commit of the same branch makes a run of it pointless."""
+        """Whether a newer commit of the same branch cancels its runs."""
         return self.channel is None and CiEvent.PULL_REQUEST in self.on
 
 
 class RefreshRule(Value, kw_only=True):
-    """How many of the newest torch releases and Pythons a matrix has; 0: it is not refreshed."""
+    """How many of the newest torch releases and Pythons a matrix has; 0 disables the refresh."""
 
     torch: int = 0
     python: int = 0
 
 
 class CiSettings(Value, kw_only=True):
-    """Everything that `[ci]` says."""
+    """The table `[ci]`."""
 
     providers: tuple[str, ...] = ()
     install: str = ""

@@ -1,4 +1,4 @@
-"""The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
+"""The evaluated configuration: a `torchyard.toml` with all names resolved."""
 
 import re
 from typing import Annotated, Literal
@@ -17,10 +17,10 @@ from torchyard.model.values import DEFAULT, Origin, Value
 
 
 class Project(Value, kw_only=True):
-    """What is built. `release` is the row of the torch release table to take pins from, if any.
+    """The project to build. `release` is the torch release whose pins to use, if any.
 
-    `build_number` counts packages of one version that are made anew; `dependencies` are
-    requirements that its wheels have besides those that it declares itself.
+    `build_number` counts rebuilt packages of the same version; `dependencies` are
+    requirements of its wheels besides those that it declares.
     """
 
     name: str
@@ -36,42 +36,42 @@ class Project(Value, kw_only=True):
 
 
 def own_release(version: str) -> str:
-    """The torch release that a version of torch itself belongs to: `2.14` for `2.14.0rc1`."""
+    """Return the torch release of a version of torch: `2.14` for `2.14.0rc1`."""
     return ".".join(re.findall(r"\d+", version)[:2])
 
 
 class DeclaredDownload(Value, kw_only=True):
-    """What the project downloads while it is built: `git` with `commit`, or `archive`."""
+    """A download of the project's build: `git` with `commit`, or `archive`."""
 
     git: Annotated[
         str | None, Meta(description="Repository, or its path relative to this file.")
     ] = None
-    rev: Annotated[str | None, Meta(description="Tag by which the project asks for it.")] = None
+    rev: Annotated[str | None, Meta(description="Tag by which the project requests it.")] = None
     commit: Annotated[str | None, Meta(description="The 40 digits of the commit.")] = None
     archive: Annotated[
         str | None,
-        Meta(description="Address of a file of any kind, or its path relative to this file."),
+        Meta(description="Address of any file, or its path relative to this file."),
     ] = None
     sha256: Annotated[str | None, Meta(description="Digest of the file.")] = None
     instead_of: Annotated[
-        str | None, Meta(description="Address that the project asks for, if it is another one.")
+        str | None, Meta(description="Address that the project requests, if different.")
     ] = None
     to: Annotated[
         str | None,
         Meta(
             description="Directory of the source to put it in, unpacked, such as that of a "
-            "submodule that an sdist lacks; default: it is offered at the address."
+            "submodule missing in an sdist; default: it is offered at the address."
         ),
     ] = None
 
     @property
-    def asked(self) -> str:
-        """The address that the project asks for."""
+    def requested(self) -> str:
+        """The address that the project requests."""
         return self.instead_of or self.git or self.archive or ""
 
     @property
     def identity(self) -> str:
-        """What it is and where it belongs, wherever it is fetched from."""
+        """Its content and destination, independent of the address it is fetched from."""
         return " ".join(filter(None, (self.commit, self.rev, self.sha256, self.to)))
 
 
@@ -80,8 +80,8 @@ class Source(Value, kw_only=True):
 
     `debian` is a source package, as `name=version`, and `sdist` a Python one, as `name==version`. A
     `rev` may be a tag or branch, whose commit is unknown until it is resolved. An `archive` is an
-    address or a file. `leave_out` are paths in the directory that are no part of it, and without
-    `include_ignored` what git ignores is not, either. `also` is what the build would download.
+    address or a file. `leave_out` are excluded paths in the directory; without
+    `include_ignored`, files ignored by git are excluded, too. `also` are downloads of the build.
     """
 
     git: str | None = None
@@ -100,7 +100,7 @@ class Source(Value, kw_only=True):
 
     @property
     def file(self) -> str | None:
-        """The directory or file of this machine that it is read from, if it is one."""
+        """The local directory or file that it is read from, if any."""
         is_address = self.archive is not None and "://" in self.archive
         return self.path or (None if is_address else self.archive)
 
@@ -114,12 +114,11 @@ class Patches(Value, kw_only=True):
 
 SmokeDemand = Literal["planned", "required", "off"]
 SandboxDemand = Literal["required", "any"]
-"""Which packages a channel takes only if they work: those that a plan has smoke jobs for, all, or
-none."""
+"""Packages that must pass smoke tests: those with smoke jobs in a plan, all, or none."""
 
 
 class ChannelConfig(Value, kw_only=True):
-    """A channel. It receives a subset of the matrix, or packages promoted from another channel."""
+    """A channel: it receives a subset of the matrix, or packages promoted from another channel."""
 
     name: str
     url: str
@@ -128,12 +127,12 @@ class ChannelConfig(Value, kw_only=True):
     external: tuple[str, ...] = ()
     """Globs over projects that its packages may require from outside the channel."""
     upstream: tuple[str, ...] = ()
-    """Addresses of simple indexes that have these."""
+    """Addresses of simple indexes with these projects."""
     smoke: SmokeDemand = "planned"
     sandbox: SandboxDemand = "any"
-    """Whether steps of the jobs that made its packages must have run in a sandbox."""
+    """Whether its packages must have been built in a sandbox."""
     variants: Literal["compute", "compute-blas"] = "compute"
-    """What its simple indexes are named after."""
+    """What names its simple indexes."""
 
     def receives(self, subset: str | None) -> bool:
         """Return whether the plan of a subset (None: the whole matrix) is published here."""
@@ -145,9 +144,9 @@ SandboxKind = Literal["none", "view", "bwrap"]
 
 
 class Sandbox(Value, kw_only=True):
-    """How a job's steps are isolated: with bubblewrap where it works, if no kind is given.
+    """How a job's steps are isolated; by default with bubblewrap where it works.
 
-    `root` is a root file system to run them in; `readable` are more paths that they can read.
+    `root` is the root file system of the steps; `readable` are further paths that they can read.
     """
 
     kind: SandboxKind | None = None
@@ -162,7 +161,7 @@ class Config(Value, kw_only=True):
     source: Source
     patches: Patches = Patches()
     left_out: dict[str, str] = {}
-    """The paths in the source directory that are not taken, and why."""
+    """The excluded paths in the source directory, each with the reason."""
     matrix: Matrix
     subsets: dict[str, Subset] = {}
     overrides: tuple[Override, ...] = ()
@@ -183,7 +182,7 @@ class Config(Value, kw_only=True):
     origins: dict[str, Origin] = {}
 
     def row_origin(self, table: str, *keys: str) -> Origin | None:
-        """Return where the file has a row of a table, or a key of it; None if it is as shipped."""
+        """Return the origin of a table's row or key in the file; None if it is shipped."""
         return self.origins.get(".".join(("tables", table, *keys)))
 
     def origin(self, path: str) -> Origin:

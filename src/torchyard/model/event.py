@@ -1,6 +1,6 @@
-"""Events of a build, as values: progress displays, logs and `--json` are made from these.
+"""Events of a build, the source of progress displays, logs and `--json`.
 
-`at` is in seconds since the build, or the single run, began.
+`at` is in seconds since the start of the build or the single run.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torchyard.model.result import Result, Usage
 from torchyard.model.values import Value
 
 _FEW = 20
-"""Maximum number of result files that are listed when a job ends; of more, only the number is."""
+"""Maximum number of result files listed when a job ends; beyond it, only their number is."""
 
 Outcome = Literal["built", "cached", "failed", "retry", "skipped"]
 
@@ -26,8 +26,8 @@ class Event(Value, kw_only=True, tag_field="event", tag=str.lower):
 class Began(Event, kw_only=True):
     """A build starts: the number of jobs in its plan, and of jobs to run in each stage.
 
-    `expected` is the usual duration of a stage's jobs in seconds, where the file gives it; `slots`
-    are those of this machine; 0 if jobs run elsewhere.
+    `expected` is the usual duration of a stage's jobs in seconds, if the file has it; `slots`
+    are this machine's, 0 if jobs run elsewhere.
     """
 
     version: Literal[1] = 1
@@ -42,7 +42,7 @@ class Began(Event, kw_only=True):
 
 
 class Started(Event, kw_only=True):
-    """A job starts; `work` is its directory, and `worker` the remote machine that it runs on."""
+    """A job starts; `work` is its directory, `worker` its remote machine."""
 
     job: str
     fingerprint: str
@@ -62,9 +62,9 @@ class Stepping(Event, kw_only=True):
 
 
 class Progress(Event, kw_only=True):
-    """How far a step is; `total` is 0 while it is unknown. Bytes are those that it has written.
+    """The progress of a step; `total` is 0 while unknown, `bytes` are those written so far.
 
-    `what` is what it does now, and `left` the estimated seconds until it is done, or None.
+    `what` is its current action, `left` the estimated remaining seconds, or None.
     """
 
     job: str
@@ -83,14 +83,14 @@ class Stepped(Event, kw_only=True):
 
 
 class Noted(Event, kw_only=True):
-    """A note for users, about one job or the whole build."""
+    """A note for users about a job or the build."""
 
     text: str
     job: str | None = None
 
 
 class SlotsChanged(Event, kw_only=True):
-    """The memory guard changed how many compile slots there are."""
+    """The memory guard changed the number of compile slots."""
 
     allowed: int
     total: int
@@ -108,10 +108,10 @@ class Made(Value, kw_only=True):
 
 
 class Ended(Event, kw_only=True):
-    """A job ended, or will be retried: `retry`. `skipped` ones never started.
+    """A job ended; with outcome `retry` it will run again, a `skipped` one never started.
 
-    `made` names the files of a result if they are few. `reason` is one word, such as `memory` or
-    `missing`, where a failure is not the job's fault; `known` is what is known about such failures.
+    `made` lists the files of a result if they are few. `reason` is a word such as `memory` or
+    `missing` for a failure that is not the job's fault; `known` is the cause of a known failure.
     """
 
     job: str
@@ -130,7 +130,7 @@ class Ended(Event, kw_only=True):
 
 
 def ended_well(result: Result, *, built: bool) -> Ended:
-    """Return the event of a job that has a result, whether built just now or cached."""
+    """Return the event of a job with a result, either `built` or cached."""
     files = result.tree.files
     few = files if len(files) <= _FEW else ()
     return Ended(
@@ -147,9 +147,9 @@ def ended_well(result: Result, *, built: bool) -> Ended:
 
 
 class Finished(Event, kw_only=True):
-    """A build ended: how many jobs of its plan were built, and so on; together, they are all.
+    """A build ended, with the number of its plan's jobs by outcome.
 
-    The results of `unneeded` jobs are inputs of cached ones only.
+    The results of `unneeded` jobs are only inputs of cached ones.
     """
 
     built: int

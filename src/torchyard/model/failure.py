@@ -21,10 +21,10 @@ class Kind(StrEnum):
 class LineSeverity(StrEnum):
     """How much a line proves.
 
-    A `fatal` one ends the step. After a `doubtful` one a step may continue: downloads are
-    retried, a missing command may be optional. A `silent` one never ends a step: something that
-    was asked for is left out. A `wrapper` only repeats that something else failed. A `boundary`
-    is where something new begins: before it, nothing was fatal.
+    A `fatal` line ends the step. After a `doubtful` line a step may continue: downloads are
+    retried, a missing command may be optional. A `silent` line never ends a step: something
+    requested is left out. A `wrapper` only repeats that something else failed. A `boundary`
+    is where a new part begins: nothing before it was fatal.
     """
 
     FATAL = "fatal"
@@ -35,10 +35,10 @@ class LineSeverity(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How much speaks for a diagnosis.
+    """How certain a diagnosis is.
 
-    `certain`: the line itself names the cause. `likely`: the line usually has this cause, or says
-    what is wrong and not why. `guess`: only the place of the lines in the log speaks for them.
+    `certain`: the line names the cause. `likely`: the line usually has this cause, or tells what is
+    wrong but not why. `guess`: the lines were chosen only by their position in the log.
     """
 
     CERTAIN = "certain"
@@ -47,9 +47,9 @@ class Certainty(StrEnum):
 
 
 class ExtensionRemedy(Value, kw_only=True):
-    """What helps an extension that torchyard builds; `add` are lines for its torchyard.toml.
+    """The remedy for an extension built by torchyard; `add` are lines for its torchyard.toml.
 
-    If the project reads a variable whose name is like one of `switches`, `set` are the lines.
+    If the project reads a variable whose name matches one of `switches`, `set` are the lines.
     """
 
     fix: str
@@ -61,11 +61,11 @@ class ExtensionRemedy(Value, kw_only=True):
 class Failure(Value, kw_only=True):
     """A known failure: how to recognise it, its cause and its remedy.
 
-    `context` is a pattern that the text before the line has to contain; `<name>` in it is what the
-    group of that name in `pattern` matched. `certain` is false if the line has several possible
-    causes, of which the named one is the most frequent. `evidence` are patterns for all else that
-    the title says: without one of them in the line or before it, the diagnosis is only likely.
-    `find` is a pattern for the line of the project that causes it, if the log names none.
+    The text before the line must match `context`; `<name>` in it is the match of that group in
+    `pattern`. `certain` is false if the line has several possible causes, of which the named one
+    is the most frequent. `evidence` are patterns for other claims of the title: without a match in
+    the line or before it, the diagnosis is only likely. `find` is a pattern for the project's line
+    that causes the failure, if the log names none.
     """
 
     title: str
@@ -86,7 +86,7 @@ class Failure(Value, kw_only=True):
 
 
 class SourceLocation(Reported, kw_only=True):
-    """A line of a file; the column is 0 if it is not known."""
+    """A line of a file; the column is 0 if unknown."""
 
     file: str
     line: int
@@ -94,7 +94,7 @@ class SourceLocation(Reported, kw_only=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the file belongs to the system or to a package, not to what is built."""
+        """Whether the file belongs to the system or to a package, not to the project."""
         return _FOREIGN.search(self.file) is not None
 
 
@@ -120,12 +120,12 @@ class Found(StrEnum):
 
 
 class Diagnosis(Reported, kw_only=True):
-    """The few lines of a log that show why a step failed, and what is known about the failure.
+    """The lines of a log that show why a step failed, and the failure if it is known.
 
-    `line` is the one that tells most. `wrapper` and `tail` are admissions that no error was
-    recognised: the lines are those above the first sign of a failure, or the last ones of the log.
-    `unit` is what was being compiled, and `times` how often the log has the same failure. `where`
-    is the line of code that the log names; `find` a pattern for it, if it names none.
+    `line` is the most significant line. `wrapper` and `tail` mean that no error was
+    recognised: the lines are those above the first sign of a failure, or the log's last lines.
+    `unit` is the compiled file, `times` how often the log has the same failure. `where`
+    is the line of code that the log names; `find` is a pattern for it if the log names none.
     """
 
     found: Found
@@ -148,13 +148,13 @@ class Diagnosis(Reported, kw_only=True):
     def elsewhere(self, *, network: bool) -> bool:
         """Return whether the same job may succeed on another machine.
 
-        A job that needs the network and has no access to it would fail anywhere.
+        A job that needs the network without access to it fails anywhere.
         """
         return self.kind != Kind.BUILD and (network or self.kind != Kind.NETWORK)
 
 
 class LogDiagnosis(Value, kw_only=True):
-    """What a log says: causes of a failure, the most probable first, and what was left out."""
+    """The diagnoses of a log, the most probable first, and what was left out."""
 
     total: int
     causes: tuple[Diagnosis, ...]
@@ -174,7 +174,7 @@ _TOKEN = re.compile(
 
 
 class PatternLiteral(NamedTuple):
-    """A text that a branch of a pattern contains; `first` if only spaces can be before it."""
+    """A literal in a branch of a pattern; `first` if only spaces can precede it."""
 
     text: str
     first: bool
@@ -183,13 +183,13 @@ class PatternLiteral(NamedTuple):
 def literals(pattern: str) -> tuple[str, ...]:
     """Return one literal for each branch of a pattern; a text without any of them can't match.
 
-    It is the longest one, which is the rarest in a log; empty if a branch has none.
+    It is the branch's longest literal, the rarest in a log; empty if the branch has none.
     """
     return tuple(literal.text for literal in pattern_literals(pattern))
 
 
 def pattern_literals(pattern: str) -> Iterator[PatternLiteral]:
-    """Yield the literal of each branch, and whether a line has to begin with it."""
+    """Yield the literal of each branch, and whether it starts a line."""
     for start, runs in _branches(pattern):
         text = max(runs, key=len, default="")
         head = next((run for run in runs if run), "")

@@ -1,7 +1,7 @@
 """The one grammar of identifiers, and its one parser.
 
-A cell is a package that should exist; a job puts its stage in front and names only as much
-of the path as the job is about::
+A cell is a package that should exist; a job has its stage in front, and only the part of the
+path that it depends on::
 
     torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel
     package:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel
@@ -10,7 +10,7 @@ of the path as the job is about::
     source:torch-2.14.0
     publish:torch-2.14.0/nightly
 
-A package that is the same for every Python has `any` in Python's place.
+A package that is the same for every Python has `any` as its Python.
 """
 
 import re
@@ -37,7 +37,7 @@ def fits_identifier(name: str) -> bool:
 
 
 class Cell(NamedTuple):
-    """One point of the matrix. `variant` is its BLAS, or the torch it is compiled against."""
+    """A point of the matrix. `variant` is its BLAS, or the torch it is compiled against."""
 
     platform: str
     compute: str
@@ -80,7 +80,7 @@ def scope_of(stage: Stage, path: str) -> tuple[str, ...]:
 
 
 class Identifier(NamedTuple):
-    """A parsed identifier: of a cell if it has no stage, else of a job."""
+    """A parsed identifier of a job, or of a cell if it has no stage."""
 
     stage: Stage | None
     label: str

@@ -1,4 +1,4 @@
-"""The job spec: a job that can be run without the plan that it comes from.
+"""The job spec: a job that can be run without its plan.
 
 Engines pass job specs to `torchyard run`, results record them, and packages contain theirs, so
 that a package can be rebuilt from itself alone.
@@ -24,10 +24,10 @@ SPEC_FILE = "torchyard-spec.json"
 _PART = "[A-Za-z0-9_+][A-Za-z0-9_.+-]*"
 
 JobScope = Annotated[str, Meta(pattern=rf"^({_PART}(/{_PART})*)?$(?!\n)")]
-"""The path of a job's identifier. It can be the path of a directory: no part is `.` or `..`."""
+"""The path in a job's identifier. No part is `.` or `..`, so it is safe as a directory."""
 
 JobId = Annotated[str, Meta(pattern=rf"^[a-z]+:{_PART}-[0-9][A-Za-z0-9_.+!]*(/{_PART})*$(?!\n)")]
-"""An identifier as `model/identifier.py` describes it."""
+"""An identifier, see `model/identifier.py`."""
 
 
 class Payload(Value, kw_only=True):
@@ -44,7 +44,7 @@ class Payload(Value, kw_only=True):
 class Task(Value, kw_only=True):
     """One job in full. Its fingerprint covers everything except `needs`, `source` and `compilers`.
 
-    `compilers` are the newest host compilers that its toolkit takes, if the file changes that.
+    `compilers` are the newest host compilers that its toolkit accepts, if the file changes that.
     """
 
     id: JobId
@@ -96,17 +96,17 @@ class Task(Value, kw_only=True):
         return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}
 
     def text(self, name: str) -> str:
-        """Return a setting that is a string; empty if it is not set."""
+        """Return a string setting; empty if it is not set."""
         value = self.settings.get(name, "")
         return value if isinstance(value, str) else ""
 
     def words(self, name: str) -> list[str]:
-        """Return a setting that is a list of strings; empty if it is not set."""
+        """Return a list of strings; empty if it is not set."""
         value = self.settings.get(name, ())
         return [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
 
     def table(self, name: str) -> dict[str, str]:
-        """Return a setting that is a table; empty if it is not set."""
+        """Return a table; empty if it is not set."""
         value = self.settings.get(name, {})
         return value if isinstance(value, dict) else {}
 
@@ -116,12 +116,12 @@ _COMMIT_DIGITS = 40
 
 
 def short_name(stage: str, fingerprint: str) -> str:
-    """Return the name of a job in names of files and directories."""
+    """Return the name of a job for files and directories."""
     return f"{stage}-{fingerprint[:_DIGITS]}"
 
 
 class JobSpec(Value, kw_only=True):
-    """A task and all that it depends on, in topological order; the task itself is the last one."""
+    """A task after all its dependencies, in topological order."""
 
     version: Literal[1] = 1
     tasks: tuple[Task, ...]
@@ -139,7 +139,7 @@ class JobSpec(Value, kw_only=True):
 
     @property
     def commit(self) -> str:
-        """The commit, or the digest of the source, that a job is made from; empty if unknown."""
+        """The commit or digest of the job's source; empty if unknown."""
         keys = ("commit", "digest", "sha256")
         sources = (task for task in self.tasks if task.stage is Stage.SOURCE)
         names = (name for task in sources for name in map(task.text, keys) if name)
@@ -152,19 +152,19 @@ class JobSpec(Value, kw_only=True):
 
     @property
     def anywhere(self) -> str:
-        """The task's fingerprint on a machine that does not identify its toolchain."""
-        known: dict[str, str] = {}
+        """The task's fingerprint without the identities of a toolchain."""
+        renewed: dict[str, str] = {}
         for task in self.tasks:
-            inputs = sorted(known.get(i, i) for i in task.inputs)
+            inputs = sorted(renewed.get(i, i) for i in task.inputs)
             settings = task.settings
             if "identity" in settings:
                 settings = {**settings, "identity": {}}
             payload = replace(task.payload, inputs=inputs, settings=settings)
-            known[task.fingerprint] = fingerprint(payload)
-        return known[self.task.fingerprint]
+            renewed[task.fingerprint] = fingerprint(payload)
+        return renewed[self.task.fingerprint]
 
     def of(self, task: Task) -> "JobSpec":
-        """Return the job spec of one of the tasks that this one depends on."""
+        """Return the job spec of a task that this one depends on."""
         needed = {task.fingerprint}
         kept = []
         for other in reversed(self.tasks):

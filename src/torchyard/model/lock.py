@@ -7,13 +7,13 @@ from torchyard.model.values import Value
 
 
 class BuildLock(Value, kw_only=True):
-    """What builds use: wheels in the environments of an extension, and the image of the root.
+    """The locked wheels of an extension's environments, and the image of the root.
 
     `environments` are the names of wheels, by the path of the job that uses them
-    (`linux-x86_64/cpu-torch2.13/cp311`). `files` has the SHA-256 of each of them, `sizes` the bytes
-    of those where they are known. `releases` are rows for torch releases that the tables do not
-    have, read from the wheels of an index. `images` are digests (`sha256:…`), by the names that the
-    file has. `requires` is what the environments were resolved for, beside torch.
+    (`linux-x86_64/cpu-torch2.13/cp311`). `files` has the SHA-256 of each wheel, `sizes` the bytes
+    where known. `releases` are rows for torch releases missing in the tables, read from the wheels
+    of an index. `images` are digests (`sha256:…`), by the names in the file. `requires` are the
+    requirements that the environments were resolved for, besides torch.
     """
 
     version: Literal[1] = 1
@@ -25,14 +25,14 @@ class BuildLock(Value, kw_only=True):
     images: dict[str, str] = {}
 
     def requirements(self, environment: str) -> tuple[str, ...]:
-        """Return the wheels of an environment as pinned requirements; none if it is not locked."""
+        """Return the wheels of an environment as pinned requirements; empty if it is not locked."""
         return tuple(
             f"{_pin(name)} --hash=sha256:{self.files[name]}"
             for name in self.environments.get(environment, ())
         )
 
     def versions(self, environment: str) -> dict[str, str]:
-        """Return the packages of an environment; none if it is not locked."""
+        """Return the packages of an environment; empty if it is not locked."""
         return dict(map(_release_of, self.environments.get(environment, ())))
 
 

@@ -21,7 +21,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return whether a glob matches; most are plain words, which need no regular expression."""
+    """Return whether a glob matches; plain words, the most common, need no regular expression."""
     if text == pattern:
         return True
     return is_glob(pattern) and _glob(pattern).match(text) is not None
@@ -37,7 +37,7 @@ def any_match(text: str, patterns: Iterable[str]) -> bool:
 
 @cache
 def _admits(value: str, globs: tuple[str, ...]) -> bool:
-    """Return whether a value of a dimension matches; cached, as there are few of both."""
+    """Return whether a value of a dimension matches; cached, as values and globs are few."""
     return any_match(value, globs)
 
 
@@ -56,7 +56,7 @@ class Pattern(Value, kw_only=True):
         return (self.platform, self.compute, self.variant, self.python, self.package)
 
     def matches(self, scope: Sequence[str]) -> bool:
-        """Return whether a cell matches, or the first fields of one."""
+        """Return whether a cell matches, or its first fields."""
         for value, globs in zip(scope, self.globs, strict=False):
             if globs and not _admits(value, globs):
                 return False
@@ -71,19 +71,19 @@ class Couple(Value, kw_only=True):
     origin: Origin
 
     def admits(self, scope: Sequence[str]) -> bool:
-        """Return whether some row fits a cell, or the first fields of one.
+        """Return whether any row fits a cell, or its first fields.
 
         A package that is the same for every Python fits each Python's row.
         """
-        known = [index for index, field in enumerate(self.fields) if field < len(scope)]
+        given = [index for index, field in enumerate(self.fields) if field < len(scope)]
         return any(
-            all(scope[self.fields[index]] in (row[index], ANY_PYTHON) for index in known)
+            all(scope[self.fields[index]] in (row[index], ANY_PYTHON) for index in given)
             for row in self.rows
         )
 
 
 class Exclusion(Value, kw_only=True):
-    """Cells that are left out, and the reason, which plans show."""
+    """Cells to leave out, and the reason, which plans show."""
 
     pattern: Pattern
     reason: str
@@ -91,10 +91,10 @@ class Exclusion(Value, kw_only=True):
 
 
 class Inclusion(Value, kw_only=True):
-    """Cells that are added to the product, also if an exclusion matches them.
+    """Cells to add to the product, even if an exclusion matches them.
 
-    The pattern lists plain values for every field; `named` are the fields for which the rule
-    gives values, and `couples` those that still apply to it.
+    The pattern lists plain values for every field; `named` are the fields that the rule
+    sets, `couples` those that still apply to it.
     """
 
     pattern: Pattern
@@ -123,11 +123,11 @@ class Subset(Value, kw_only=True):
     pattern: Pattern = Pattern()
     cells: tuple[str, ...] = ()
     choose: Literal["all", "pairs"] = "all"
-    """Whether to take all of its cells, or few that have all their pairs of values."""
+    """Whether to take all of its cells, or a few that cover all pairs of values."""
 
 
 class Needs(Value, kw_only=True):
-    """What a job needs from a machine. It has no influence on the result."""
+    """What a job needs from a machine. It does not affect the result."""
 
     memory: int | None = None
     disk: int | None = None
@@ -135,7 +135,7 @@ class Needs(Value, kw_only=True):
     capabilities: tuple[str, ...] = ()
 
     def over(self, other: "Needs") -> "Needs":
-        """Return these needs, completed from the other."""
+        """Return these needs, with missing ones from `other`."""
         return Needs(
             memory=other.memory if self.memory is None else self.memory,
             disk=other.disk if self.disk is None else self.disk,
@@ -144,7 +144,7 @@ class Needs(Value, kw_only=True):
         )
 
     def joined(self, other: "Needs") -> "Needs":
-        """Return what a machine needs to have for both."""
+        """Return the needs of both together."""
         return Needs(
             memory=max(self.memory or 0, other.memory or 0),
             disk=max(self.disk or 0, other.disk or 0),
@@ -153,7 +153,7 @@ class Needs(Value, kw_only=True):
 
 
 class Override(Value, kw_only=True):
-    """Settings for the jobs of some stages, in the cells that a pattern matches."""
+    """Settings for the jobs of some stages in matching cells."""
 
     pattern: Pattern
     stages: tuple[Stage, ...]

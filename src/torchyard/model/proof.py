@@ -9,16 +9,16 @@ Level = Literal["import", "ops", "full"]
 
 
 class Check(Value, kw_only=True):
-    """One `[check]` table. A policy is a name, or a file, whose text is in every fingerprint."""
+    """The `[check]` table. A policy is a name, or a file whose text is in every fingerprint."""
 
     policy: str = "default"
     text: str = ""
 
 
 class Smoke(Value, kw_only=True):
-    """One `[smoke]` table. The texts of the project's own tests are in every fingerprint.
+    """The `[smoke]` table. The texts of the project's own tests are in every fingerprint.
 
-    So they are sent along with each job, and a changed test runs the job again.
+    So each job carries them, and a changed test runs the job again.
     """
 
     level: Level = "full"
@@ -26,4 +26,4 @@ class Smoke(Value, kw_only=True):
     tests: dict[str, str] = {}
     channels: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    """Addresses, with words in braces for what differs between cells."""
+    """Addresses, with words in braces for values of the cell."""

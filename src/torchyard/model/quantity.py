@@ -7,7 +7,7 @@ _SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*([A-Za-z]+)")
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MOMENTS = 10
 _PRECISE_SECONDS = 10
-"""Seconds below which tenths are shown."""
+"""Durations below this many seconds are shown with tenths."""
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -24,8 +24,8 @@ def parse_duration(text: str) -> int:
 def _parse(text: str, units: dict[str, int]) -> int:
     spelled = _SPELLED.fullmatch(text.strip())
     if spelled is None or spelled[2] not in units:
-        known = ", ".join(units)
-        msg = f"`{text}` is not a number with one of the units {known}"
+        names = ", ".join(units)
+        msg = f"`{text}` is not a number with one of the units {names}"
         raise ValueError(msg)
     return round(float(spelled[1]) * units[spelled[2]])
 
@@ -36,7 +36,7 @@ def show_count(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 10) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return the first names, and the number of further ones."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"`{name}`" for name in names[:most]) + more
 
@@ -49,7 +49,7 @@ def show_size(amount: int) -> str:
 
 
 def show_duration(seconds: float) -> str:
-    """Return `1 h 30 min` for `90 min`; only short durations have tenths of a second."""
+    """Return a duration as `1 h 30 min`; only short ones have tenths of a second."""
     if seconds < _MOMENTS and seconds != round(seconds):
         return f"{seconds:.1f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -59,5 +59,5 @@ def show_duration(seconds: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Return times that are compared with one another in seconds: `133 s`, or `3.2 s`."""
+    """Return a duration in seconds only, for comparisons: `133 s`, or `3.2 s`."""
     return f"{seconds:.1f} s" if seconds < _PRECISE_SECONDS else f"{seconds:,.0f} s"

@@ -19,7 +19,7 @@ class Stage(StrEnum):
 
 
 class Dimension(StrEnum):
-    """A direction of the matrix. `blas` and `torch` take the same place in a cell."""
+    """A dimension of the matrix. `blas` and `torch` are the same field of a cell."""
 
     PLATFORM = "platform"
     COMPUTE = "compute"
@@ -41,18 +41,17 @@ DEPTH: Mapping[Stage, int] = {
     Stage.SMOKE: 5,
     Stage.PUBLISH: 0,
 }
-"""Number of leading fields of a cell that a stage's jobs depend on; the others share a job."""
+"""The number of leading fields of a cell that a stage's jobs depend on."""
 
 
 class Recipe(Value, kw_only=True):
     """The shape of a kind of project; `torchyard.recipes` has the steps of its jobs.
 
-    A stage whose jobs begin to give different results from the same inputs gets a new revision,
-    which is part of the fingerprints of that stage. `packages` are the kinds of packages that it
-    can make, all if empty. The compiling steps of a `provisioned` recipe are its
-    own, and use a toolchain that torchyard provides; for others, the file gives the commands.
-    `build_tree` is the directory of a core's result that only bindings jobs need.
-    `project` and `repository` are what `torchyard init` proposes.
+    A stage whose jobs start to give different results from the same inputs gets a new revision,
+    which is part of that stage's fingerprints. `packages` are the kinds of packages that it can
+    make, all if empty. A `provisioned` recipe has its own compiling steps, which use torchyard's
+    toolchain; for others, the file has the commands. `build_tree` is the directory of a core's
+    result that only bindings jobs need. `project` and `repository` are what `init` proposes.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Recipe(Value, kw_only=True):
 
     @property
     def is_extension(self) -> bool:
-        """Whether its projects are compiled against a torch, which is part of their cells."""
+        """Whether its projects are compiled against the torch of their cells."""
         return self.variant is Dimension.TORCH
 
     @property

@@ -1,15 +1,15 @@
-"""Requirements of packages in an index, as text that was not checked yet."""
+"""Requirements as unchecked text."""
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 MALFORMED = (InvalidRequirement, RecursionError)
-"""What packaging raises for a text that is no requirement, also if its parentheses are too deep."""
+"""What packaging raises for an invalid requirement, or for too deeply nested parentheses."""
 
 
 def is_requirement(text: str) -> bool:
     """Return whether a text is a requirement on one line.
 
-    Installers take what follows a line break for options, also one in the quotes of a marker.
+    Installers read the text after a line break as options, even within the quotes of a marker.
     """
     try:
         return text.isprintable() and str(Requirement(text)).isprintable()
@@ -20,6 +20,6 @@ def is_requirement(text: str) -> bool:
 def is_plain_requirement(text: str) -> bool:
     """Return whether a text requires a package of an index.
 
-    The file behind an address may be anything, and uv replaces variables in addresses.
+    Requirements with an address are not plain: any file may be behind it, and uv expands variables.
     """
     return is_requirement(text) and Requirement(text).url is None

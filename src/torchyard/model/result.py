@@ -12,7 +12,7 @@ Size = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Nanoseconds = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
 
 CONTINUED = "continued"
-"""The fact of a result whose job began with files that steps of an earlier build wrote."""
+"""The fact of a result whose job started with files of an earlier build."""
 
 
 class Part(Value, kw_only=True):
@@ -25,7 +25,7 @@ class Part(Value, kw_only=True):
 class File(Value, kw_only=True):
     """A file of a result; `mtime` is in nanoseconds. Its bytes are one blob, or consecutive parts.
 
-    Two packages that differ in a few members can share the blobs of all others as parts.
+    Packages that differ in a few members share the blobs of the other members as parts.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Tree(Value, kw_only=True):
         return self.files[0].digest if len(self.files) == 1 else ""
 
     def without(self, folder: str) -> "Tree":
-        """Return everything that is not below a folder."""
+        """Return the tree without a folder."""
         below = f"{folder}/"
         return Tree(
             files=tuple(file for file in self.files if not file.path.startswith(below)),
@@ -63,7 +63,7 @@ class Tree(Value, kw_only=True):
         )
 
     def below(self, folder: str) -> "Tree":
-        """Return everything that is below a folder, by its path in there."""
+        """Return the tree of a folder, with paths relative to it."""
         start = f"{folder}/"
         return Tree(
             files=tuple(
@@ -81,7 +81,7 @@ class Tree(Value, kw_only=True):
 class Usage(Value, kw_only=True):
     """Resource usage of a step: wall clock and CPU seconds, bytes of memory and disk.
 
-    If it took several `tries`, because some failed, were stopped or killed, times are added up,
+    If it took several `tries`, because some failed or were stopped, times are added up,
     and sizes are the largest.
     """
 
@@ -133,7 +133,7 @@ class Result(Value, kw_only=True):
 
     @property
     def tries(self) -> int:
-        """How often its steps were begun, including attempts that were stopped or killed."""
+        """How often its steps were started, including stopped attempts."""
         return 1 + sum(used.tries - 1 for used in self.steps)
 
     @property

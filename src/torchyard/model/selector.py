@@ -3,7 +3,7 @@
 A selector is a set of words. A word is a value (`cp312`, `core`), consecutive parts of a path
 (`cu130-mkl/cp312`), or a stage with such parts (`core:*`, `package:*/cp312/*`). Each part may be
 a glob; a part `*` stands for any number of parts. Words about the same dimension add, words about
-different dimensions narrow. So an identifier selects just what it names.
+different dimensions narrow. So an identifier selects exactly what it names.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ _PATHS = (("project", "platform", _FLAVOUR, "python", "package"), ("project", "c
 _SEE = "`torchyard plan --list cells` lists the cells, and `torchyard plan --list jobs` the jobs"
 
 Reading = dict[str, str]
-"""The fields that a word is about, each with the glob for its value."""
+"""A reading of a word: its fields, each with a glob."""
 
 
 class Name(NamedTuple):
-    """A cell or a job by its values. One without a stage is a cell, which has jobs of all stages.
+    """A cell or a job by its values. Without a stage it is a cell, which has jobs of all stages.
 
-    `project` has the version, too, as in identifiers; `channel` is for publish jobs only.
+    `project` includes the version, as in identifiers; only publish jobs have a `channel`.
     """
 
     stage: str = ""
@@ -46,7 +46,7 @@ class Name(NamedTuple):
 
     @classmethod
     def parse(cls, identifier: str) -> "Name":
-        """Return the name of a result's job, however a store came to have it."""
+        """Return the name of a job from its identifier, which may be any text."""
         stage, _, cell = identifier.rpartition(":")
         label, _, path = cell.partition("/")
         if stage == Stage.PUBLISH:
@@ -61,11 +61,11 @@ _JOB_FIELDS = frozenset(("stage", "channel"))
 
 
 class NameSelector:
-    """Words, read as parts of the names that there are.
+    """Words, read as parts of existing names.
 
     Raises:
-        SelectionError: A word is a part of no name, or of names in more than one way; or a text is
-            empty, as that of a variable which is not set.
+        SelectionError: A word matches no name, or is ambiguous; or a text is empty, such as an
+            unset variable.
     """
 
     def __init__(self, texts: Iterable[str], names: Iterable[Name]) -> None:
@@ -74,13 +74,13 @@ class NameSelector:
         self._columns = dict(zip(Name._fields, columns, strict=False))
         split = [text.split() for text in texts]
         if [] in split:
-            msg = "a selector is empty, and would select everything"
-            raise SelectionError(msg, hint="leave it out if that is meant; is a variable not set?")
+            msg = "an empty selector would select everything"
+            raise SelectionError(msg, hint="leave it out if that is meant; is a variable unset?")
         self.words = [word for words in split for word in words]
         readings = [self._read(word) for word in self.words]
         fields = {field for reading in readings for field in reading}
         self.of_jobs = not fields.isdisjoint(_JOB_FIELDS)
-        """Whether a stage or a channel is named, so that not all jobs of a cell are meant."""
+        """Whether a stage or a channel is named, which selects jobs, not cells."""
         self.narrows_cells = not fields.isdisjoint(_CELL_FIELDS)
         self._groups = _grouped(readings)
 
@@ -88,10 +88,10 @@ class NameSelector:
         return " ".join(self.words)
 
     def matches(self, name: Name) -> bool:
-        return all(any(_fits(name, one) for one in group) for group in self._groups)
+        return all(any(_fits(name, reading) for reading in group) for group in self._groups)
 
     def nothing(self) -> SelectionError:
-        """Return the error for a selector that matches none of the names."""
+        """Return the error for a selector without a match."""
         return SelectionError(f"`{self}` matches no cell or job", hint=_SEE)
 
     def _read(self, word: str) -> Reading:
@@ -113,22 +113,22 @@ class NameSelector:
         meanings = {tuple(reading): reading for reading in found}
         if len(meanings) > 1:
             msg = f"`{word}` can be read as {' and as '.join(map('-'.join, meanings))}"
-            raise SelectionError(msg, hint="write more of it, such as */cp31*/* for Pythons")
+            raise SelectionError(msg, hint="be more specific, such as */cp31*/* for Pythons")
         return found[0]
 
     def _unmatched(self, word: str) -> SelectionError:
-        """Return the error for a word that is a part of no name: its unknown part, or all."""
+        """Return the error for a word without a match, with a hint for its unknown part."""
         stage, colon, path = word.rpartition(":")
-        places = [(stage, ("stage",))] if colon else []
+        positions = [(stage, ("stage",))] if colon else []
         msg = f"`{word}` matches no cell or job"
-        for part, fields in (*places, *((part, Name._fields) for part in path.split("/"))):
+        for part, fields in (*positions, *((part, Name._fields) for part in path.split("/"))):
             values = {value for field in fields for value in self._columns.get(field, ()) if value}
             if not any(matches(value, part) for value in values) and not self._part(part, _FLAVOUR):
                 return SelectionError(msg, hint=did_you_mean(part, sorted(values)))
         return SelectionError(msg, hint=_SEE)
 
     def _at(self, parts: Sequence[str], fields: Sequence[str]) -> Iterator[Reading]:
-        """Yield how parts can be read as the values of the first fields."""
+        """Yield the readings of parts as values of the first fields."""
         if not parts:
             yield {}
         elif fields:
@@ -139,7 +139,7 @@ class NameSelector:
                 yield from self._at(parts, fields[1:])
 
     def _part(self, glob: str, field: str) -> list[Reading]:
-        """Return how a part can be read as a value of a field; `*` says nothing about it."""
+        """Return the readings of a part as a value of a field; `*` does not restrict it."""
         if glob == _ALL:
             return [{}]
         if field == _FLAVOUR:
@@ -156,7 +156,7 @@ class NameSelector:
 
 
 def named_jobs(jobs: Mapping[str, str], words: Collection[str]) -> list[str]:
-    """Return the keys of the jobs that a selector names, or of all.
+    """Return the keys of the jobs that a selector names, by default all.
 
     Raises:
         SelectionError: There are none.
@@ -170,7 +170,7 @@ def named_jobs(jobs: Mapping[str, str], words: Collection[str]) -> list[str]:
 
 
 def _grouped(readings: Iterable[Reading]) -> list[list[Reading]]:
-    """Return the readings by what they are about: those with a common field are together."""
+    """Group readings: those with a common field are together."""
     groups: list[list[Reading]] = []
     for reading in readings:
         near = [g for g in groups if any(reading.keys() & other.keys() for other in g)]

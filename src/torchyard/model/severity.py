@@ -1,10 +1,10 @@
-"""How bad a finding is, of a package, an index or a machine."""
+"""The severity of findings in packages, indexes and machines."""
 
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad a finding is: errors make a check fail."""
+    """The severity of a finding: errors make a check fail."""
 
     ERROR = "error"
     WARNING = "warning"

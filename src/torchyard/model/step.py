@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.values import Value
 
-_PLACE = re.compile(r"\{\{|\}\}|(?<!\$)\{([a-z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|(?<!\$)\{([a-z_]+)\}")
 
-PLACES = {
+PLACEHOLDERS = {
     "work": "the job's own directory, the only one it may write to",
-    "build": "where steps run, and leave files that no other job needs",
-    "out": "what is put here is the job's result",
+    "build": "the directory where steps run, and leave files that no other job needs",
+    "out": "the directory for the job's result",
     "inputs": "the results of the jobs that this one needs, a directory for each stage",
     "spec": "the job as a file `torchyard-spec.json`; a package with it inside can be rebuilt",
     "name": "the project's name",
@@ -26,7 +26,7 @@ FACTS = {
     "python": "the cell's Python, such as cp312",
     "kind": "the cell's package kind, such as wheel",
 }
-"""The words in braces for the fields of a cell, in their order, where a stage's jobs have them."""
+"""The words in braces for the fields of a cell, in order; a stage's jobs have the first few."""
 
 INPUTS = {
     Stage.CORE: (Stage.SOURCE,),
@@ -39,22 +39,22 @@ INPUTS = {
 
 
 SHELL = ("bash", "-euo", "pipefail", "-c")
-"""Runs a step that is a shell line; stops at the first error."""
+"""The command that runs a shell line, and stops at its first error."""
 
 
 OWN = ("{self}", "-P", "-m", "torchyard")
-"""Runs a command of torchyard; `-P` keeps the project's modules from shadowing torchyard's."""
+"""The command for torchyard; `-P` keeps the project's modules from shadowing torchyard's."""
 
 
 def beside(word: str) -> str:
-    """Return a place as steps see it: relative directories are below `{base}`."""
+    """Return an address or path as steps see it: relative paths are below `{base}`."""
     return word if "://" in word or word.startswith("/") else f"{{base}}/{word}"
 
 
 class Step(Value, kw_only=True):
-    """One command of a job: what to run, where, with which variables, and its required outputs.
+    """A command of a job, with its directory, variables and required outputs.
 
-    Words in braces are replaced by paths and facts of the job, see `places_of`.
+    Words in braces are replaced by paths and facts of the job, see `placeholders_of`.
     """
 
     run: tuple[str, ...]
@@ -72,11 +72,11 @@ class Step(Value, kw_only=True):
 
     @property
     def is_line(self) -> bool:
-        """Whether it is a line for the shell."""
+        """Whether it is a shell line."""
         return self.run[: len(SHELL)] == SHELL
 
-    def faults(self, places: Collection[str]) -> Iterator[str]:
-        """Yield why the step can't be run by a job that has these words in braces."""
+    def faults(self, values: Collection[str]) -> Iterator[str]:
+        """Yield why a job with these words in braces can't run the step."""
         texts = (*self.run, self.cwd, *self.env, *self.env.values(), *self.outputs)
         if not self.run:
             yield "has no words"
@@ -85,20 +85,20 @@ class Step(Value, kw_only=True):
         if any("=" in name for name in self.env):
             yield "has a variable with `=` in its name"
         for word in (word for text in texts for word in words_in_braces(text)):
-            if word not in places:
+            if word not in values:
                 yield f"uses {{{word}}}, which it does not have"
 
-    def filled(self, places: Mapping[str, str]) -> "Step":
-        """Return the step with every word in braces replaced; for a shell, each is quoted."""
+    def filled(self, values: Mapping[str, str]) -> "Step":
+        """Return the step with all words in braces replaced, quoted in a shell line."""
         from shlex import quote  # noqa: PLC0415 - planning fills no step
 
-        quoted = {name: quote(value) for name, value in places.items()} if self.is_line else places
+        quoted = {name: quote(value) for name, value in values.items()} if self.is_line else values
         return Step(
             run=tuple(fill(word, quoted) for word in self.run),
             name=self.title,
-            cwd=fill(self.cwd, places),
-            env={key: fill(value, places) for key, value in self.env.items()},
-            outputs=tuple(fill(glob, places) for glob in self.outputs),
+            cwd=fill(self.cwd, values),
+            env={key: fill(value, values) for key, value in self.env.items()},
+            outputs=tuple(fill(glob, values) for glob in self.outputs),
             network=self.network,
         )
 
@@ -107,18 +107,18 @@ Setting = str | bool | tuple[str | Step, ...] | dict[str, str]
 """The types of a job's settings."""
 
 
-def places_of(stage: Stage, stages: Collection[Stage] = tuple(Stage)) -> tuple[str, ...]:
-    """Return the words that a stage's steps may use in braces, given the stages of the recipe."""
+def placeholders_of(stage: Stage, stages: Collection[Stage] = tuple(Stage)) -> tuple[str, ...]:
+    """Return the words in braces for a stage's steps, given the recipe's stages."""
     inputs = (needed.value for needed in INPUTS.get(stage, ()) if needed in stages)
-    own = ("channel",) if stage is Stage.PUBLISH else tuple(FACTS)[: DEPTH[stage]]
-    return (*PLACES, *inputs, *own)
+    facts = ("channel",) if stage is Stage.PUBLISH else tuple(FACTS)[: DEPTH[stage]]
+    return (*PLACEHOLDERS, *inputs, *facts)
 
 
 def words_in_braces(text: str) -> list[str]:
     """Return the names to replace in a text; `{{` and `}}` are braces, `${x}` is a shell's."""
-    return [found[1] for found in _PLACE.finditer(text) if found[1]]
+    return [found[1] for found in _PLACEHOLDER.finditer(text) if found[1]]
 
 
-def fill(text: str, places: Mapping[str, str]) -> str:
-    """Return the text with names in braces replaced; KeyError if the job does not have one."""
-    return _PLACE.sub(lambda found: places[found[1]] if found[1] else found[0][0], text)
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with names in braces replaced; raise KeyError for an unknown one."""
+    return _PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][0], text)

@@ -6,18 +6,18 @@ _FAR = 0.5
 """Maximum share of a name's letters that may differ for a suggestion."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the known name nearest to a word, or None if all are too different."""
-    names = list(known)
+    names = list(choices)
     best = min(names, key=lambda name: _rank(word.lower(), name.lower()), default=None)
     if best is None or _mistakes(word.lower(), best.lower()) > max(len(word), len(best)) * _FAR:
         return None
     return best
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return a hint: the nearest name, or all names if none is near."""
-    names = list(known)
+    names = list(choices)
     near = nearest(word, names)
     return f"did you mean `{near}`?" if near else f"known here: {', '.join(names)}"
 

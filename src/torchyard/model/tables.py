@@ -17,7 +17,7 @@ _PYTHON = re.compile(r"cp(\d)(\d+)(t?)")
 
 
 class Platform(Value, kw_only=True):
-    """A system and processor that packages are made for."""
+    """A target system and processor of packages."""
 
     wheel_tag: str
     conda_subdir: str
@@ -35,7 +35,7 @@ class Python(Value, kw_only=True):
 
 
 def python_of(tag: str) -> Python | None:
-    """Return the interpreter that a tag such as `cp313t` names, or None if it names none."""
+    """Return the interpreter of a tag such as `cp313t`, or None."""
     found = _PYTHON.fullmatch(tag)
     if found is None:
         return None
@@ -56,7 +56,7 @@ class Format(Value, kw_only=True):
 class PackageKind(Value, kw_only=True):
     """A form in which a build is delivered.
 
-    If only builds for GPUs have it, `gpu_only` says what others have instead. An `obstacle` is why
+    If only builds for GPUs have it, `gpu_only` names the alternative for others. `obstacle` is why
     it can't be made.
     """
 
@@ -69,13 +69,13 @@ class PackageKind(Value, kw_only=True):
 
 
 class Compute(Value, kw_only=True):
-    """One value of the dimension `compute`, such as cu130, as its compute platform describes it.
+    """A value of the dimension `compute`, such as cu130, as described by its compute platform.
 
-    `platform` is the compute platform's name, `source` the table that the row comes from. With
-    `has_origin`, `[toolchain]` sets where its toolkit comes from. One that is not `pinned` needs
-    no row in a torch release: every release has it. `compilers` are the newest host compilers that
-    its toolkit takes, by kind. `translate` is a script of PyTorch's tree that is run before CMake,
-    and `env` has variables of its toolkit, with folders yet to be filled in.
+    `platform` is the compute platform's name, `source` the table of the row. With `has_origin`,
+    `[toolchain]` sets where its toolkit comes from. If it is not `pinned`, every torch release has
+    it without a row. `compilers` are the newest host compilers that its toolkit accepts, by kind.
+    `translate` is a script of PyTorch's tree to run before CMake. `env` has variables of its
+    toolkit, with folders still to be filled in.
     """
 
     platform: str
@@ -92,10 +92,10 @@ class Compute(Value, kw_only=True):
 
 
 class Release(Value, kw_only=True):
-    """What one torch release was built with, for each of its compute platforms.
+    """The pins of a torch release, for each of its compute platforms.
 
-    `pythons` are those that it has wheels for, if that is known, and `archs` the architectures of
-    its device code on each platform, if they are not those of the compute platform.
+    `pythons` are those with wheels, if known; `archs` are the architectures of
+    its device code on each platform, if they differ from the compute platform's.
     """
 
     libraries: dict[str, dict[str, str]]
@@ -105,7 +105,7 @@ class Release(Value, kw_only=True):
 
 
 class SourceTree(Value, kw_only=True):
-    """A kind of PyTorch tree, and what the build of such a tree needs."""
+    """A kind of PyTorch tree, and the entries that its build needs."""
 
     title: str
     cmake: dict[str, str] = {}
@@ -113,7 +113,7 @@ class SourceTree(Value, kw_only=True):
 
 
 class BuildPreset(Value, kw_only=True):
-    """How trees of torch are built, from a release on."""
+    """How to build trees of torch from a release on."""
 
     backend: Backend
     requires: tuple[str, ...] = ()
@@ -145,9 +145,9 @@ class Tables(Value, kw_only=True):
         return {dimension: values[dimension] for dimension in recipe.dimensions}
 
     def preset_for(self, release: str) -> str | None:
-        """Return the row of `builds` for a torch release; None if it is older than all of them."""
-        known = (name for name in self.builds if version_numbers(name) <= version_numbers(release))
-        return max(known, key=version_numbers, default=None)
+        """Return the row of `builds` for a torch release; None if it is older than all rows."""
+        names = (name for name in self.builds if version_numbers(name) <= version_numbers(release))
+        return max(names, key=version_numbers, default=None)
 
     @property
     def blas(self) -> tuple[str, ...]:

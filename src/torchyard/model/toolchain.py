@@ -10,28 +10,28 @@ _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,-]+\])?==[\w.!+]+( --hash=sha25
 
 
 def is_pinned(requirement: str) -> bool:
-    """Return whether a requirement is one version of a package, and not an option or a path."""
+    """Return whether a requirement names one version of a package."""
     return _PINNED.fullmatch(requirement) is not None
 
 
 REGISTRY = "docker://"
-"""Begins the place of a root that is an image of a registry: `docker://NAME@sha256:…`."""
+"""The prefix of a root that is an image of a registry: `docker://NAME@sha256:…`."""
 
 Origin = Literal["auto", "system", "pypi"]
-"""Where a part comes from; `auto`: the system's toolkit if its version fits, and PyPI's BLAS."""
+"""The origin of a part; `auto` means the system's toolkit if its version fits, and PyPI's BLAS."""
 
 Backend = Literal["setup.py", "scikit-build-core"]
 """A project's build backend, which runs CMake and makes wheels."""
 
 
 class Toolchain(Value, kw_only=True):
-    """One `[toolchain]` table.
+    """The `[toolchain]` table.
 
-    `parts` are identities found on the planning machine, which is a `platform`: `compiler`, and
-    for each compute platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each contains
-    the digest of the programs, and is part of the fingerprint of what it compiles. With a `root`,
-    they are those of the system in that directory, whose own identity is `root`.
-    `toolkits` sets where the toolkits of some compute platforms come from.
+    `parts` are identities found on the planning machine, whose platform is `platform`: `compiler`,
+    and `compute/cu130` or `blas/mkl` for each compute platform and BLAS of the matrix. Each has the
+    digest of the programs, and is part of the fingerprints of jobs that use them. With a `root`,
+    they come from the system in that directory, whose own identity is `root`. `toolkits` sets the
+    origins of compute platforms' toolkits.
     """
 
     compiler: str = "gcc"
@@ -43,7 +43,7 @@ class Toolchain(Value, kw_only=True):
     parts: dict[str, str] = {}
 
     def origin_of(self, platform: str) -> Origin:
-        """Return where the toolkit of a compute platform comes from."""
+        """Return the origin of a compute platform's toolkit."""
         return self.toolkits.get(platform, "auto")
 
     def parts_of(self, platform: str, compute: str, blas: str) -> dict[str, str]:
@@ -64,11 +64,11 @@ Libraries = Literal["bundled", "channel"]
 
 
 class Build(Value, kw_only=True):
-    """One `[build]` table: how the project's own build is driven.
+    """The `[build]` table: how to run the project's own build.
 
-    `preset` is the row of the table of builds that the file's kind of tree is built by. `glibc` is
-    the oldest one that libraries have to run with. `gpu_env` and `cpu_env` are variables that an
-    extension is known to read, if built for a GPU or not.
+    `preset` is the row of the table of builds for the file's kind of tree. `glibc` is the oldest
+    one that libraries must run with. `gpu_env` and `cpu_env` are known variables of an extension,
+    for builds for a GPU and for others.
     """
 
     backend: Backend = "setup.py"

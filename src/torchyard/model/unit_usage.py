@@ -1,4 +1,4 @@
-"""What units of a build took: memory and time, as the next build of the same job will need them."""
+"""Memory and time of a build's units, to predict the next build of the same job."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -9,29 +9,29 @@ from msgspec import Meta
 from torchyard.model.values import UNDECODABLE, Reported
 
 UNITS_FILE = ".torchyard_units.json"
-"""The name of the file beside ninja's log that has the memory of units."""
+"""The name of the file with the memory of units, beside ninja's log."""
 
 
 class UnitUsage(Reported, kw_only=True):
-    """The most bytes that the compiler of a unit had, and its CPU seconds."""
+    """The peak memory of a unit's compiler in bytes, and its CPU seconds."""
 
     memory: Annotated[int, Meta(ge=0, lt=1 << 62)]
     cpu: Annotated[float, Meta(ge=0, lt=1e9)]
 
     def joined(self, other: "UnitUsage") -> "UnitUsage":
-        """Return the larger of each."""
+        """Return the maximum of each."""
         return UnitUsage(memory=max(self.memory, other.memory), cpu=max(self.cpu, other.cpu))
 
 
 class UnitsDocument(Reported, kw_only=True):
-    """The usage of units, by the file that each makes, as its command names it."""
+    """The usage of units, by output file as in the command."""
 
     version: Literal[1] = 1
     units: dict[str, UnitUsage] = {}
 
 
 def decode_units(data: bytes) -> dict[str, UnitUsage]:
-    """Return the units of an encoded document; none if it can't be decoded."""
+    """Return the units of an encoded document; empty if it can't be decoded."""
     try:
         return msgspec.json.decode(data, type=UnitsDocument).units
     except UNDECODABLE:
@@ -41,6 +41,6 @@ def decode_units(data: bytes) -> dict[str, UnitUsage]:
 def join_units(
     first: Mapping[str, UnitUsage], other: Mapping[str, UnitUsage]
 ) -> dict[str, UnitUsage]:
-    """Return the units of both; where both have one, with the larger numbers."""
+    """Return the units of both, with the maximum of each number."""
     both = {name: used.joined(first[name]) for name, used in other.items() if name in first}
     return {**first, **other, **both}

@@ -6,17 +6,15 @@ from typing import Annotated, dataclass_transform
 import msgspec
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON of a type, also if a text in it is not UTF-8, or
-if it is nested too deeply."""
+"""What msgspec raises for bytes that are not JSON of a type, not UTF-8, or nested too deeply."""
 
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
-"""A sha256 in hexadecimal digits, which documents that are read must have: it can be a file's name.
-"""
+"""A sha256 in hexadecimal digits, enforced when documents are read: it may become a file's name."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of every model: immutable, and unknown fields are refused.
+    """The base of every model: immutable, without unknown fields.
 
     Defaults are not written out, so a new optional field changes no old document.
     """
@@ -29,7 +27,7 @@ class Reported(Value, omit_defaults=False, forbid_unknown_fields=False):
 class Origin:
     """Where a value came from: a line of the file, the command line, a table, or a default.
 
-    Every value has one but few are shown, so the line is computed only on demand.
+    Every value has an origin but few are shown, so the line is computed on demand.
     """
 
     __slots__ = ("_find_line", "kind")
@@ -40,7 +38,7 @@ class Origin:
 
     @property
     def line(self) -> int:
-        """The line, counted from 1; 0 if there is none."""
+        """The line, starting at 1; 0 if there is none."""
         return self._find_line() if self._find_line else 0
 
     def __str__(self) -> str:

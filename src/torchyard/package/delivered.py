@@ -26,9 +26,9 @@ def delivered_packages(folder: Path) -> list[Path]:
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     packages = [Path(entry) for entry in entries if _is_package(entry)]
-    known = {path.name for path in packages}
+    names = {path.name for path in packages}
     for entry in entries:
-        if entry.name not in known and not _is_beside(entry, known):
+        if entry.name not in names and not _is_beside(entry, names):
             msg = f"a package job delivered `{entry.name}`, which is no package file"
             hint = f"let its steps leave only files that end in {', '.join(suffixes())} in {{out}}"
             raise BuildError(msg, hint=hint)

@@ -93,8 +93,8 @@ class Policy(Value, kw_only=True):
     @property
     def folders(self) -> tuple[PurePosixPath, ...]:
         """The folders of the package's own libraries; vendored ones go to the first."""
-        own = (folder.format(package=self.package) for folder in self.layout.libraries)
-        return tuple(PurePosixPath(folder.lstrip("/")) for folder in own)
+        folders = (folder.format(package=self.package) for folder in self.layout.libraries)
+        return tuple(PurePosixPath(folder.lstrip("/")) for folder in folders)
 
     @property
     def force_rpath(self) -> bool:
@@ -108,7 +108,7 @@ class Policy(Value, kw_only=True):
     def _wheels(self) -> tuple[WheelRow, ...]:
         return self.compute.wheels if self.layout.wheels else ()
 
-    def rpath(self, file: PurePosixPath, own: str = "") -> str:
+    def rpath(self, file: PurePosixPath, rpath: str = "") -> str:
         """Return the rpath of a file, whose path is relative to the install root.
 
         What is imported after torch keeps entries of its `own` rpath that lead to other packages.
@@ -116,15 +116,15 @@ class Policy(Value, kw_only=True):
         brought = (PurePosixPath(row.folder) for row in self._wheels)
         folders = (*brought, file.parent, *self.folders)
         entries = [from_origin(folder, file.parent) for folder in folders]
-        entries += (entry for entry in own.split(":") if self._leads_beside(file, entry))
+        entries += (entry for entry in rpath.split(":") if self._leads_beside(file, entry))
         return ":".join(dict.fromkeys(entries))
 
     def _leads_beside(self, file: PurePosixPath, entry: str) -> bool:
         """Return whether an entry leads to another package in the same environment."""
         here, _, path = entry.partition("/")
         top = posixpath.normpath(file.parent / path).partition("/")[0]
-        own = (".", "..", file.parts[0], *map(str, self.folders))
-        return here == "$ORIGIN" and bool(self.imported) and top not in own
+        inside = (".", "..", file.parts[0], *map(str, self.folders))
+        return here == "$ORIGIN" and bool(self.imported) and top not in inside
 
     def is_outside(self, library: str) -> bool:
         """Return whether a library may come from the system, the driver, or another package."""

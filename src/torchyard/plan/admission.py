@@ -1,4 +1,4 @@
-"""Whether a cell is planned, and if not, why: the only implementation of a matrix's rules."""
+"""Decide whether a cell is planned, or why not: the only implementation of a matrix's rules."""
 
 from collections.abc import Sequence
 from operator import ge
@@ -26,17 +26,17 @@ class Absence(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """Whether a cell is planned, and which rule decides that."""
+    """Whether a cell is planned, and the deciding rule."""
 
     absence: Absence | None
     rule: Exclusion | Inclusion | None = None
-    """The exclusion that leaves the cell out, or the inclusion without which it would be absent."""
+    """The exclusion that leaves the cell out, or the inclusion that it depends on."""
     wanted: bool = True
     """Whether the product of the dimensions or an inclusion contains the cell."""
 
 
 def admit(cell: Cell, config: Config) -> Admission:
-    """Decide on a cell of known values; one that the package of another serves is not planned."""
+    """Decide on a cell of known values; it is not planned if another cell's package serves it."""
     admission = _decide(cell, config)
     server = cell if admission.absence else serving_cell(cell, config)
     if server == cell:
@@ -50,28 +50,28 @@ def serving_cell(cell: Cell, config: Config) -> Cell:
     """Return the cell whose package serves a cell: that of the oldest torch and Python."""
     if not _is_shared(cell, config):
         return cell
-    return next(one for one in _family(cell, config) if _is_served(cell, one, config))
+    return next(server for server in _family(cell, config) if _is_served(cell, server, config))
 
 
 def newest_served(cell: Cell, config: Config) -> Cell:
-    """Return the newest cell that the package of a cell serves; maybe itself."""
+    """Return the newest cell that the package of a cell serves, maybe that cell itself."""
     if not _is_shared(cell, config):
         return cell
     family = reversed(_family(cell, config))
-    return next(one for one in family if serving_cell(one, config) == cell)
+    return next(served for served in family if serving_cell(served, config) == cell)
 
 
 def _is_shared(cell: Cell, config: Config) -> bool:
-    """Return whether a package may serve other cells; one that is split is for one alone."""
+    """Return whether a package may serve other cells; a split package serves only its own."""
     tables = config.tables
     is_split = tables.formats[tables.packages[cell.package].format].split
     return config.build.abi is not AbiClass.FULL and not is_split
 
 
 def _family(cell: Cell, config: Config) -> list[Cell]:
-    """Return the cells that one build could serve by its ABI class, the oldest first.
+    """Return the cells that one build could serve by its ABI class, oldest first.
 
-    Python's stable ABI is not for free-threaded ones.
+    Free-threaded Pythons have no stable ABI.
     """
     abi, tables = config.build.abi, config.tables
     _, _, variants, pythons, _ = config.matrix.values
@@ -82,17 +82,17 @@ def _family(cell: Cell, config: Config) -> list[Cell]:
         for variant in (variants if abi.fits_torches else (cell.variant,))
         for python in (locked if folds_pythons else (cell.python,))
     ]
-    admitted = [one for one in {*cells, cell} if _decide(one, config).absence is None]
-    return sorted(admitted, key=lambda one: _age(one, config))
+    admitted = [member for member in {*cells, cell} if _decide(member, config).absence is None]
+    return sorted(admitted, key=lambda member: _age(member, config))
 
 
 def _is_served(cell: Cell, server: Cell, config: Config) -> bool:
-    """Return whether neither the torch nor the Python of a cell is older than that of another."""
+    """Return whether a cell's torch and Python are both at least as new as the server's."""
     return all(map(ge, _age(cell, config), _age(server, config)))
 
 
 def _age(cell: Cell, config: Config) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the versions of a cell's torch and Python, in an order that can be compared."""
+    """Return the versions of a cell's torch and Python, for comparison."""
     torch = cell.variant.removeprefix(TORCH_PREFIX)
     return _numbers(torch), _numbers(config.tables.pythons[cell.python].version)
 
@@ -102,7 +102,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _decide(cell: Cell, config: Config) -> Admission:
-    """Decide by the rules of a matrix: tables rule out, inclusions overrule exclusions."""
+    """Decide by the rules of a matrix: tables come first, and inclusions override exclusions."""
     outside = outside_product(cell, config)
     inclusion = next((rule for rule in config.matrix.include if rule.matches(cell)), None)
     if outside and not inclusion:
@@ -119,7 +119,7 @@ def _decide(cell: Cell, config: Config) -> Admission:
 
 
 def outside_product(scope: Sequence[str], config: Config) -> Absence | None:
-    """Return why the product of the dimensions has no cell that begins with `scope`, or None."""
+    """Return why the product of the dimensions has no cell below `scope`, or None."""
     matrix = config.matrix
     for field, (dimension, value) in enumerate(
         zip(config.project.recipe.dimensions, scope, strict=False)

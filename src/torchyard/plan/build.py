@@ -33,7 +33,7 @@ def make_plan(config: Config, selection: PlanSelection = EVERYTHING) -> Plan:
 
 
 def make_plan_with(config: Config, identifier: Identifier) -> Plan:
-    """Make the plan that an identifier belongs to: a channel publishes the plan of its subset."""
+    """Return the plan of an identifier: a channel publishes the plan of its subset."""
     channel = config.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
     return make_plan(config, PlanSelection(channel.subset if channel else None))
 
@@ -82,17 +82,17 @@ class _Builder:
         self._add_scoped(Stage.CHECK, cell, [package], form)
         tried = [package]
         if self.tables.formats[form].split and Stage.SMOKE not in self.config.steps:
-            # It also needs other packages of the same build, which the smoke job makes itself.
+            # It needs other packages of the same build, too; the smoke job makes them itself.
             tried = [*made_from, package]
         self._add_scoped(Stage.SMOKE, cell, tried, form)
         newest = newest_served(cell, self.config)
-        if newest != cell:  # the package serves it as well, so it is tried with its torch, too
+        if newest != cell:  # test the package with the newest torch that it serves, too
             self._add(Stage.SMOKE, newest, tried, self._settings.of_served(newest, form))
 
     def _add_scoped(
         self, stage: Stage, scope: Scope, inputs: Iterable[int], form: str | None = None
     ) -> int:
-        """Add a job about a block, a Python of it or a cell, and return its number."""
+        """Add a job of a block, of its Python or of a cell, and return the job's number."""
         return self._add(stage, scope, inputs, self._settings.of(stage, scope, form))
 
     def _add(self, stage: Stage, scope: Scope, inputs: Iterable[int], settings: Settings) -> int:

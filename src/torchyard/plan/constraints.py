@@ -1,4 +1,4 @@
-"""What the tables allow, whatever a matrix asks for."""
+"""What the tables allow, for any matrix."""
 
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
@@ -6,7 +6,7 @@ from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX
 
 Scope = tuple[str, ...]
-"""The first fields of a cell that a job is about, or the name of a channel."""
+"""The first fields of a job's cell, or the name of a channel."""
 
 Head = tuple[str, str, str]
 """Platform, compute and variant: the fields of a cell that name its block."""
@@ -24,7 +24,7 @@ def impossible(head: Head, config: Config) -> str | None:
 
 
 def unreleased(head: Head, config: Config) -> str | None:
-    """Return why packages with a torch release's pins can't be built for a block, or None."""
+    """Return why a block has no pins of a torch release for its packages, or None."""
     _, compute, variant = head
     if not config.tables.compute[compute].pinned:
         return None
@@ -36,7 +36,7 @@ def unreleased(head: Head, config: Config) -> str | None:
 
 
 def without_python(cell: Cell, config: Config) -> str | None:
-    """Return why there is no torch for the Python of an extension's cell, or None if there is."""
+    """Return why there is no torch for the Python of an extension's cell, or None."""
     name = release_name(config, cell.variant)
     release = config.tables.releases.get(name or "")
     if release is None or cell.python in (ANY_PYTHON, *(release.pythons or (cell.python,))):
@@ -45,14 +45,14 @@ def without_python(cell: Cell, config: Config) -> str | None:
 
 
 def release_name(config: Config, variant: str) -> str | None:
-    """Return the torch release whose pins apply: the project's own, or the one it builds with."""
+    """Return the torch release whose pins apply: the project's own, or an extension's torch."""
     if config.project.recipe.is_extension:
         return variant.removeprefix(TORCH_PREFIX)
     return config.project.release
 
 
 def is_release_bound(config: Config, head: Head) -> bool:
-    """Return whether packages of a block go to a channel that another one promotes from."""
+    """Return whether packages of a block go to a channel that another channel promotes from."""
     promoted = {channel.promote_from for channel in config.channels.values()}
     for channel in config.channels.values():
         if channel.name in promoted and channel.promote_from is None:

@@ -1,4 +1,4 @@
-"""Choose few cells that have every pair of values that all cells have: pairwise coverage."""
+"""Choose few cells that cover every pair of values: pairwise coverage."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ _Pair = tuple[int, str, int, str]
 
 
 def cover_pairs(cells: Sequence[Cell]) -> list[Cell]:
-    """Return a part of some cells, in their order, that has every pair of values of two dimensions.
+    """Return a few of the cells, in order, that together have every pair of values of any cell.
 
-    Each time the cell with the most new pairs is taken, the first of several; then cells are
-    dropped whose pairs others have, too. The same cells give the same choice.
+    The cell with the most new pairs is taken first, the earliest if several have as many; at the
+    end, redundant cells are dropped. The same cells give the same choice.
     """
     pairs = [_pairs(cell) for cell in cells]
-    missing = {pair for some in pairs for pair in some}
-    heap = [(-len(some), number) for number, some in enumerate(pairs)]
+    missing = {pair for covered in pairs for pair in covered}
+    heap = [(-len(covered), number) for number, covered in enumerate(pairs)]
     heapify(heap)
     chosen: list[int] = []
     while missing:
         gain, number = heappop(heap)
         found = -sum(pair in missing for pair in pairs[number])
-        if found > gain:  # it has become less, so others may be better
+        if found > gain:  # its gain has shrunk, so another cell may be better
             if found:
                 heappush(heap, (found, number))
             continue
@@ -38,7 +38,7 @@ def _pairs(cell: Cell) -> list[_Pair]:
 
 
 def _needed(chosen: Sequence[int], pairs: Sequence[Sequence[_Pair]]) -> list[int]:
-    """Return the chosen cells but for those whose pairs others have; the last is tried first."""
+    """Return the chosen cells without redundant ones, trying to drop the last cell first."""
     counts = Counter(pair for number in chosen for pair in pairs[number])
     kept = []
     for number in reversed(chosen):

@@ -40,7 +40,7 @@ class PlanDiff(Reported, kw_only=True):
 
 
 class _Words(NamedTuple):
-    """Phrases for a package that only one of the plans has."""
+    """Phrases for a package in only one of the plans."""
 
     value: str
     inclusion: str
@@ -87,7 +87,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
 
 
 def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Cause:
-    """Return the line because of which only one of two plans has a cell."""
+    """Return the line that explains why only one of two plans has a cell."""
     names = having.config.project.name, lacking.config.project.name
     if names[0] != names[1]:
         return Cause(f"the name is `{names[0]}`", str(having.config.origin("project.name")))
@@ -128,7 +128,7 @@ class FingerprintDiff:
     def __init__(self, old: Plan, new: Plan) -> None:
         self.old = old
         self.new = new
-        self._known: dict[tuple[Stage, Scope], tuple[Cause, ...]] = {}
+        self._answers: dict[tuple[Stage, Scope], tuple[Cause, ...]] = {}
 
     def changed(self, stage: Stage, scope: Scope) -> bool:
         return self.old.fingerprint(stage, scope) != self.new.fingerprint(stage, scope)
@@ -144,11 +144,11 @@ class FingerprintDiff:
         return tuple(dict.fromkeys(found))
 
     def causes(self, stage: Stage, scope: Scope) -> tuple[Cause, ...]:
-        """Return all root causes, nearest to the source first; empty if nothing changed."""
+        """Return all root causes, those of the earliest stage first; empty if nothing changed."""
         key = (stage, scope)
-        if key not in self._known:
-            self._known[key] = tuple(dict.fromkeys(self._search(stage, scope)))
-        return self._known[key]
+        if key not in self._answers:
+            self._answers[key] = tuple(dict.fromkeys(self._search(stage, scope)))
+        return self._answers[key]
 
     def _search(self, stage: Stage, scope: Scope) -> Iterator[Cause]:
         if not self.changed(stage, scope):
@@ -166,7 +166,7 @@ class FingerprintDiff:
         after = {self.new.jobs[number].key for number in new.inputs}
         for needed in sorted(before | after):
             yield from self.causes(*needed)
-        yield from self._own(old, new)
+        yield from self._job_causes(old, new)
 
     def _only_one_has(self, stage: Stage, scope: Scope) -> Cause:
         """Return why only one plan has a job: the cause of the first cell that it serves."""
@@ -179,7 +179,7 @@ class FingerprintDiff:
         return _why_only_in(having, lacking, next(cells), words)
 
     def _other_subset(self, name: str) -> Cause | None:
-        """Return the cause if a channel receives another subset than before, or None."""
+        """Return the cause if a channel's subset changed, or None."""
         old, new = self.old.config.channels[name].subset, self.new.config.channels[name].subset
         what = f"channel.{name} subset: {old or 'everything'} → {new or 'everything'}"
         side = self.new if new else self.old
@@ -195,7 +195,7 @@ class FingerprintDiff:
             return Cause(f"channel.{name} is promoted from {other.promote_from}", str(origin))
         return Cause(f"channel.{name}", str(having.config.origin(f"channel.{name}")))
 
-    def _own(self, old: Job, new: Job) -> Iterator[Cause]:
+    def _job_causes(self, old: Job, new: Job) -> Iterator[Cause]:
         """Yield the differences in a job's own settings."""
         recipes = self.old.config.project.recipe, self.new.config.project.recipe
         if recipes[0].name != recipes[1].name:
@@ -211,7 +211,7 @@ class FingerprintDiff:
 
 
 def _changed_line(before: Sequence[SettingSource], after: Sequence[SettingSource]) -> Origin:
-    """Return the line that sets a new value, or else the line whose value is gone."""
+    """Return the line that sets the new value, or else the line of the removed value."""
     gained = [source for source in after if source.text not in {old.text for old in before}]
     lost = [source for source in before if source.text not in {new.text for new in after}]
     return (gained or lost or [*after, *before])[-1].origin

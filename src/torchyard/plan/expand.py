@@ -26,7 +26,7 @@ class Expansion:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.values = _universe(config.matrix)
-        """The values of each field: the matrix's own, then those that only inclusions name."""
+        """The values of each field: those of the matrix, then those of inclusions only."""
         self.cells: list[Cell] = []
         self.absent: list[AbsentCell] = []
         self._effects: Counter[int] = Counter()
@@ -45,11 +45,11 @@ class Expansion:
         )
 
     def effect(self, rule: Exclusion | Inclusion) -> int:
-        """Return how many cells a rule of the matrix leaves out, or adds to it."""
+        """Return how many cells a rule leaves out of the matrix, or adds to it."""
         return self._effects[id(rule)]
 
     def _heads(self) -> Iterator[Head]:
-        """The platforms, computes and variants that some wanted cell has."""
+        """Yield the platforms, computes and variants of wanted cells."""
         platforms, computes, variants, *_ = self.values
         for head in product(platforms, computes, variants):
             included = any(rule.matches(head) for rule in self.config.matrix.include)
@@ -89,15 +89,15 @@ def expand(config: Config) -> Expansion:
 
 
 def _check_release(cell: Cell, config: Config) -> None:
-    """Fail if the torch release says nothing about the compute that a package is made for."""
+    """Fail if the torch release has no libraries for the compute of a package."""
     reason = unreleased(cell[:3], config)
     if reason:
         releases = config.tables.releases.items()
-        known = [name for name, row in releases if cell.compute in row.libraries]
+        names = [name for name, row in releases if cell.compute in row.libraries]
         msg = f"{reason}, so the libraries of {cell.path} are unknown"
         hint = (
             "`torchyard config update --write` reads new releases from an index into [tables]; or "
-            "exclude such cells, or name a release to take the libraries of: "
-            f"[project] release = {' or '.join(known)}"
+            "exclude such cells, or name a release whose libraries to use: "
+            f"[project] release = {' or '.join(names)}"
         )
         raise PlanError(msg, hint=hint)

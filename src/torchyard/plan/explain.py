@@ -18,7 +18,7 @@ from torchyard.plan.select import subset_test
 
 
 class Ingredient(Reported):
-    """One thing that a cell or a fingerprint depends on, and where it comes from."""
+    """A dependency of a cell or a fingerprint, and its origin."""
 
     name: str
     value: str
@@ -39,14 +39,14 @@ class Explanation(NamedTuple):
 def explain(plan: Plan, identifier: Identifier) -> Explanation:
     """Explain a cell or a job, planned or not."""
     if identifier.label != plan.label:
-        msg = f"`{identifier}` is about {identifier.label}, but this file makes {plan.label}"
+        msg = f"`{identifier}` names {identifier.label}, but this file builds {plan.label}"
         raise SelectionError(msg, hint=did_you_mean(identifier.label, [plan.label]))
     if identifier.stage is Stage.PUBLISH:
         return _explain_publish(plan, identifier)
     scope = scope_of(identifier.stage or Stage.PACKAGE, identifier.path)
     _check_values(plan, scope)
     if identifier.stage is Stage.BINDINGS and scope[-1] == ANY_PYTHON:
-        msg = f"`{identifier}` can't be: bindings are made for each Python"
+        msg = f"`{identifier}` can't exist: bindings are made for each Python"
         raise SelectionError(msg, hint="name a Python instead of `any`")
     absences = tuple(dict.fromkeys(_absences(plan, identifier.stage or Stage.PACKAGE, scope)))
     if absences:
@@ -70,7 +70,7 @@ def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Explanation
 
 def _subsets(plan: Plan, cell: Cell) -> Iterator[str]:
     for name, subset in plan.config.subsets.items():
-        with suppress(SelectionError):  # it names no cell at all
+        with suppress(SelectionError):  # the subset has no cells
             if subset_test(plan.expansion, subset)(cell):
                 yield name
 
@@ -90,17 +90,17 @@ def _explain_publish(plan: Plan, identifier: Identifier) -> Explanation:
 
 
 def _check_values(plan: Plan, scope: Scope) -> None:
-    """Raise SelectionError for a value that no table has; one outside the matrix is fine."""
-    for (dimension, known), value in zip(
+    """Raise SelectionError for a value in no table; it need not be in the matrix."""
+    for (dimension, values), value in zip(
         plan.config.tables.known(plan.config.project.recipe).items(), scope, strict=False
     ):
-        if value not in known and not (dimension is Dimension.PYTHON and value == ANY_PYTHON):
+        if value not in values and not (dimension is Dimension.PYTHON and value == ANY_PYTHON):
             msg = f"unknown {dimension} `{value}`"
-            raise SelectionError(msg, hint=did_you_mean(value, known))
+            raise SelectionError(msg, hint=did_you_mean(value, values))
 
 
 def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
-    """Yield why there is no such job: why each cell that it would serve is absent."""
+    """Yield why there is no such job: the absences of the cells that it would serve."""
     if plan.get(stage, scope) is not None:
         return
     recipe = plan.config.project.recipe
@@ -117,7 +117,7 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
 
 
 def _cells_under(plan: Plan, scope: Scope) -> Iterator[Cell]:
-    """Yield the cells that would share a job of this scope."""
+    """Yield the cells that share a job of this scope."""
     platform, compute, variant, *rest = scope
     packages = plan.config.matrix.values[-1]
     pairs = [p for p in plan.expansion.pairs if p[1] in packages and (not rest or p[0] in rest)]
@@ -165,7 +165,7 @@ def value_origin(config: Config, field: int, value: str) -> Origin | None:
 
 
 def _jobs_of(plan: Plan, cell: Cell) -> list[Job]:
-    """Return the jobs that make and prove a cell, inputs first."""
+    """Return the jobs that make and test a cell, inputs first."""
     return plan.with_inputs(plan.find(stage, cell.path).number for stage in CELL_STAGES)
 
 

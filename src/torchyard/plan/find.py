@@ -1,4 +1,4 @@
-"""Find the cells and jobs of a file that words name."""
+"""Find the cells and jobs that words name."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,8 +20,8 @@ _LISTED = 3
 def find_named(config: Config, words: Iterable[str]) -> list[Identifier]:
     """Return the cells that a selector names, or the jobs if it names a stage or a channel.
 
-    Cells that are not planned are found if no planned one is meant. A complete identifier need not
-    belong to the matrix.
+    Cells that are not planned are returned if no planned cell matches. A complete identifier need
+    not belong to the matrix.
 
     Raises:
         SelectionError: There are none.
@@ -31,7 +31,7 @@ def find_named(config: Config, words: Iterable[str]) -> list[Identifier]:
         with suppress(SelectionError):
             return [parse(words[0])]
     expansion, label = expand(config), config.project.label
-    absent = [one.cell for one in expansion.absent]
+    absent = [absent.cell for absent in expansion.absent]
     selector = selector_of(expansion, words, [Name.of(None, label, cell) for cell in absent])
     if selector.of_jobs:
         channels = [
@@ -56,10 +56,10 @@ def find_one_job(config: Config, selector: str) -> Identifier:
         SelectionError: There is none, or several.
     """
     found = find_named(config, selector.split())
-    jobs = [one._replace(stage=one.stage or Stage.PACKAGE) for one in found]
+    jobs = [name._replace(stage=name.stage or Stage.PACKAGE) for name in found]
     if len(jobs) > 1:
         more = ", …" if len(jobs) > _LISTED else ""
         listed = ", ".join(map(str, jobs[:_LISTED]))
         msg = f"`{selector}` names {len(jobs):,} jobs: {listed}{more}"
-        raise SelectionError(msg, hint="name one of them, or write more of it")
+        raise SelectionError(msg, hint="name one of them, or add words")
     return jobs[0]

@@ -108,7 +108,7 @@ class Plan:
         return job.fingerprint if job else None
 
     def with_inputs(self, numbers: Iterable[int]) -> list[Job]:
-        """Return some jobs and all that they are made from, in the order of the plan."""
+        """Return jobs and all their inputs, direct or not, in the order of the plan."""
         waiting = list(numbers)
         found = set(waiting)
         while waiting:

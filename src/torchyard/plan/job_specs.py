@@ -6,9 +6,9 @@ from torchyard.plan.graph import Job, Plan
 
 
 def make_job_spec(plan: Plan, job: Job) -> JobSpec:
-    """Return the specification of a job and of all that it is made from.
+    """Return the specification of a job and of all its inputs.
 
-    That of a publish job has the job alone: it only names its inputs, which are in the store.
+    A publish job's has only the job itself, which names its inputs in the store.
     """
     jobs = [job] if job.stage is Stage.PUBLISH else plan.with_inputs([job.number])
     return JobSpec(
@@ -35,7 +35,7 @@ def make_task(plan: Plan, job: Job) -> Task:
 
 
 def _compilers(plan: Plan, job: Job) -> dict[str, str]:
-    """Return which host compilers a toolkit takes, if the file has a row of it."""
+    """Return which host compilers a toolkit accepts, if the file has a row for it."""
     config = plan.config
     if job.stage is not config.project.recipe.compiling:
         return {}

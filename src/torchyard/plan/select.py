@@ -15,9 +15,9 @@ from torchyard.plan.expand import Expansion
 
 
 class PlanSelection(NamedTuple):
-    """The part of a plan that is asked for, as it was typed.
+    """The requested part of a plan, as it was typed.
 
-    All of `select` is one selector, and each of `skip` is one; a subset limits them.
+    `select` is one selector, `skip` is a list of selectors; a subset limits both.
     """
 
     subset: str | None = None
@@ -43,11 +43,11 @@ class ReadSelection:
 
     @property
     def narrows_cells(self) -> bool:
-        """Whether only a part of the cells is wanted; such a plan is not published."""
-        return self.select.narrows_cells or any(not one.of_jobs for one in self.skip)
+        """Whether only a part of the cells is selected; such a plan is not published."""
+        return self.select.narrows_cells or any(not selector.of_jobs for selector in self.skip)
 
     def cells(self) -> list[Cell]:
-        """Return the selected cells; of selected jobs, the cells that these are for.
+        """Return the selected cells, and the cells of selected jobs.
 
         Raises:
             SelectionError: There are none.
@@ -62,13 +62,13 @@ class ReadSelection:
         if self.select.words:
             wanted = _servers(self.expansion, self.select)
             cells = [cell for cell in cells if cell in wanted or self._is_in(cell, self.select)]
-        for one in self.skip:
-            cells = [cell for cell in cells if one.of_jobs or not self._is_in(cell, one)]
+        for selector in self.skip:
+            cells = [cell for cell in cells if selector.of_jobs or not self._is_in(cell, selector)]
         if not cells:
             within = f" in subset `{self.subset}`" if self.subset else ""
             words = f" that is `{self.select}`" if self.select.words else ""
             msg = f"the selection is empty: no cell is left{words}{within}"
-            raise SelectionError(msg, hint="`torchyard plan --list cells` lists what there is")
+            raise SelectionError(msg, hint="`torchyard plan --list cells` lists all cells")
         return cells
 
     def _is_in(self, cell: Cell, selector: NameSelector) -> bool:
@@ -78,7 +78,7 @@ class ReadSelection:
 def selector_of(
     expansion: Expansion, texts: Iterable[str], extra: Iterable[Name] = ()
 ) -> NameSelector:
-    """Read words as cells and jobs of a matrix; `extra` are other names that are known."""
+    """Return words as a selector of a matrix's cells and jobs; `extra` are further names."""
     texts = list(texts)
     return NameSelector(texts, [*_names(expansion), *extra] if texts else ())
 
@@ -94,11 +94,11 @@ def _names(expansion: Expansion) -> Iterator[Name]:
 
 
 def _served(expansion: Expansion) -> dict[Cell, Cell]:
-    """Return the cells that have no package of their own, each with the cell that serves it."""
+    """Return the cells without a package of their own, each with the cell that serves it."""
     return {
-        one.cell: Cell.from_path(one.absence.server)
-        for one in expansion.absent
-        if one.absence.server
+        absent.cell: Cell.from_path(absent.absence.server)
+        for absent in expansion.absent
+        if absent.absence.server
     }
 
 
@@ -119,7 +119,7 @@ def find_subset(config: Config, name: str) -> Subset:
 
 
 def subset_test(expansion: Expansion, subset: Subset) -> Callable[[Cell], bool]:
-    """Return whether a cell, planned or not, is in a subset, as a function."""
+    """Return a function that tests whether a cell, planned or not, is in a subset."""
     selector, label = selector_of(expansion, subset.cells), expansion.config.project.label
     return lambda cell: (
         subset.pattern.matches(cell) and selector.matches(Name.of(None, label, cell))
@@ -131,13 +131,13 @@ def warnings(expansion: Expansion) -> Iterator[str]:
     config = expansion.config
     for rule in config.matrix.exclude:
         if not expansion.effect(rule):
-            yield f"the exclusion at {rule.origin} leaves nothing out that is not left out already"
+            yield f"the exclusion at {rule.origin} has no effect: its cells are left out already"
     for inclusion in config.matrix.include:
         if not expansion.effect(inclusion):
-            yield f"the inclusion at {inclusion.origin} takes nothing in that is not there already"
+            yield f"the inclusion at {inclusion.origin} has no effect: its cells are there already"
     for override in config.overrides:
         if not any(override.pattern.matches(cell) for cell in expansion.cells):
-            yield f"the override at {override.origin} reaches no cell"
+            yield f"the override at {override.origin} applies to no cell"
     for name in config.subsets:
         try:
             ReadSelection(expansion, PlanSelection(name)).cells()

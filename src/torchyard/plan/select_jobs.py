@@ -19,7 +19,7 @@ def select_jobs(plan: Plan, selection: ReadSelection) -> Plan:
     is_cells = not selection.select.of_jobs
     chosen = plan.jobs if is_cells else matching_jobs(plan, selection.select)
     wanted = {job.number for job in chosen}
-    skips = [matching_jobs(plan, one) for one in selection.skip if one.of_jobs]
+    skips = [matching_jobs(plan, selector) for selector in selection.skip if selector.of_jobs]
     skipped = {job.number for jobs in skips for job in jobs}
     gone: set[int] = set()
     kept: list[int] = []
@@ -35,9 +35,9 @@ def select_jobs(plan: Plan, selection: ReadSelection) -> Plan:
 
 
 def matching_jobs(plan: Plan, selector: NameSelector, *, or_none: bool = False) -> list[Job]:
-    """Return the jobs that a selector names: `core cp312` are the cores that cells of cp312 need.
+    """Return the jobs that a selector names; `core cp312` names the cores that cp312 cells need.
 
-    Without a stage, it names cells, and so their package jobs.
+    Without a stage, it names the package jobs of cells.
 
     Raises:
         SelectionError: There are none.

@@ -1,4 +1,4 @@
-"""The settings of jobs: what results depend on besides inputs, from tables, file and overrides."""
+"""The settings of jobs, from tables, file and overrides: what results depend on besides inputs."""
 
 from typing import NamedTuple
 
@@ -26,10 +26,10 @@ class SettingSource(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The settings of some jobs.
+    """The settings of a group of jobs.
 
-    `history` has, for each of them unfolded (`env.USE_MAGMA`),
-    all values that were set, the effective one last; `needs` have no influence on the result.
+    `history` has all values that each setting (`env.USE_MAGMA`) had, the effective one last.
+    `needs` do not affect the result.
     """
 
     values: dict[str, Setting]
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 class SettingsMaker:
-    """Makes settings, and shares them between all jobs that have the same."""
+    """Makes settings, and shares equal ones between jobs."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -55,7 +55,7 @@ class SettingsMaker:
         self._made: dict[tuple[Stage, Scope | None, str | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
-        """Return the source's settings: its commit or digest if known, wherever it is from."""
+        """Return the source's settings: its commit or digest if known, else its location."""
         draft = self._draft(Stage.SOURCE)
         source = self.config.source
         if source.digest is not None:
@@ -72,7 +72,7 @@ class SettingsMaker:
             draft.set("rev", source.rev or "", self.config.origin("source.rev"))
         draft.set("submodules", source.submodules, self.config.origin("source.submodules"))
         if source.also:
-            also = {one.asked: one.identity for one in source.also}
+            also = {part.requested: part.identity for part in source.also}
             draft.set("also", also, self.config.origin("source.also"))
         if patches := self.config.patches.texts:
             origin = self.config.origin("source.patches")
@@ -98,7 +98,7 @@ class SettingsMaker:
         return draft.finish(self._all_overrides(Stage.PUBLISH))
 
     def of(self, stage: Stage, scope: Scope, form: str | None) -> Settings:
-        """Return the settings of a job about a block, a Python of it or a cell.
+        """Return the settings of a job of a block, of its Python or of a cell.
 
         `form` is the package format of a cell.
         """
@@ -126,13 +126,13 @@ class SettingsMaker:
         return made
 
     def of_served(self, scope: Scope, form: str) -> Settings:
-        """Return the settings of a smoke job with the torch of a cell that another one serves."""
+        """Return the settings of a smoke job with the torch of a served cell."""
         draft = self._draft(Stage.SMOKE)
         if Stage.SMOKE not in self.config.steps:
             self._set_smoke(draft, form, (scope[0], scope[1], scope[2]))
         self._set_locked(draft, scope_path(scope[:4]))
         patterns = self._overrides[Stage.SMOKE]
-        return draft.finish(tuple(index for index, one in patterns if one.matches(scope)))
+        return draft.finish(tuple(index for index, pattern in patterns if pattern.matches(scope)))
 
     def _set_compiling(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
         project = self.config.project
@@ -152,7 +152,7 @@ class SettingsMaker:
 
     @property
     def _is_locked(self) -> bool:
-        """Whether a lock has the environments of its jobs, as for extensions."""
+        """Whether a lock file pins the environments of the jobs, as for extensions."""
         return self.config.project.recipe.is_extension
 
     def _set_locked(self, draft: "_Draft", name: str) -> None:
@@ -175,8 +175,8 @@ class SettingsMaker:
             draft.set("requires", build.requires, self._build_origin("requires"))
         if build.tree is not None:
             draft.set_tree(build.tree)
-        known = build.gpu_env if row.is_gpu else build.cpu_env
-        draft.set_env(known, Origin("data/extensions.toml"))
+        variables = build.gpu_env if row.is_gpu else build.cpu_env
+        draft.set_env(variables, Origin("data/extensions.toml"))
         if row.translate:
             draft.set("translate", row.translate, Origin(row.source))
         if row.env:
@@ -192,7 +192,7 @@ class SettingsMaker:
             draft.set("cache", not bound, origin("channel" if bound else "toolchain.cache"))
 
     def _build_origin(self, key: str) -> Origin:
-        """Return the line that sets a key of [build], or else the row that has its value."""
+        """Return the line that sets a key of [build], or else the row with its value."""
         config, preset = self.config, self.config.build.preset
         if preset is None or f"build.{key}" in config.origins:
             return config.origin(f"build.{key}")
@@ -260,7 +260,7 @@ class SettingsMaker:
                 draft.set(library, version, origin)
 
     def _set_own_archs(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
-        """Set the architectures of the torch release, if they are known."""
+        """Set the architectures of the torch release, if known."""
         release = self._release(variant)
         archs = release.archs.get(compute, {}).get(platform) if release is not None else None
         if archs:
@@ -270,10 +270,10 @@ class SettingsMaker:
         return self.tables.releases.get(release_name(self.config, variant) or "")
 
     def _pin_origin(self, variant: str, *keys: str) -> Origin:
-        """Return the line that sets a pin, or that chose the torch release which has it."""
-        own = self.config.row_origin("releases", release_name(self.config, variant) or "", *keys)
-        if own is not None:
-            return own
+        """Return the line that sets a pin, or that chooses the torch release with the pin."""
+        row = self.config.row_origin("releases", release_name(self.config, variant) or "", *keys)
+        if row is not None:
+            return row
         if self.config.project.recipe.is_extension:
             return self.config.origin("matrix.torch")
         key = "release" if "project.release" in self.config.origins else "version"
@@ -298,7 +298,7 @@ class _Draft:
         self._tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
 
     def set_tree(self, name: str) -> None:
-        """Set what a kind of tree needs, unless an override changes it."""
+        """Set the entries of a kind of tree, unless an override changes them."""
         tree, shipped = self.config.tables.trees[name], Origin(f"data/trees.toml: {name}")
         for table, given in (("cmake", tree.cmake), ("env", tree.env)):
             for key, value in given.items():
@@ -319,7 +319,7 @@ class _Draft:
         self._remember(name, value, origin)
 
     def set_files(self, name: str, files: dict[str, str], origin: Origin) -> None:
-        """Set the texts of files; the history has their names and one digest of all."""
+        """Set the texts of files; the history gets their names and a digest of all."""
         self.values[name] = files
         self._remember(name, f"{' '.join(files)} ({fingerprint(files)[:_DIGITS]})", origin)
 
@@ -328,7 +328,7 @@ class _Draft:
         self.history[name] = (*self.history.get(name, ()), source)
 
     def _set_steps(self) -> None:
-        """Set the steps that the file gives in place of the recipe's."""
+        """Set the file's steps, which replace those of the recipe."""
         if self.stage in self.config.steps:
             origin = self.config.origin(f"steps.{self.stage.value}")
             self.set("steps", self.config.steps[self.stage], origin)
@@ -368,7 +368,7 @@ def local_label(template: str, compute: str, variant: str) -> str:
 
 
 def _cell_index(template: str, compute: str, variant: str) -> str:
-    """Return the index that a cell's wheels are tested with."""
+    """Return the index used to test a cell's wheels."""
     release = variant.removeprefix(TORCH_PREFIX)
     return template.replace("{release}", release).replace("{compute}", compute)
 

@@ -12,7 +12,7 @@ from torchyard.plan.graph import Plan
 
 
 class Estimate(Reported):
-    """Seconds and bytes of the jobs with known needs; `timed` is how many have a time."""
+    """Total needs of the jobs in seconds and bytes; `timed` jobs declare a time."""
 
     jobs: int
     timed: int
@@ -39,10 +39,10 @@ def estimate(plan: Plan) -> Estimate:
 class Summary(Reported, kw_only=True):
     """Counts of packages and jobs, in the order of the file.
 
-    `compilations` is how often the C++ code is compiled: cores, or an extension's bindings.
-    `separate` is how often it would be, if each wheel, each zip and each Python's conda packages
-    did it, and `saved` the difference. `served` are further cells that these packages serve, by
-    their ABI class.
+    `compilations` counts how often the C++ code is compiled: cores, or an extension's bindings.
+    `separate` counts how often it would be if each wheel, each zip and each Python's conda packages
+    compiled it; `saved` is the difference. `served` counts further cells that these packages serve
+    by their ABI class.
     """
 
     total: int
@@ -65,7 +65,7 @@ class RuleCount(Reported):
 
 
 class OwnRow(Reported):
-    """A row that the file adds to a table, or changes in it."""
+    """A table's row that the file adds or changes."""
 
     table: str
     name: str
@@ -73,7 +73,7 @@ class OwnRow(Reported):
 
 
 def own_rows(config: Config) -> list[OwnRow]:
-    """Return the rows of tables that are the file's own."""
+    """Return the rows that the file adds to tables or changes."""
     tables = config.tables
     names: dict[str, Iterable[str]] = {
         "releases": tables.releases,
@@ -94,11 +94,11 @@ def exclusions(plan: Plan) -> list[RuleCount]:
     """Return the rules and tables that leave cells out, in the order of the file, tables last."""
     counts = Counter(absent.absence for absent in plan.absent())
     ordered = sorted(counts, key=lambda absence: (absence.origin is TABLES, absence.origin.line))
-    return [RuleCount(one.reason, str(one.origin), counts[one]) for one in ordered]
+    return [RuleCount(absence.reason, str(absence.origin), counts[absence]) for absence in ordered]
 
 
 def inclusions(plan: Plan) -> list[RuleCount]:
-    """Return the inclusions that add cells to the product; none for a part of a plan."""
+    """Return the inclusions with the number of cells they add; empty for a part of a plan."""
     if plan.partial or plan.subset:
         return []
     return [
@@ -108,10 +108,10 @@ def inclusions(plan: Plan) -> list[RuleCount]:
 
 
 def _separate_builds(cells: Iterable[Cell], config: Config) -> int:
-    """Return how many builds make these packages, one by one.
+    """Return how many separate builds would make these packages.
 
     A wheel is a build, and so is a zip. Conda packages of one Python are made by one build, which
-    also makes those for any Python: metapackages and libraries are no builds of their own.
+    also makes those for any Python: metapackages and libraries need no separate build.
     """
     pythons: dict[tuple[str, ...], set[str]] = {}
     for cell in cells:

@@ -15,7 +15,7 @@ from torchyard.checks.expected import spec_text
 from torchyard.errors import StoreError
 from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Step, places_of
+from torchyard.model.step import OWN, Step, placeholders_of
 from torchyard.model.toolchain import is_pinned
 from torchyard.model.values import UNDECODABLE
 from torchyard.package.read import read_package
@@ -77,7 +77,7 @@ def _objections(spec: JobSpec) -> Iterator[str]:
 
 def _step_objections(task: Task) -> Iterator[str]:
     try:
-        known = {*places_of(task.stage), *task.facts, "self", "file", "base", "root"}
+        known = {*placeholders_of(task.stage), *task.facts, "self", "file", "base", "root"}
     except ValueError:
         yield f"{task.id} is no job of stage {task.stage}"
         return
@@ -97,7 +97,7 @@ def _source_objections(task: Task) -> Iterator[str]:
         yield f"{task.id} would check out another commit than {task.text('commit')}"
     if source.archive is not None and not task.text("sha256"):
         yield f"{task.id} would unpack any archive: it has no sha256"
-    if {one.asked: one.identity for one in source.also} != task.table("also"):
+    if {one.requested: one.identity for one in source.also} != task.table("also"):
         yield f"{task.id} would download something else than {' '.join(task.table('also'))}"
     for one in source.also:
         if one.git is not None and not _ADDRESS.fullmatch(one.git):

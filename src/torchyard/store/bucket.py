@@ -12,8 +12,8 @@ from torchyard.host.files import read_text
 from torchyard.host.network_settings import network_settings
 from torchyard.host.secrets import taken
 from torchyard.store import retries
-from torchyard.store.places import PLACES, bucket_name
 from torchyard.store.refusals import plain_message
+from torchyard.store.urls import URL_FORMS, bucket_name
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
@@ -44,18 +44,18 @@ def open_bucket(url: str) -> S3Store:
             },
         )
     except BaseError as error:
-        msg = f"`{url}` is no place for a store: {plain_message(error)}"
-        raise UsageError(msg, hint=PLACES) from error
+        msg = f"`{url}` is not the address of a store: {plain_message(error)}"
+        raise UsageError(msg, hint=URL_FORMS) from error
 
 
 def _credentials() -> "S3Config":
-    """Return the credentials that were moved out of the environment, where obstore would look."""
+    """Return the credentials that torchyard took out of the environment, hidden from obstore."""
     names = [name for name in taken() if name.startswith("AWS_") and name not in os.environ]
     return cast("S3Config", {name.lower(): taken()[name] for name in names})
 
 
 def _network() -> "ClientConfig":
-    """Return the proxy and the authorities of this machine's settings."""
+    """Return this machine's proxy and certificate authorities."""
     settings = network_settings()
     server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     found: ClientConfig = {}

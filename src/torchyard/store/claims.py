@@ -1,4 +1,4 @@
-"""Claims: which process works on which job, so that others choose another one.
+"""Claims: which process works on which job, so that other processes choose another job.
 
 Claims only save work: a job that is run twice still has one result.
 """
@@ -37,7 +37,7 @@ class Owner(Value, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process has ended, as far as it ran on this system."""
+        """Whether the process ran on this system and has ended."""
         if self.host != platform.node() or not is_local_birth(self.born):
             return False
         return not (is_running(self.pid) and is_same_process(self.pid, self.born))
@@ -111,8 +111,8 @@ class ClaimMonitor:
         if owner is None:
             self._seen.pop(key, None)
             return None
-        known, since = self._seen.get(key, (None, 0.0))
-        if known != owner:
+        holder, since = self._seen.get(key, (None, 0.0))
+        if holder != owner:
             since = time.monotonic()
             self._seen[key] = (owner, since)
         if owner.is_gone or time.monotonic() - since > DEAD:

@@ -1,6 +1,6 @@
 """Writing the objects of a store that is a directory.
 
-obstore does not sync what it writes, so these writes are torchyard's own.
+obstore does not sync what it writes, so torchyard writes these files itself.
 """
 
 import threading
@@ -14,7 +14,7 @@ _PIECE = 1 << 20
 
 
 class DurableDirectory:
-    """A directory of objects. After `sync`, all that was put or seen survives a power cut."""
+    """A directory of objects. After `sync`, every object put or seen survives a power cut."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -25,12 +25,12 @@ class DurableDirectory:
         """Return the file of an object."""
         parts = key.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in key:
-            msg = f"`{key}` is no name of an object"
+            msg = f"`{key}` is not the name of an object"
             raise StoreError(msg, hint="the store was tampered with: do not use it")
         return self._root / key
 
     def put(self, key: str, data: bytes | Path | Iterable[bytes], *, replace: bool) -> None:
-        """Write an object; raise FileExistsError if there is one, unless it may be replaced."""
+        """Write an object; raise FileExistsError if it exists, unless `replace` is true."""
         path = self.path(key)
         pieces: Iterable[bytes] = data if not isinstance(data, bytes | Path) else ()
         if isinstance(data, bytes):
@@ -41,16 +41,16 @@ class DurableDirectory:
         self.note(key)
 
     def note(self, key: str) -> None:
-        """Sync the name of an object with the others: it is new, or gone, or was found.
+        """Remember to sync an object's name: it was written, removed or found.
 
-        One that was found may have been written by a process that has not synced it yet.
+        Another process may have written a found object without having synced it yet.
         """
         path = self.path(key)
         with self._lock:
             self._unsynced.update(path.parents[: len(Path(key).parts)])
 
     def sync(self) -> None:
-        """Return when the names of all these objects are on the disk."""
+        """Sync the names of all noted objects to the disk."""
         with self._lock:
             folders, self._unsynced = self._unsynced, set()
         try:

@@ -1,7 +1,7 @@
 """Garbage collection.
 
-A manifest that can't be used stays, and so does everything that it may name: a signature of another
-key or a newer version does not make it garbage for everybody.
+A manifest that this process can't use stays, with everything that it may name: other readers may
+have the key of its signature, or a newer torchyard.
 """
 
 import re
@@ -34,7 +34,7 @@ from torchyard.store.store import Store, Unusable
 from torchyard.store.unit_memory import units_key_of
 
 _ABANDONED = timedelta(days=1)
-"""A claim without a heartbeat for so long is probably abandoned."""
+"""Seconds without a heartbeat after which a claim is probably abandoned."""
 
 _NAME = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -42,18 +42,18 @@ T = TypeVar("T")
 
 
 class Garbage(NamedTuple):
-    """What a collection removes: results with their identifiers, blobs and unfinished files."""
+    """What a collection removes: results by fingerprint, blobs and unfinished files."""
 
     results: dict[str, str]
     blobs: dict[str, int]
     leftovers: dict[Path, int]
     kept: int
     unusable: Unusable
-    """Manifests that can't be used, which stay."""
+    """Unusable manifests, which stay."""
     is_blind: bool
-    """Whether one of these does not even show what it names: no result and no blob is removed."""
+    """Whether one of these hides what it names. Then no result and no blob is removed."""
     units: list[str]
-    """The keys of what is remembered of the units of jobs that have no result any more."""
+    """The keys of unit records whose jobs no longer have a result."""
 
     @property
     def freed(self) -> int:
@@ -90,7 +90,7 @@ def remove_garbage(
 def _drop_claims(store: Store, born: datetime) -> None:
     """Remove claims on jobs that are done, and old ones without a heartbeat.
 
-    Old ones are watched for a while: they may look old only because a clock jumped.
+    Old claims are watched for a while: they may look old only because a clock jumped.
     """
     objects = store.objects
     claimed = {key_name(meta.key) for meta in objects.list(CLAIMS)}
@@ -106,9 +106,9 @@ def _drop_claims(store: Store, born: datetime) -> None:
 
 
 def _drop_unfinished(store: Store, born: datetime) -> None:
-    """Remove unfinished work of jobs that have a result, and what is older than the grace period.
+    """Remove unfinished work whose job has a result, or that is older than the grace period.
 
-    Its blobs are not kept on its behalf: a job whose work is gone starts from the beginning.
+    Unfinished work does not keep its blobs: if they are removed, the job starts from the beginning.
     """
     metas = list(store.objects.list(UNFINISHED))
     done = store.known({key_name(meta.key) for meta in metas})
@@ -116,7 +116,7 @@ def _drop_unfinished(store: Store, born: datetime) -> None:
 
 
 def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
-    """Return everything that was last written before `born` and is not reachable."""
+    """Return everything unreachable that was last written before `born`."""
     metas = list(_with_beat(store.objects.list(RESULTS), beat))
     listed = {key_name(meta.key) for meta in metas}
     old = {key_name(meta.key) for meta in _older(metas, born)}
@@ -133,7 +133,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
         else:
             kept.update(result.blobs())
     blobs_found = list(_older(_with_beat(store.objects.list(BLOBS), beat), born))
-    # Manifests may have been written meanwhile that use old blobs.
+    # Manifests written meanwhile may use old blobs.
     again = list(_with_beat(store.objects.list(RESULTS), beat))
     newer = {key_name(meta.key) for meta in again} - listed
     for result in _with_beat(store.results(newer, unusable), beat):
@@ -177,7 +177,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
 
 
 def _named_in(manifest: bytes) -> set[str] | None:
-    """Return all digests and fingerprints in a manifest of any kind; None if it is cut short."""
+    """Return the digests and fingerprints in any kind of manifest; None if it is cut short."""
     try:
         plain = msgspec.json.encode(msgspec.json.decode(manifest))
     except UNDECODABLE:
@@ -186,10 +186,10 @@ def _named_in(manifest: bytes) -> set[str] | None:
 
 
 def _with_beat(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
-    """Yield all items, with a heartbeat before each: listing a large store takes long."""
-    for one in found:
+    """Yield all items, with a heartbeat before each: a large store takes long to list."""
+    for item in found:
         beat()
-        yield one
+        yield item
 
 
 def _older(found: Iterable[ObjectMeta], born: datetime) -> Iterable[ObjectMeta]:

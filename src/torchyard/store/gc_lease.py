@@ -4,11 +4,11 @@ A blob that a writer finds in the store may be garbage that is about to be remov
 checks for the other:
 
 - a collection writes its lease, *then* reads all manifests, then deletes;
-- a writer writes its manifest, *then* looks for leases that were written or renewed since it
+- a writer writes its manifest, *then* looks for leases written or renewed since it
   started. If there is none, any later collection will read its manifest. If there is one, the
-  writer sends again what is gone, until the collection has ended.
+  writer sends missing blobs again, until the collection has ended.
 
-A collection that was killed leaves its lease behind. A living one renews it, and the writer waits
+A killed collection leaves its lease behind. A running one renews it, and the writer waits
 for it by the monotonic clock of its own machine.
 """
 
@@ -25,7 +25,7 @@ BEAT = 5.0
 """Seconds between two renewals of a lease."""
 
 ASLEEP = 60.0
-"""A collection that did not renew its lease for this many seconds gives up (a suspended laptop)."""
+"""Seconds without a renewal after which a collection gives up (a suspended laptop)."""
 
 DEAD = 180.0
 """Seconds after which a lease expires: more than ASLEEP and the longest request together."""
@@ -57,7 +57,7 @@ class GcLease:
         self._objects.delete([f"{_ACTIVE}{self._name}"])
 
     def beat(self) -> None:
-        """Renew the lease if it is time to; to be called before every deletion."""
+        """Renew the lease if it is due; call this before every deletion."""
         self._stay_awake()
         if time.monotonic() - self._beaten > BEAT:
             self._write()

@@ -1,11 +1,11 @@
 """The keys of a store.
 
 blobs/ab/ab12…             the bytes of a file, or of a part of one
-results/cd/cd34….json      a manifest: which blobs a job's result consists of
+results/cd/cd34….json      a manifest: the blobs of a job's result
 pins/NAME.json             results that garbage collection keeps
 claims/cd/cd34….json       a process is working on this job
-unfinished/cd/cd34….json   what a job had done when its time was over
-units/ef/ef56….json        what the units of a job took in memory, by a digest of its name
+unfinished/cd/cd34….json   what a job had finished when its time ran out
+units/ef/ef56….json        the memory of a job's units, by a digest of the job's name
 sweeps/…                   the leases of garbage collections
 """
 
@@ -26,10 +26,12 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def digest_path(digest: str) -> str:
-    """Return a digest as a path: in a folder of its first digits. Raise StoreError for others."""
+    """Return the path of a digest, `ab/ab12…`; raise StoreError if it is not a digest."""
     if not _DIGEST.fullmatch(digest):
-        msg = f"`{digest}` is no digest, and names nothing in a store"
-        raise StoreError(msg, hint="do not use what it comes from: it may have been tampered with")
+        msg = f"`{digest}` is not a digest, so no object of a store has this name"
+        raise StoreError(
+            msg, hint="do not use the manifest with it: it may have been tampered with"
+        )
     return f"{digest[:2]}/{digest}"
 
 

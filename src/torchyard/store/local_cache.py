@@ -1,7 +1,7 @@
 """Files of a store that are cached on this machine, so that later jobs need not fetch them.
 
-Files are stored by digest, and hashed whenever they are used, so damage does no harm: what was
-changed, removed or half written is fetched again. The least recently used files are evicted first.
+Files are stored by digest, and hashed whenever they are used, so damage does no harm:
+changed, missing or incomplete files are fetched again. The least recently used are evicted first.
 """
 
 import os
@@ -35,7 +35,7 @@ class LocalCache:
     """Cached files in a directory: up to a limit, and never more than half of the free disk."""
 
     def __init__(self, folder: Path, limit: int, spare: int = 0) -> None:
-        """`limit` is in bytes; `spare` is what a job needs to find free."""
+        """Open a cache of up to `limit` bytes; `spare` bytes of the disk stay free for a job."""
         self._folder = folder
         self._limit = limit
         self._spare = spare
@@ -72,9 +72,9 @@ class LocalCache:
             self._remove(entries, used - room)
 
     def lay_out(self, digest: str, out: BinaryIO) -> bool:
-        """Write a file from the cache; return False if it is missing or damaged there.
+        """Write a file from the cache; write nothing if it is missing or damaged.
 
-        In the latter case nothing is written.
+        Return whether it was written.
         """
         copy = self._path(digest)
         whole = sha256()
@@ -94,7 +94,7 @@ class LocalCache:
         return False
 
     def keep(self, digest: str, file: BinaryIO) -> None:
-        """Add a file that was fetched; if that fails, it will be fetched again."""
+        """Add a fetched file; if that fails, it will be fetched again."""
         if not self._may_grow:
             return
         copy = self._path(digest)
@@ -110,16 +110,16 @@ class LocalCache:
                 part.unlink()
 
     def take(self, tree: Tree, folder: Path) -> None:
-        """Move the files of a result that was built here into the cache."""
+        """Move the files of a result built here into the cache."""
         self.expect(tree)
         if not self._may_grow:
             return
-        with UntrustedTree(folder) as place:
+        with UntrustedTree(folder) as tree_root:
             for file in tree.files:
                 copy = self._path(file.digest)
                 with suppress(OSError, HostError):
                     copy.parent.mkdir(parents=True, exist_ok=True)
-                    place.move_out(file.path, copy)
+                    tree_root.move_out(file.path, copy)
                     os.utime(copy)
 
     @property
@@ -137,7 +137,7 @@ class LocalCache:
         return self._folder / digest_path(digest)
 
     def _entries(self) -> Iterator[_Entry]:
-        """Yield all files, including those that killed writers left."""
+        """Yield all files, including leftovers of killed writers."""
         with suppress(OSError), os.scandir(self._folder) as folders:
             for folder in folders:
                 with suppress(OSError), os.scandir(folder) as files:
@@ -149,7 +149,7 @@ class LocalCache:
 
     @staticmethod
     def _remove(entries: list[_Entry], amount: int) -> None:
-        """Remove entries in order until `amount` bytes are free; other processes may, too."""
+        """Remove entries in order until `amount` bytes are free; other processes may do so, too."""
         for entry in entries:
             if amount <= 0:
                 return

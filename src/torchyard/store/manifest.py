@@ -1,7 +1,7 @@
-"""Manifests as bytes: written in one way, and believed only if nothing in them can do harm.
+"""Manifests as bytes: written in one form, and accepted only if nothing in them can do harm.
 
 Write access to a store is enough to put anything into a manifest, such as a path that leads out of
-a directory. So every manifest is examined here when it is read, and its users need not do so again.
+a directory. So every manifest is examined here when it is read; its users need not check again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,10 +16,10 @@ from torchyard.model.values import UNDECODABLE
 from torchyard.store.signature import is_signed, sign
 
 _DECODER = msgspec.json.Decoder(Result)
-"""Made once, by one thread: msgspec 0.22 crashes if two threads use a new class at once."""
+"""Created at import: msgspec 0.22 crashes if two threads use a new class at once."""
 
 _LONGEST = 4095
-"""Bytes of the longest path or target of a link on Linux."""
+"""Maximum bytes of a path or a link's target on Linux."""
 
 _DELIVERED = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE, Stage.PUBLISH)
 """Stages whose results torchyard itself reads: a link in them may not lead to other files."""
@@ -33,9 +33,9 @@ def encode_result(result: Result, key: bytes | None) -> bytes:
 def decode_result(
     data: bytes, fingerprint: str, key: bytes | None = None, *, finished: bool = True
 ) -> Result:
-    """Decode the manifest of a fingerprint; raise StoreError if it can't be used.
+    """Decode the manifest of a fingerprint; raise StoreError if it is unusable.
 
-    What is not `finished` is read by nothing but the steps of its job, whatever its links lead to.
+    Links of unfinished work may lead anywhere: only the steps of its own job read it.
     """
     try:
         result = _DECODER.decode(data)
@@ -44,7 +44,7 @@ def decode_result(
     task = result.spec.task if result.spec.tasks else None
     is_true = task is not None and result.spec.is_true
     if task is None or not (result.fingerprint == task.fingerprint == fingerprint and is_true):
-        msg = f"the manifest that is filed under {fingerprint} is that of another job"
+        msg = f"the manifest stored under {fingerprint} belongs to another job"
         raise StoreError(msg, hint=_HINT)
     if why := tree_fault(result.tree, closed=finished and task.stage in _DELIVERED):
         raise _unusable(fingerprint, f"can't be used: {why}")
@@ -71,18 +71,18 @@ def tree_fault(tree: Tree, *, closed: bool = False) -> str | None:
 def _faults(tree: Tree, *, closed: bool) -> Iterator[str]:
     paths = [*(file.path for file in tree.files), *tree.links]
     ends = set(paths)
-    known: set[str] = set()
+    seen: set[str] = set()
     for path in (*paths, *tree.empty):
         if not is_inside(path):
             yield f"`{path}` would not stay in its directory"
-        if path in known:
+        if path in seen:
             yield f"it has `{path}` twice"
-        known.add(path)
-    for above in {parent for path in known for parent in _parents(path)} & ends:
+        seen.add(path)
+    for above in {parent for path in seen for parent in _parents(path)} & ends:
         yield f"`{above}` is a file or a link, and has files below it"
     for file in tree.files:
         if file.size != sum(part.size for part in file.blobs):
-            yield f"`{file.path}` has not the size of its parts"
+            yield f"the size of `{file.path}` is not that of its parts"
     for path, target in tree.links.items():
         if not target or "\0" in target or len(target.encode()) > _LONGEST:
             yield f"the link `{path}` can't be made"
@@ -91,7 +91,7 @@ def _faults(tree: Tree, *, closed: bool) -> Iterator[str]:
 
 
 def is_inside(path: str) -> bool:
-    """Return whether a path is normalised, and names something below the directory it is in."""
+    """Return whether a path is normalised and stays below its directory."""
     parts = path.split("/")
     bad = any(part in ("", ".", "..") for part in parts) or "\0" in path
     return not bad and len(path.encode()) <= _LONGEST
@@ -103,9 +103,9 @@ def _parents(path: str) -> Iterable[str]:
 
 
 def _leads_inside(path: str, target: str) -> bool:
-    """Return whether a link stays in its tree, as long as all links of the tree do.
+    """Return whether a link stays in its tree, provided that all links of the tree do.
 
-    `..` after a name could be that of a link elsewhere, so it is not allowed there.
+    `..` may not follow a name: the name could be that of a link.
     """
     parts = target.split("/")
     ups = next((n for n, part in enumerate(parts) if part != ".."), len(parts))

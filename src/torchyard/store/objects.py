@@ -1,4 +1,4 @@
-"""Named objects in a directory or a bucket; the only module that asks obstore for them.
+"""Named objects in a directory or a bucket; the only module that calls obstore.
 
 Results and blobs are never written twice with different bytes, so every operation can be repeated.
 """
@@ -23,26 +23,26 @@ from torchyard.host.locks import locked
 from torchyard.host.own_files import STAMP, make_own_directory
 from torchyard.store.bucket import open_bucket
 from torchyard.store.directory import DurableDirectory
-from torchyard.store.places import bucket_name, object_path, store_folder
 from torchyard.store.retries import Attempts, Retries
 from torchyard.store.tags import content_tag, file_digest_of, file_tag
+from torchyard.store.urls import bucket_name, object_path, store_folder
 
 CHUNK = 1 << 20
 LOCK = ".lock"
-"""The file in a directory that is locked while an object there is swapped."""
+"""The file that is locked while an object in its directory is swapped."""
 
 SMALL = 8 << 20
-"""Up to this size an object is sent without asking first: one request in either case."""
+"""Up to this size, an object is sent without checking for it first: it costs one request."""
 
 LARGEST_COPY = 5 << 30
-"""The largest object that S3 copies, or accepts in one piece."""
+"""The largest object that S3 copies or accepts in one piece."""
 
 _PAGE = 1000
 _UPLOADS = 4
-"""Concurrent parts of one upload: on a slow line, more would all time out."""
+"""Concurrent parts of an upload; with more, all would time out on a slow line."""
 
 _UNFINISHED = re.compile(r"#\d+$")
-"""The suffix of files that obstore has not finished writing."""
+"""The suffix of files that obstore is still writing."""
 
 Headers = Mapping[str, str]
 """HTTP headers of an object: `Content-Type`, `Cache-Control`."""
@@ -88,7 +88,7 @@ class Objects:
             make_own_directory(folder)
         except OSError as error:
             msg = f"the store `{self.url}` can't be made: {error}"
-            raise ElsewhereError(msg, hint="name a directory that we may write to") from error
+            raise ElsewhereError(msg, hint="name a writable directory") from error
         return LocalStore(folder)
 
     def head(self, key: str) -> ObjectMeta | None:
@@ -157,7 +157,7 @@ class Objects:
         return None if meta is None else meta.tag
 
     def create(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> bool:
-        """Write an object if there is none of that name; return whether it is ours.
+        """Write an object unless its name is in use; return whether the object is ours.
 
         A writer whose response got lost finds its own bytes when it retries.
         """
@@ -238,9 +238,9 @@ class Objects:
         identity: Identity,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        """Write an object whose name belongs to its bytes, unless these are there.
+        """Write an object that is named by its content, unless it exists with these bytes.
 
-        Other bytes at its key are damaged, and are replaced.
+        Other bytes under its key are damage, and are replaced.
         """
         if identity.size <= SMALL:
             small = data if isinstance(data, bytes | Path) else b"".join(data)
@@ -252,7 +252,7 @@ class Objects:
     def holds(self, key: str, identity: Identity) -> bool:
         """Return whether an object has this size, and in a directory this digest.
 
-        A bucket has an object completely or not at all; what is in a directory may have been cut
+        A bucket has an object completely or not at all; a file in a directory may have been cut
         off, or be nothing but zeros.
         """
         meta = self.head(key)
@@ -265,9 +265,9 @@ class Objects:
         return self._retries.run(f"read {key}", partial(file_digest_of, path)) == identity.sha256
 
     def sync(self) -> None:
-        """Return when all that was written, found or deleted here survives a power cut.
+        """Make everything written, found or deleted here survive a power cut.
 
-        To be called before an object is written that refers to others. In a bucket, objects are
+        Call this before writing an object that refers to others. In a bucket, objects are
         durable at once.
         """
         if self._directory is not None:
@@ -280,7 +280,7 @@ class Objects:
     def rename(self, key: str, to: str) -> bool:
         """Rename an object to an unused name; return whether that succeeded.
 
-        It does not if there is no such object: another process may have renamed it.
+        It fails if there is no such object: another process may have renamed it.
         """
 
         def ask() -> bool:
@@ -296,7 +296,7 @@ class Objects:
         return done
 
     def copy(self, key: str, source: "Objects") -> bool:
-        """Copy an object of another store on the server; return False if in another bucket."""
+        """Copy an object of another store on the server; return False if the bucket differs."""
         bucket = bucket_name(self.url)
         if self.folder is not None or source.folder is not None:
             return False
@@ -331,7 +331,7 @@ class Objects:
                 return
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; missing ones are no error."""
+        """Remove objects; ignore missing ones."""
         for key in keys:
 
             def ask(key: str = key) -> None:
@@ -342,7 +342,7 @@ class Objects:
             self._retries.run(f"delete {key}", ask)
 
     def leftovers(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Yield unfinished files that killed writers left in a directory; buckets list none."""
+        """Yield unfinished files of killed writers in a directory; buckets list none."""
         for folder, _, names in os.walk(self.folder) if self.folder else ():
             for name in names:
                 if _UNFINISHED.search(name):
@@ -354,7 +354,7 @@ class Objects:
 def _make_newer(path: Path, before: os.stat_result) -> None:
     """Set a file's mtime to at least the next second after its predecessor's.
 
-    Web servers make ETags of second and size, and clients cache by them.
+    Web servers make ETags from the second and the size, and clients cache by them.
     """
     oldest = int(before.st_mtime) + 1
     if path.stat().st_mtime < oldest:

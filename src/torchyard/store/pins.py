@@ -25,17 +25,17 @@ class StorePin(Value, kw_only=True):
 def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
     """Keep results under a new name.
 
-    A running collection may have missed the pin, so its end is awaited.
+    Wait for the end of a running collection, which may have missed the pin.
     """
     if not fits_identifier(name):
-        msg = f"`{name}` can't be the name of a pin"
+        msg = f"`{name}` is not a valid name of a pin"
         raise UsageError(msg, hint="use letters, digits, _ . and -")
     watch = GcWatch(store.objects)
     made = StorePin(results=tuple(sorted(results)))
     is_new = store.objects.create(pin_key(name), msgspec.json.encode(made))
     store.objects.sync()
     if not is_new:
-        msg = f"there is a pin `{name}` already"
+        msg = f"the pin `{name}` exists already"
         raise UsageError(
             msg, hint=f"choose another name, or `torchyard store pin {name} --remove` first"
         )
@@ -45,14 +45,14 @@ def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
         store.objects.delete([pin_key(name)])
         lost = show_count(len(gone), "result")
         msg = f"a garbage collection has just removed {lost} of those to be kept"
-        raise StoreError(msg, hint="choose anew among what is left")
+        raise StoreError(msg, hint="choose again from the remaining results")
     return made
 
 
 def remove_pin(store: Store, name: str) -> None:
     if store.objects.head(pin_key(name)) is None:
         msg = f"there is no pin `{name}`"
-        raise SelectionError(msg, hint=did_you_mean(name, [known for known, _ in list_pins(store)]))
+        raise SelectionError(msg, hint=did_you_mean(name, [pin for pin, _ in list_pins(store)]))
     store.objects.delete([pin_key(name)])
 
 
@@ -64,7 +64,7 @@ def list_pins(store: Store) -> Iterator[tuple[str, StorePin]]:
                 yield key_name(meta.key), msgspec.json.decode(data, type=StorePin)
             except UNDECODABLE as error:
                 msg = f"the pin `{key_name(meta.key)}` can't be read: {error}"
-                raise StoreError(msg, hint="remove the pin, or write it anew") from error
+                raise StoreError(msg, hint="remove the pin, or write it again") from error
 
 
 def pinned_fingerprints(store: Store) -> set[str]:

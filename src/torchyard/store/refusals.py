@@ -9,11 +9,11 @@ _S3_ERROR = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTA
 """Code and message in the XML of an S3 error."""
 
 METADATA = "/latest/api/token"
-"""What obstore asks a metadata service for, wherever that is, if there are no credentials."""
+"""The path that obstore requests from a metadata service if there are no credentials."""
 
 
 def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
-    """Return the error for an operation that a store could not do."""
+    """Return the error for a failed operation of a store."""
     reason = plain_message(error)
     msg = f"the store `{url}` could not {what}: {reason}"
     if says_full(reason):

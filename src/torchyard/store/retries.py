@@ -1,4 +1,4 @@
-"""Operations on a store are repeated while an error may be transient."""
+"""Repeat operations on a store while an error may be transient."""
 
 import random
 import re
@@ -11,10 +11,10 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
 from torchyard.store.refusals import METADATA, unreachable
 
 PATIENCE = 60.0
-"""Seconds of failures after which a store is given up."""
+"""Seconds of failures after which to give up on a store."""
 
 _FINAL = re.compile(r"status code: 40[1345]\b")
-"""Errors of obstore that a retry does not help."""
+"""Errors of obstore that a retry can't fix."""
 
 T = TypeVar("T")
 
@@ -49,15 +49,15 @@ class Retries:
                 return done
 
     def progress(self) -> Attempts:
-        """Note a success: the time for giving up starts again."""
+        """Note a success: the time until giving up starts again."""
         self._is_down = False
         self._has_answered = True
         return Attempts()
 
     def pause(self, what: str, error: Exception, trial: Attempts) -> None:
-        """Wait before a retry; raise if a retry does not help or the time is up.
+        """Wait before a retry; raise if a retry can't help or the time is up.
 
-        After that, each operation is tried once only, until one succeeds.
+        After that, try each operation only once, until one succeeds.
         """
         if not self._is_transient(error):
             raise unreachable(self._url, what, error) from error
@@ -69,7 +69,7 @@ class Retries:
         time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
 
     def _is_transient(self, error: Exception) -> bool:
-        """Return whether an error may be transient: one of a disk, or of no credentials, is not."""
+        """Return whether an error may be transient; errors of disks and credentials are not."""
         if isinstance(error, AlreadyExistsError | FileExistsError):
             return True
         if METADATA in str(error):

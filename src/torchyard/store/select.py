@@ -14,9 +14,9 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{6,64}")
 def select_results(
     store: Store, selectors: Sequence[str], unusable: Unusable | None = None
 ) -> Iterator[Result]:
-    """Yield results whose job a selector names or whose fingerprint has a prefix; or all.
+    """Yield the results selected by their jobs' names or by fingerprint prefix; by default all.
 
-    `unusable` takes manifests that can't be used; without it, they raise StoreError.
+    Unusable manifests are added to `unusable`; without it, they raise StoreError.
     """
     prefixes, words = _split(selectors)
     names = list(store.fingerprints())
@@ -37,7 +37,7 @@ def select_results(
 
 
 def select_unfinished(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
-    """Yield the unfinished work of jobs that are chosen in the same way."""
+    """Yield the unfinished work of jobs selected in the same way."""
     prefixes, words = _split(selectors)
     works = list(store.all_unfinished())
     try:

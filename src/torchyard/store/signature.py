@@ -1,6 +1,6 @@
-"""Signatures of manifests, with a key of the machines that may add results to a store.
+"""Signatures of manifests, by a key that only machines with write permission have.
 
-Without a key, write access to a store is enough to replace a result by another one.
+Without a key, anyone with access to a store's files can replace a result.
 """
 
 import hmac
@@ -14,13 +14,13 @@ from torchyard.model.canonical import canonical_json
 from torchyard.model.result import Result
 
 STORE_KEY = "TORCHYARD_STORE_KEY"
-"""The variable with the path of the key's file. The key itself is in no environment and no log."""
+"""The variable with the path of the key's file; no environment or log contains the key itself."""
 
 _SHORTEST = 32
 
 
 def load_store_key() -> bytes | None:
-    """Return the key of the caller's stores, or None if the variable is not set."""
+    """Return the key named by the environment, or None if the variable is not set."""
     path = os.environ.get(STORE_KEY)
     if not path:
         return None
@@ -28,7 +28,7 @@ def load_store_key() -> bytes | None:
         key = Path(path).read_bytes().strip()
     except OSError as error:
         msg = f"the key of the store can't be read: {error}"
-        raise UsageError(msg, hint=f"{STORE_KEY} is the path of a file") from error
+        raise UsageError(msg, hint=f"set {STORE_KEY} to the path of a file") from error
     if len(key) < _SHORTEST:
         msg = f"the key of the store in `{path}` has less than {_SHORTEST} bytes"
         raise UsageError(msg, hint=f"make one: (umask 077; openssl rand -hex 32 > {path})")
@@ -36,7 +36,7 @@ def load_store_key() -> bytes | None:
 
 
 def unfinished_key_of(key: bytes | None) -> bytes | None:
-    """Return the key for unfinished work: none of it can be passed off as a result."""
+    """Return the key for unfinished work, so that it can't be passed off as a result."""
     return hmac.digest(key, b"unfinished", "sha256") if key else None
 
 

@@ -1,7 +1,7 @@
 """The store: blobs by the sha256 of their bytes, results by the fingerprint of their job.
 
-A manifest is written last, and only if there is none, so a result is complete or absent: also after
-a power cut, as its blobs are synced first.
+A manifest is written last, and only if there is none, so a result is complete or absent, even after
+a power cut: its blobs are synced first.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -20,14 +20,14 @@ THREADS = 16
 """Concurrent requests; they wait for the network, not for a processor."""
 
 _FEW = 300
-"""Up to this many results are requested one by one, which is quicker than a listing."""
+"""Up to this many results are requested one by one, which is faster than a listing."""
 
 Unusable = dict[str, StoreError]
-"""Why manifests can't be used, by the names that they are filed under."""
+"""The reasons why manifests are unusable, by fingerprint."""
 
 
 class Store:
-    """Results and their files, kept in `objects`; with a key, only results that it signed count."""
+    """Results and their files, kept in `objects`; with a key, only results signed by it count."""
 
     def __init__(self, objects: Objects, key: bytes | None = None) -> None:
         self.objects = objects
@@ -42,7 +42,7 @@ class Store:
         return self.objects.url
 
     def has(self, fingerprint: str) -> bool:
-        """Return whether there is a result, which is read only if it has to be signed."""
+        """Return whether there is a result; read it only if it must be signed."""
         if self._key is None:
             return self.objects.head(result_key(fingerprint)) is not None
         try:
@@ -70,9 +70,9 @@ class Store:
         return None if data is None else decode_result(data, fingerprint, self._key)
 
     def is_confined(self, result: Result) -> bool:
-        """Return whether a package, and what it is made from, was made in a sandbox, from nothing.
+        """Return whether a package and all its inputs were built from scratch in a sandbox.
 
-        torchyard's own steps for the source need none; those of the file may be any program.
+        torchyard's own steps for the source need no sandbox; steps of the file may run any program.
         """
         tasks = (
             task
@@ -81,8 +81,8 @@ class Store:
         )
         made = (self.find(task.fingerprint) for task in tasks)
         return all(
-            one is not None and one.facts.get("sandbox") == "bwrap" and CONTINUED not in one.facts
-            for one in made
+            job is not None and job.facts.get("sandbox") == "bwrap" and CONTINUED not in job.facts
+            for job in made
         )
 
     def get(self, fingerprint: str, what: str) -> Result:
@@ -90,16 +90,16 @@ class Store:
         result = self.find(fingerprint)
         if result is None:
             msg = f"the store `{self.url}` has no result of {what}"
-            hint = "`torchyard build` makes all that a job needs"
+            hint = "`torchyard build` makes everything that a job needs"
             raise StoreError(msg, hint=hint, reason=MISSING)
         return result
 
     def results(
         self, fingerprints: Iterable[str] | None = None, unusable: Unusable | None = None
     ) -> Iterator[Result]:
-        """Yield results, by default all; results removed meanwhile are left out.
+        """Yield results, by default all; skip results removed meanwhile.
 
-        The first manifest that can't be used raises StoreError, unless `unusable` takes these.
+        The first unusable manifest raises StoreError, unless `unusable` collects them.
         """
         names = self.fingerprints() if fingerprints is None else fingerprints
         if unusable is None:
@@ -114,7 +114,7 @@ class Store:
                     yield found
 
     def _try(self, fingerprint: str) -> Result | StoreError | None:
-        """Return a result, or why its manifest can't be used; raise if it can't be reached."""
+        """Return a result, or why its manifest is unusable; raise if the store is unreachable."""
         try:
             key = result_key(fingerprint)
         except StoreError as error:
@@ -128,7 +128,7 @@ class Store:
     def publish(self, result: Result) -> bool:
         """Write a manifest whose blobs all exist; return False if there was one already.
 
-        The blobs are on the disk before the manifest is, and on return so is the manifest.
+        The blobs are on the disk before the manifest; on return, the manifest is, too.
         """
         self.objects.sync()
         data = encode_result(result, self._key)
@@ -137,7 +137,7 @@ class Store:
         return is_first
 
     def find_unfinished(self, fingerprint: str) -> Result | None:
-        """Return what a job had done when its time was over, if that was kept and can be used."""
+        """Return what a job had finished when its time ran out, if a usable manifest was kept."""
         data = self.objects.read(unfinished_key(fingerprint))
         if data is None:
             return None
@@ -147,14 +147,14 @@ class Store:
             return None
 
     def all_unfinished(self) -> Iterator[Result]:
-        """Yield the unfinished work of all jobs that have no result."""
+        """Yield the unfinished work of all jobs without a result."""
         names = {key_name(meta.key) for meta in self.objects.list(UNFINISHED)}
         for name in sorted(names - self.known(names)):
             if found := self.find_unfinished(name):
                 yield found
 
     def keep_unfinished(self, result: Result) -> None:
-        """Write a manifest of unfinished work whose blobs all exist, in place of an earlier one."""
+        """Write a manifest of unfinished work whose blobs all exist, replacing an earlier one."""
         self.objects.sync()
         data = encode_result(result, unfinished_key_of(self._key))
         self.objects.write(unfinished_key(result.fingerprint), data)

@@ -10,7 +10,7 @@ _md5 = partial(hashlib.md5, usedforsecurity=False)
 def content_tag(data: bytes) -> str:
     """Return the ETag that S3 gives to an object written in one piece, without a KMS key.
 
-    On a server with other ETags, a swap that expects this one fails; the writer must ask for it.
+    On a server with other ETags, a swap that expects this one fails: the writer must request it.
     """
     return f'"{_md5(data).hexdigest()}"'
 

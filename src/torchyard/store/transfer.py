@@ -23,7 +23,7 @@ class Copied(NamedTuple):
 
 
 def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
-    """Copy results that the target does not have; blobs are written before their manifest."""
+    """Copy results that the target lacks; write blobs before their manifest."""
     copied = there = sent = 0
     for result in results:
         if target.has(result.fingerprint):
@@ -35,7 +35,7 @@ def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
 
 
 def copy_unfinished(source: Store, target: Store, results: Iterable[Result]) -> Copied:
-    """Copy unfinished work of jobs that the target has no result of."""
+    """Copy the unfinished work of jobs whose result the target lacks."""
     sizes = [
         _copy_one(source, target, result, target.keep_unfinished)
         for result in results
@@ -54,7 +54,7 @@ def _copy_one(
         digest, size = blob
         if target.objects.holds(blob_key(digest), Identity(size, digest)):
             return 0
-        with TemporaryFile() as file:  # has no name, so the kernel removes it even if we are killed
+        with TemporaryFile() as file:  # without a name: the kernel removes it even if we are killed
             fetch_blob(source, Part(digest=digest, size=size), file, result.id)
             file.flush()
             target.objects.write(blob_key(digest), Path(f"/proc/self/fd/{file.fileno()}"))

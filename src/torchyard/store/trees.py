@@ -1,7 +1,7 @@
 """Store and fetch directories: each distinct file once, streamed, and without following links.
 
-What a job left in its directory is not trusted, and neither is a directory that files are laid out
-in: a link in it, be it of another result, may lead anywhere.
+Files that a job left in its directory are not trusted, and neither is a directory that files are
+written to: a link in it, even one of another result, may lead anywhere.
 """
 
 import os
@@ -47,7 +47,7 @@ class Writer:
         self._watch = GcWatch(store.objects)
 
     def add_tree(self, folder: Path) -> Tree:
-        """Store everything below a directory, links as such; but not torchyard's stamp."""
+        """Store all that is in a directory except torchyard's stamp; links stay links."""
         found: dict[EntryKind, list[TreeEntry]] = {kind: [] for kind in EntryKind}
         with UntrustedTree(folder) as tree:
             for entry in tree.walk():
@@ -79,7 +79,7 @@ class Writer:
     def publish(self, result: Result) -> bool:
         """Write the manifest, unless there is one; then restore blobs that a collection removed."""
 
-        def mend(blob: tuple[str, _Origin]) -> None:
+        def restore(blob: tuple[str, _Origin]) -> None:
             digest, origin = blob
             key = blob_key(digest)
             if self.store.objects.head(key) is None:
@@ -88,7 +88,7 @@ class Writer:
 
         def heal() -> None:
             with ThreadPoolExecutor(THREADS) as pool:
-                list(pool.map(mend, list(self._origins.items())))
+                list(pool.map(restore, list(self._origins.items())))
             self.store.publish(result)
 
         first = self.store.publish(result)
@@ -96,7 +96,7 @@ class Writer:
         return first
 
     def _add(self, file: BinaryIO, origin: _Origin, name: str) -> File:
-        """Store an open file: its size, digest and bytes are of one and the same reading."""
+        """Store an open file; its size, digest and bytes come from a single read."""
         status = os.fstat(file.fileno())
         data = file.read(SMALL + 1)
         refuse_secret(data[:HEAD], name)
@@ -126,7 +126,7 @@ class Writer:
 
 
 class FileContent:
-    """The bytes of an open file. At their end an error is raised if they are not those expected."""
+    """The bytes of an open file; raises an error at their end if the digest differs."""
 
     def __init__(self, file: BinaryIO, digest: str, origin: _Origin) -> None:
         self.size = os.fstat(file.fileno()).st_size
@@ -141,8 +141,8 @@ class FileContent:
             whole.update(piece)
             yield piece
         if whole.hexdigest() != self._digest:
-            msg = f"`{self._origin.folder / self._origin.path}` was changed while it was stored"
-            raise BuildError(msg, hint="let no program of a step run on after it")
+            msg = f"`{self._origin.folder / self._origin.path}` changed while it was being stored"
+            raise BuildError(msg, hint="end every program that a step starts before the step ends")
 
 
 def _check_encoding(name: str, folder: Path) -> None:
@@ -156,8 +156,8 @@ def _check_encoding(name: str, folder: Path) -> None:
 def fetch_tree(store: Store, tree: Tree, folder: Path, cache: LocalCache | None = None) -> int:
     """Write a tree below a directory, with every file checked against its digest.
 
-    Return how many bytes were fetched, which excludes cached files. The directory is made if it
-    does not exist. Nothing is written through a link that is below it.
+    Return the number of fetched bytes, without cached files. The directory is created if it
+    does not exist. Nothing is written through a link below it.
     """
     if why := tree_fault(tree):
         msg = f"a result can't be laid out: {why}"
@@ -165,39 +165,39 @@ def fetch_tree(store: Store, tree: Tree, folder: Path, cache: LocalCache | None 
     if cache is not None:
         cache.expect(tree)
     folder.mkdir(parents=True, exist_ok=True)
-    with UntrustedTree(folder.resolve()) as place:
+    with UntrustedTree(folder.resolve()) as target_tree:
         paths = (*(file.path for file in tree.files), *tree.links)
         for name in sorted({*tree.empty, *(path.rpartition("/")[0] for path in paths)} - {""}):
-            place.make_directory(name)
+            target_tree.make_directory(name)
 
         def fetch(file: File) -> int:
             try:
-                return _fetch(store, file, place, cache)
+                return _fetch(store, file, target_tree, cache)
             except OSError as error:
                 if cache is None or not is_full(error):
                     raise
                 cache.clear()
-                return _fetch(store, file, place, None)
+                return _fetch(store, file, target_tree, None)
 
         with ThreadPoolExecutor(THREADS) as pool:
             fetched = sum(pool.map(fetch, tree.files))
         for name, target in tree.links.items():
-            place.create_link(name, target)
+            target_tree.create_link(name, target)
     return fetched
 
 
 def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Path]:
-    """Write the files of several results to one directory; none may overwrite another.
+    """Write the files of several results to one directory; no file may overwrite another.
 
     Results with files of the same name, such as wheels with different BLAS, get a directory for
     each block.
     """
     found = list(results)
-    known: dict[str, set[str]] = {}
+    digests: dict[str, set[str]] = {}
     for result in found:
         for name, content in _contents(result.tree).items():
-            known.setdefault(name, set()).add(content)
-    clashing = {name for name, contents in known.items() if len(contents) > 1}
+            digests.setdefault(name, set()).add(content)
+    clashing = {name for name, contents in digests.items() if len(contents) > 1}
     owners: dict[str, tuple[str, str]] = {}
     whole = Tree()
     for result in found:
@@ -207,12 +207,12 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
         for name, content in _contents(result.tree).items():
             owner, before = owners.setdefault(prefix + name, (result.id, content))
             if before != content:
-                msg = f"{owner} and {result.id} both have a file `{name}`, not the same"
-                raise SelectionError(msg, hint="take them out one by one, or name the files apart")
+                msg = f"{owner} and {result.id} both have a file `{name}`, with different content"
+                raise SelectionError(msg, hint="fetch them one by one, or rename the files")
         whole = _joined(whole, _moved(result.tree, prefix))
     if why := tree_fault(whole):
         msg = f"the results can't be in one directory: {why}"
-        raise SelectionError(msg, hint="take them out one by one")
+        raise SelectionError(msg, hint="fetch them one by one")
     make_own_directory(folder)
     fetch_tree(store, whole, folder)
     return sorted(folder / name for name in owners)
@@ -227,13 +227,13 @@ def _moved(tree: Tree, prefix: str) -> Tree:
     )
 
 
-def _joined(one: Tree, other: Tree) -> Tree:
-    """Return two trees as one; files that both have are the same."""
-    files = {file.path: file for file in (*other.files, *one.files)}
+def _joined(first: Tree, second: Tree) -> Tree:
+    """Return two trees as one; files in both must be the same."""
+    files = {file.path: file for file in (*second.files, *first.files)}
     return Tree(
         files=tuple(files.values()),
-        links=one.links | other.links,
-        empty=tuple(dict.fromkeys((*one.empty, *other.empty))),
+        links=first.links | second.links,
+        empty=tuple(dict.fromkeys((*first.empty, *second.empty))),
     )
 
 
@@ -244,15 +244,15 @@ def _contents(tree: Tree) -> dict[str, str]:
 
 
 def fetch_file(store: Store, file: File, path: Path) -> None:
-    """Write one file of a result, whatever its name there, to a path."""
+    """Write one file of a result to a path."""
     with UntrustedTree(path.parent.resolve()) as tree:
         _fetch(store, replace(file, path=path.name), tree, None)
 
 
 def _fetch(store: Store, file: File, tree: UntrustedTree, cache: LocalCache | None) -> int:
-    """Write a file, which gets its name only after its bytes are verified."""
+    """Write a file; it gets its name only after its bytes are verified."""
     folder, slash, _ = file.path.rpartition("/")
-    part = f"{folder}{slash}.{uuid4().hex}.part"  # a name that no other file of the tree has
+    part = f"{folder}{slash}.{uuid4().hex}.part"  # a unique name in the tree
     try:
         with tree.create_file(part) as out:
             is_here = cache is not None and cache.lay_out(file.digest, out)
@@ -285,7 +285,7 @@ def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
                     rest = inflate.unconsumed_tail
     except zlib.error as error:
         msg = f"the log of {result.id} is damaged: {error}"
-        raise StoreError(msg, hint="`torchyard store verify` lists what else is") from error
+        raise StoreError(msg, hint="`torchyard store verify` lists all defects") from error
 
 
 def fetch_blob(store: Store, blob: Part, out: BinaryIO, name: str) -> None:
@@ -300,7 +300,7 @@ def _write(store: Store, blobs: tuple[Part, ...], digest: str, out: BinaryIO, na
             whole.update(piece)
             out.write(piece)
     if whole.hexdigest() != digest:
-        msg = f"`{name}` is damaged in the store: its bytes are not those of {digest}"
+        msg = f"`{name}` is damaged in the store: its bytes do not match the digest {digest}"
         raise StoreError(msg, hint="`torchyard store verify --remove` takes it out")
 
 
@@ -309,4 +309,4 @@ def _read(store: Store, blob: Part, name: str) -> Iterator[bytes]:
         yield from store.objects.stream(blob_key(blob.digest))
     except FileNotFoundError as error:
         msg = f"`{name}` is missing in the store: there is no blob {blob.digest}"
-        raise StoreError(msg, hint="`torchyard store verify` lists what else is") from error
+        raise StoreError(msg, hint="`torchyard store verify` lists all defects") from error

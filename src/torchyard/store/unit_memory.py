@@ -1,6 +1,6 @@
-"""What the units of a job took in earlier builds of it, whatever its commit and version.
+"""Memory of a job's units in earlier builds, for any commit and version.
 
-Nothing depends on it: without it, a build is slower to find out how many compilers fit into memory.
+Results do not depend on it: without it, a build takes longer to find how many compilers fit.
 """
 
 import hashlib
@@ -16,18 +16,18 @@ from torchyard.store.keys import units_key
 from torchyard.store.objects import Objects
 
 _LARGEST = 1 << 25
-"""Bytes of a record that is read; that of PyTorch has a thirtieth."""
+"""Maximum bytes of a record; PyTorch's is thirty times smaller."""
 _MOST = 1 << 16
-"""Units that are remembered of a job."""
+"""Maximum number of units in the record of a job."""
 
 
 def units_key_of(job: str) -> str:
-    """Return the key under which units of a job are remembered, given its identifier."""
+    """Return the key of a job's record, given the job's identifier."""
     return units_key(hashlib.sha256(job_series(job).encode()).hexdigest())
 
 
 def remembered_units(objects: Objects, job: str) -> dict[str, UnitUsage]:
-    """Return what the units of a job took last; none, if there is no record that can be used."""
+    """Return the last usage of a job's units; empty if there is no usable record."""
     key = units_key_of(job)
     with suppress(TorchyardError, OSError):
         meta = objects.head(key)
@@ -37,9 +37,9 @@ def remembered_units(objects: Objects, job: str) -> dict[str, UnitUsage]:
 
 
 def remember_units(objects: Objects, job: str, units: Mapping[str, UnitUsage]) -> None:
-    """Remember what units took; units not compiled this time keep their record.
+    """Record the usage of units; units not compiled this time keep theirs.
 
-    That this fails harms nothing.
+    A failure is ignored.
     """
     if not units:
         return

@@ -13,14 +13,14 @@ from torchyard.store.store import THREADS, Store
 
 
 class Holding(NamedTuple):
-    """A result, and the bytes of its files that no other result has."""
+    """A result, and the bytes of the files that only it has."""
 
     result: Result
     own: int
 
 
 def holdings(results: Iterable[Result]) -> tuple[list[Holding], int]:
-    """Return results sorted by identifier, and the bytes that they take together."""
+    """Return results sorted by identifier, and their total bytes."""
     found = sorted(results, key=lambda result: (result.id, result.started))
     users = Counter(digest for result in found for digest in result.blobs())
     sizes = {digest: size for result in found for digest, size in result.blobs().items()}
@@ -32,9 +32,9 @@ def holdings(results: Iterable[Result]) -> tuple[list[Holding], int]:
 
 
 class Verification(NamedTuple):
-    """What is wrong in a store. `broken` has the reason for each unusable result.
+    """The defects of a store. `broken` has the reason for each unusable result.
 
-    `tags` are the ETags of the wrong objects.
+    `tags` are the ETags of the defective objects.
     """
 
     blobs: int
@@ -84,7 +84,7 @@ def verify(store: Store) -> Verification:
 
 
 def remove_broken(store: Store, verdict: Verification) -> None:
-    """Remove what is wrong, so that it is built again; manifests first.
+    """Remove the defects, so that they are built again; manifests first.
 
     Objects that were replaced since stay.
     """
@@ -126,7 +126,7 @@ def _digest(store: Store, key: str) -> str | None:
 
 
 def _defect(store: Store, result: Result, sizes: dict[str, int], damaged: set[str]) -> str | None:
-    """Return why a result can't be used, or None; it may have blobs newer than the listing."""
+    """Return why a result is unusable, or None; it may have blobs newer than the listing."""
     for file in (*result.tree.files, result.log):
         for part in file.blobs:
             if part.digest in damaged:
@@ -137,5 +137,5 @@ def _defect(store: Store, result: Result, sizes: dict[str, int], damaged: set[st
             if size is None:
                 return f"{result.id}: `{file.path}` is missing"
             if part.size != size:
-                return f"{result.id}: `{file.path}` has not the size that was recorded"
+                return f"{result.id}: the size of `{file.path}` is not the recorded one"
     return None

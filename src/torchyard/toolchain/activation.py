@@ -1,6 +1,6 @@
-"""Environments of cells outside of jobs, and scripts for shells to source.
+"""Environments of cells outside of jobs, and scripts that shells source.
 
-These set variables, and define what restores them.
+The scripts set variables, and define a function that restores them.
 """
 
 import os
@@ -21,11 +21,11 @@ UNDO = "torchyard_deactivate"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN = "_torchyard_"
-"""How the script's own variables begin, which have the values from before."""
+"""The prefix of the script's own variables, which keep the old values."""
 
 
 class Shell(StrEnum):
-    """A shell that a script can be written for."""
+    """A supported shell."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -33,15 +33,15 @@ class Shell(StrEnum):
 
 
 class EnvironmentPart(Value, kw_only=True):
-    """What compiles or is linked, and where that is; empty if compilers find it by themselves."""
+    """A compiler or library, and its path; empty if compilers find it by themselves."""
 
     part: str
     identity: str
-    place: str
+    path: str
 
 
 class CellEnvironment(Value, kw_only=True):
-    """An environment that was laid out."""
+    """An installed environment."""
 
     cell: str
     folder: str
@@ -55,8 +55,8 @@ class CellEnvironment(Value, kw_only=True):
 
 def own_shell() -> Shell:
     """Return the shell of this process's user."""
-    own = os.environ.get("SHELL", "").rpartition("/")[2]
-    return Shell(own) if own in list(Shell) else Shell.BASH
+    name = os.environ.get("SHELL", "").rpartition("/")[2]
+    return Shell(name) if name in list(Shell) else Shell.BASH
 
 
 def write_scripts(made: CellEnvironment) -> None:
@@ -66,7 +66,7 @@ def write_scripts(made: CellEnvironment) -> None:
 
 
 class _Dialect(NamedTuple):
-    """How a shell does it; `change` and `restore` are lines for one variable."""
+    """The syntax of a shell; `change` and `restore` are lines for one variable."""
 
     change: Callable[[str, str], str]
     restore: Callable[[str], str]
@@ -74,23 +74,23 @@ class _Dialect(NamedTuple):
 
 
 def activation_script(shell: Shell, made: CellEnvironment) -> str:
-    """Return the script of an environment; lists of folders come before those that are there.
+    """Return the script of an environment; its folders precede those in search paths.
 
-    It can be sourced again, also over that of another environment: each restores first what the
-    last one changed. So `torchyard_deactivate` always restores what was before the first one:
-    values, also empty ones, and whether a variable was set and exported.
+    It can be sourced again, even after that of another environment: each first restores what the
+    last one changed. So `torchyard_deactivate` always restores the state before the first one:
+    values, even empty ones, and whether a variable was set and exported.
     """
     dialect, changes, restored = _DIALECTS[shell], [], []
     for name, value in sorted(made.variables.items()):
         if not _NAME.fullmatch(name) or name.startswith(_OWN):
-            msg = f"`{name}` is no name of a variable that a shell can set"
+            msg = f"shells can't set a variable `{name}`"
             raise ConfigError(msg, hint="rename it in `env` of the file")
         if "\0" in value:
             msg = f"the value of `{name}` has a NUL character, which no variable can have"
             raise ConfigError(msg, hint="remove it in `env` of the file")
         changes.append(dialect.change(name, value))
         restored.append(dialect.restore(name))
-    cell = re.sub(r"[^ -~]", "?", made.cell)  # it is in a comment, of one line
+    cell = re.sub(r"[^ -~]", "?", made.cell)  # for a comment of one line
     return dialect.frame.format(
         cell=cell, undo=UNDO, changes="".join(changes), restored="".join(restored)
     )

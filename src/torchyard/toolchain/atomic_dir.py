@@ -1,4 +1,4 @@
-"""Directories that are created atomically, with a stamp that identifies their content."""
+"""Directories created atomically, with a stamp that identifies their content."""
 
 import shutil
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from torchyard.host.own_files import STAMP
 
 
 def make_whole(folder: Path, stamp: str, fill: Callable[[Path], None]) -> None:
-    """Fill a folder, unless it exists with the same stamp; with another stamp it is replaced.
+    """Fill a folder unless it exists with the same stamp; replace one with another stamp.
 
     It is filled under a temporary name and renamed, so its content must not depend on its path.
-    Only one process may do that at a time: the one that holds the job.
+    Only one process may do so at a time: the one that holds the job.
     """
     if is_made(folder, stamp):
         return

@@ -16,7 +16,7 @@ from torchyard.toolchain.variables import search
 _CMAKE = {"mkl": "MKL", "openblas": "OpenBLAS", "generic": "Generic"}
 _HOME = {"mkl": ("MKLROOT", "INTEL_MKL_DIR"), "openblas": ("OpenBLAS_HOME",)}
 _NAMES = {"generic": {"GENERIC_BLAS_LIBRARIES": "blas"}}
-"""Variables for PyTorch's CMake code: without them it looks for a library with an empty name."""
+"""Variables for PyTorch's CMake code, which else looks for a library with an empty name."""
 
 _PACKAGE = {"mkl": "mkl-static", "openblas": "scipy-openblas32"}
 _ROOT = {"mkl": ".", "openblas": "scipy_openblas32"}
@@ -28,7 +28,7 @@ _MKL_CORE = ("libmkl_core.a", "libmkl_core.so", "libmkl_rt.so")
 class Blas(Value, kw_only=True):
     """A BLAS library.
 
-    `root` is empty if the compiler finds it by itself, and relative if it comes from PyPI.
+    `root` is empty if the compiler finds the library by itself, and relative if it is from PyPI.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Blas(Value, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """Name, version, origin and digest; independent of where it is installed."""
+        """Name, version, origin and digest, independent of its location."""
         return " ".join(
             filter(None, (self.name, self.version, self.origin, f"sha256:{self.digest[:16]}"))
         )
@@ -49,12 +49,12 @@ class Blas(Value, kw_only=True):
 def find_blas(
     name: str, origin: Origin, compiler: Compiler, digests: Digests | None = None
 ) -> Blas:
-    """Return the library that would be used; nothing is installed.
+    """Return the library to use, without installing it.
 
-    With `auto`, PyPI comes before the system: its pins are the same on every machine.
+    With `auto`, PyPI precedes the system: its pins are the same on every machine.
     """
     if name not in _CMAKE:
-        msg = f"torchyard does not know where the BLAS `{name}` comes from"
+        msg = f"torchyard does not know the BLAS `{name}`"
         raise HostError(msg, hint=f"use one of {', '.join(_CMAKE)}")
     if origin != "system" and name in _PACKAGE:
         lock = read_lock(name)
@@ -75,7 +75,7 @@ def install_blas(blas: Blas, folder: Path, python: str) -> None:
 
 
 def blas_variables(blas: Blas, folder: str) -> dict[str, str]:
-    """Return the variables that steps need to use it, given the folder it is installed in."""
+    """Return the variables for steps that use it, given its folder."""
     env = {"BLAS": _CMAKE[blas.name]} | _NAMES.get(blas.name, {})
     if not blas.root:
         return env
@@ -84,7 +84,7 @@ def blas_variables(blas: Blas, folder: str) -> dict[str, str]:
 
 
 def root_of(name: str, env: Mapping[str, str]) -> str:
-    """Return the root of a library by the variables; empty if the compiler finds it by itself."""
+    """Return the root of a library from variables; empty if the compiler finds it by itself."""
     return next((env[home] for home in _HOME.get(name, ()) if home in env), "")
 
 
@@ -93,7 +93,7 @@ def _openblas(compiler: Compiler, digests: Digests) -> Blas | None:
     if library is None:
         return None
     try:
-        macros = compiler.asked(*_HEADERS)
+        macros = compiler.query(*_HEADERS)
     except HostError:  # no headers
         return None
     version = re.search(r"#define OPENBLAS_VERSION \"\D*([\d.]+)", macros)
@@ -112,7 +112,7 @@ def _generic(compiler: Compiler, digests: Digests) -> Blas | None:
 
 
 def _mkl(compiler: Compiler, digests: Digests) -> Blas | None:
-    triplet = compiler.asked("-print-multiarch") if compiler.kind == "gcc" else ""
+    triplet = compiler.query("-print-multiarch") if compiler.kind == "gcc" else ""
     for pattern in _MKL_PLACES:
         for root in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True):
             if found := mkl_in(root, (f"lib/{triplet}", "lib", "lib/intel64"), digests):

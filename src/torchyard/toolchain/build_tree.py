@@ -1,4 +1,4 @@
-"""A core's build tree in a bindings job: restored, and configured again without looking newer."""
+"""A core's build tree in a bindings job: restored, and configured again with its old times."""
 
 import filecmp
 import hashlib
@@ -13,14 +13,14 @@ from torchyard.toolchain.ninja import is_compiled
 
 _CMAKE = frozenset(("CMakeFiles", ".cmake"))
 _CMAKE_FILES = frozenset(("CMakeCache.txt", "build.ninja", "cmake_install.cmake"))
-"""What CMake itself writes; with an old time, it would configure again at each build."""
+"""Files that CMake itself writes; with an old time, it would configure again at each build."""
 
 
 def restore_tree(tree: Path, to: Path) -> None:
     """Copy a build tree with its times.
 
-    Files that compilers and linkers made are shared with the input, and write-protected: they are
-    most of the bytes, and no tool may change them. All others are copies, as tools may write to
+    Files from compilers and linkers are shared with the input, and write-protected: they are
+    most of the bytes, and no tool may change them. Other files are copies, as tools may write to
     them in place.
     """
     folders = [tree]
@@ -40,9 +40,9 @@ def restore_tree(tree: Path, to: Path) -> None:
 
 
 def keep_times(tree: Path, configured: Path) -> list[Path]:
-    """Give files that were written again with the same content the times they had; return them.
+    """Restore the times of files rewritten with the same content; return these files.
 
-    Projects write files whenever they are configured; what is compiled from them would be compiled
+    Projects rewrite files whenever they are configured, which would compile everything from them
     again.
     """
     kept = []
@@ -58,9 +58,9 @@ def keep_times(tree: Path, configured: Path) -> list[Path]:
 
 
 def keep_recorded_times(files: Iterable[File], folder: Path) -> None:
-    """Give files that have the content of a result the times they have there.
+    """Give files with the same content as in a result their times from there.
 
-    As above, but what CMake itself writes is left alone.
+    As above, but leave the files that CMake itself writes.
     """
     for file in files:
         path = folder / file.path
@@ -79,7 +79,7 @@ def _is_of_cmake(path: Path) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield everything below a directory, and whether it is a directory; links are none."""
+    """Yield everything below a directory, and whether it is a directory, not a link."""
     with os.scandir(folder) as entries:
         for entry in entries:
             path, is_folder = Path(entry), entry.is_dir(follow_symlinks=False)

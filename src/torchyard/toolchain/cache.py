@@ -19,13 +19,13 @@ PROGRAM = "toolchain/bin/sccache"
 _STAND_INS = "toolchain/cached"
 _HOST_LAUNCHERS = ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")
 _IN_NVCC = "TORCHYARD_IN_NVCC"
-"""Set where nvcc runs a host compiler: sccache caches the whole of nvcc, and refuses one in it."""
+"""Set while nvcc runs a host compiler: sccache caches all of nvcc, and refuses nested calls."""
 
 _CUDA_ROOTS = ("CUDA_HOME", "CUDA_PATH")
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
-_IDLE_SECONDS = "1800"  # in case the process that should stop it is killed
+_IDLE_SECONDS = "1800"  # ends the server if the process that should stop it is killed
 _TRIAL = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "1"}
-"""Starts a server that exits after a second, or fails if it cannot reach its storage."""
+"""The command of a server that exits after a second, or fails if it can't reach its storage."""
 
 _FORMS = (
     "give a directory such as /srv/cache or /srv/cache?size=50GB, redis://host:port, "
@@ -56,7 +56,7 @@ class _Answer(msgspec.Struct):
 
 
 def check_cache(cache: str) -> None:
-    """Fail if no job on this machine could use the cache."""
+    """Fail if jobs on this machine can't use the cache."""
     _storage(cache)
     if shutil.which(own_program("sccache")) is None:
         raise _missing()
@@ -74,9 +74,9 @@ def _missing() -> HostError:
 
 
 def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
-    """Return the variables that steps need to compile through the cache.
+    """Return the variables for steps that compile through the cache.
 
-    The server's socket name is derived from the job's folder, so jobs do not share servers.
+    The server's socket is named after the job's folder, so jobs do not share servers.
     """
     program = f"{seen_as}/{PROGRAM}"
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
@@ -90,11 +90,11 @@ def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
 
 
 def stand_in(env: Mapping[str, str], folder: Path, seen_as: str) -> dict[str, str]:
-    """Make programs that compile through the cache, in place of a job's compilers.
+    """Create programs that compile through the cache, replacing a job's compilers.
 
-    They are for build systems that take no launcher, such as setuptools: these run CC, CXX, and
-    `bin/nvcc` in CUDA_HOME. Return the job's variables with them. Python's version is in the path
-    of torch's headers, and makes no difference to the cache.
+    They are for build systems without launchers, such as setuptools, which run CC, CXX, and
+    `bin/nvcc` in CUDA_HOME. Return the job's variables with them. Python's version in the path
+    of torch's headers does not affect the cache.
     """
     made, shown = folder / _STAND_INS, f"{seen_as}/{_STAND_INS}"
     sccache = f"{seen_as}/{PROGRAM}"
@@ -133,7 +133,7 @@ def _mirror(folder: Path, seen_as: Path, to: Path, *, except_for: str) -> None:
 
 
 def is_usable(cache: str, folder: Path) -> bool:
-    """Return whether a job can use a cache; sccache fails to compile if it can't reach it."""
+    """Return whether a job can reach a cache; otherwise sccache fails to compile."""
     env = cache_variables(cache, folder, str(folder))
     try:
         if "SCCACHE_DIR" in env:
@@ -149,8 +149,8 @@ def is_usable(cache: str, folder: Path) -> bool:
 def _storage(cache: str) -> dict[str, str]:
     url = urlsplit(cache)
     if url.username or url.password:
-        msg = f"`cache` holds a name or a password for {url.hostname}"
-        hint = "jobs get to see no secrets: use a cache that your machines can reach without"
+        msg = f"`cache` contains a name or a password for {url.hostname}"
+        hint = "jobs may not see secrets: use a cache without a login"
         raise ConfigError(msg, hint=hint)
     match url.scheme:
         case "redis" if url.hostname:
@@ -161,15 +161,15 @@ def _storage(cache: str) -> dict[str, str]:
             path, _, query = cache.partition("?")
             return _directory(path, _parts(query, "size"))
         case _:
-            msg = f"`{cache}` is no place for a compile cache"
+            msg = f"`{cache}` is not the address of a compile cache"
             raise ConfigError(msg, hint=_FORMS)
 
 
-def _parts(query: str, *known: str) -> dict[str, str]:
+def _parts(query: str, *keys: str) -> dict[str, str]:
     """Return the query parameters of a cache's address; fail on unknown ones."""
     query_values = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := query_values.keys() - set(known):
-        msg = f"the place of the compile cache has an unknown part `{min(unknown)}`"
+    if unknown := query_values.keys() - set(keys):
+        msg = f"the address of the compile cache has an unknown parameter `{min(unknown)}`"
         raise ConfigError(msg, hint=_FORMS)
     return query_values
 
@@ -195,7 +195,7 @@ def _bucket(bucket: str, prefix: str, given: Mapping[str, str]) -> dict[str, str
 
 
 def stats(env: Mapping[str, str], folder: Path) -> CacheStats:
-    """Return the statistics of a job's server; to be called where the server can be reached."""
+    """Return the statistics of a job's server; call this where the server is reachable."""
     stats = _sccache(["--show-stats", "--stats-format", "json"], env, folder)
     counted = msgspec.json.decode(stats, type=_Answer).stats
     return CacheStats(

@@ -1,4 +1,4 @@
-"""Reads a configured build through CMake's File API, and points it to another Python."""
+"""Read a configured build through CMake's File API, and change its Python."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ _QUERIES = ("codemodel-v2", "cache-v2")
 _GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+(?::\w+[+-])*)")
 """Compiler options that select device architectures: nvcc's and clang's."""
 _LIBRARY_FOLDERS = ("bin", "cmake", "include", "lib", "lib64", "share", "test")
-"""What an installation of libraries consists of."""
+"""The folders of an installation of libraries."""
 
 
 class _Reply(msgspec.Struct):
-    """Part of a reply; most of its fields are ignored."""
+    """A part of a reply; most fields are ignored."""
 
 
 class _Named(_Reply):
@@ -33,7 +33,7 @@ class _Include(_Reply):
 
 
 class Fragment(_Reply):
-    """Part of a command line; only parts of link commands have a role."""
+    """A part of a command line; only parts of link commands have a role."""
 
     fragment: str = ""
     role: str = ""
@@ -56,7 +56,7 @@ class _Artifact(_Reply):
 
 
 class Target(_Reply):
-    """One target of a project, as far as it matters here."""
+    """A target of a project, with the needed fields."""
 
     id: str
     name: str
@@ -91,7 +91,7 @@ class _Configuration(_Reply):
     targets: tuple[_Reference, ...]
 
     def inside_out(self, number: int = 0) -> Iterator[_Directory]:
-        """Yield the directories in a directory, innermost first, and then itself."""
+        """Yield the directories in a directory, innermost first, then itself."""
         for child in self.directories[number].children:
             yield from self.inside_out(child)
         yield self.directories[number]
@@ -120,10 +120,10 @@ class _Index(_Reply):
 
 
 def request_file_api(build: Path) -> None:
-    """Write File API queries for the next configuration, which must be the first one."""
+    """Write File API queries for the first configuration."""
     if (build / "CMakeCache.txt").exists():
-        msg = f"the source has a `{build}/CMakeCache.txt`: it was configured elsewhere before"
-        hint = f"remove `{build}` from the source: its paths and settings are not this job's"
+        msg = f"the source contains `{build}/CMakeCache.txt` of an earlier configuration"
+        hint = f"remove `{build}` from the source: it has paths and settings of another build"
         raise BuildError(msg, hint=hint)
     folder = build / _API / "query"
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,35 +135,35 @@ def _decoded(reply: Path, kind: type[_T]) -> _T:
     try:
         if reply.is_file():  # a pipe would never end
             return msgspec.json.decode(reply.read_bytes(), type=kind)
-        why = "it is no file"
+        why = "it is not a file"
     except UNDECODABLE as error:
         why = str(error)
-    msg = f"`{reply}` is no answer of CMake: {why}"
+    msg = f"`{reply}` is not a reply of CMake: {why}"
     raise BuildError(msg, hint="configure the build again")
 
 
 def has_replies(build: Path) -> bool:
-    """Return whether CMake was asked to describe a build, and has done so."""
+    """Return whether CMake has replied to queries about a build."""
     return any((build / _API / "reply").glob("index-*.json"))
 
 
 class Configured:
-    """A build directory that CMake has configured."""
+    """A configured build directory."""
 
     def __init__(self, build: Path) -> None:
         self.build = build
         self._replies = build / _API / "reply"
         indexes = sorted(self._replies.glob("index-*.json"))
         if not indexes:
-            msg = f"CMake has not configured `{build}`: it left no answer there"
-            hint = "the project's backend has to run CMake in that directory; did it, see the log?"
+            msg = f"CMake has not configured `{build}`: it has no reply"
+            hint = "the project's backend must run CMake in that directory: see the log"
             raise BuildError(msg, hint=hint)
         self._index = _decoded(indexes[-1], _Index)
 
     def _answer(self, query: str, kind: type[_T]) -> _T:
         if query not in self._index.reply:
-            msg = f"CMake was not asked for `{query}` before it configured `{self.build}`"
-            raise BuildError(msg, hint="the recipe's first step asks; did another tool configure?")
+            msg = f"`{self.build}` was configured without the query `{query}`"
+            raise BuildError(msg, hint="did another tool than the recipe configure it?")
         return self._read(msgspec.json.decode(self._index.reply[query], type=_Reference), kind)
 
     def _read(self, reference: _Reference, kind: type[_T]) -> _T:
@@ -191,7 +191,7 @@ class Configured:
 
     @cached_property
     def per_python(self) -> frozenset[str]:
-        """The targets that are compiled against Python's headers, and their dependents."""
+        """The targets compiled against Python's headers, and their dependents."""
         bound = {target.id for target in self.targets.values() if target.includes_python}
         while True:
             more = {
@@ -204,7 +204,7 @@ class Configured:
             bound |= more
 
     def core_targets(self) -> list[str]:
-        """Return the targets to build without any Python: installed ones and dependencies."""
+        """Return the targets to build without Python: installed ones and dependencies."""
         wanted = {t.id for t in self.targets.values() if t.install or t.id in self.per_python}
         waiting = list(wanted)
         while waiting:
@@ -215,17 +215,17 @@ class Configured:
         return sorted(target.name for target in core if target.type != "INTERFACE_LIBRARY")
 
     def artifact(self, name: str) -> Path:
-        """Return the file that a target makes."""
+        """Return the output file of a target."""
         for target in self.targets.values():
             if target.name == name and target.artifacts:
                 return self.build / target.artifacts[0].path
-        msg = f"the project has no target `{name}` that makes a file"
+        msg = f"the project has no target `{name}` with an output file"
         raise BuildError(msg, hint="`linalg` in [build] names a library of the project")
 
     def core_directories(self) -> list[str]:
-        """Return the build directories that install nothing that depends on Python.
+        """Return the build directories whose installation does not depend on Python.
 
-        The outer ones come last: their install steps change what the inner ones have installed.
+        Outer ones come last: their install steps change files from inner ones.
         """
         bound = {
             number
@@ -235,7 +235,7 @@ class Configured:
         return [d.build for d in self._configuration.inside_out() if bound.isdisjoint(d.targets)]
 
     def source_includes(self) -> dict[str, list[str]]:
-        """Return the include directories of each target that are in the source, relative to it."""
+        """Return each target's include directories in the source, relative to it."""
         source = f"{self._model.paths.source}/"
         return {
             target.name: [
@@ -249,8 +249,8 @@ class Configured:
 
     def linked(self) -> list[str]:
         """Return the libraries of the link lines, as a path or `-lname`."""
-        fragments = (one for target in self.targets.values() for one in target.link.fragments)
-        return sorted({one.fragment for one in fragments if one.role == "libraries"})
+        parts = (part for target in self.targets.values() for part in target.link.fragments)
+        return sorted({part.fragment for part in parts if part.role == "libraries"})
 
     def device_code(self) -> list[str]:
         """Return the device codes of the compile lines: `sm_90`, `compute_90`, `gfx90a`."""
@@ -259,21 +259,21 @@ class Configured:
         return sorted({word for match in found for word in (match[1] or match[2]).split(",")})
 
     def definitions(self, name: str) -> set[str]:
-        """Return the values that options of the compile lines of C++ give to a macro."""
+        """Return the values of a macro on the compile lines of C++."""
         return set(re.findall(rf"-D{name}=(\w+)", " ".join(self._options("CXX"))))
 
     def _options(self, *languages: str) -> set[str]:
-        """Return the options of the compile lines of languages."""
+        """Return the options on the compile lines of these languages."""
         groups = (group for target in self.targets.values() for group in target.groups)
         used = (group for group in groups if group.language in languages)
         return {fragment.fragment for group in used for fragment in group.fragments}
 
 
 def install_script(configured: Configured, to: str) -> str:
-    """Return a script for `cmake -P` that installs what does not depend on Python, by directory.
+    """Return a script for `cmake -P` that installs the directories without Python.
 
-    It does the same as CMake's target `install/local`, for several directories. What a project
-    installs beside libraries, as torch 2.15 does with stubs, is its Python package's, and removed.
+    It does the same as CMake's target `install/local`, for several directories. Other folders than
+    those of libraries, such as stubs of torch 2.15, belong to the Python package, and are removed.
     """
     lines = [f'set(CMAKE_INSTALL_PREFIX "{to}")', "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)"]
     for directory in configured.core_directories():
@@ -289,7 +289,7 @@ def install_script(configured: Configured, to: str) -> str:
 
 
 def cache_script(entries: Mapping[str, str]) -> str:
-    """Return a CMake script that sets cache entries; a name can have a type, as `NAME:BOOL`."""
+    """Return a CMake script that sets cache entries; a name may have a type: `NAME:BOOL`."""
     lines = []
     for key, value in entries.items():
         name, _, kind = key.partition(":")
@@ -299,7 +299,7 @@ def cache_script(entries: Mapping[str, str]) -> str:
 
 
 PYTHONS = ("Python", "Python3")
-"""The prefixes of CMake's two modules that find a Python; pybind11's is the older `PYTHON_`."""
+"""The prefixes of CMake's two modules that find Python; pybind11 uses the older `PYTHON_`."""
 
 
 def repoint(build: Path, executable: str, include: str, root: str) -> list[str]:
@@ -311,7 +311,7 @@ def repoint(build: Path, executable: str, include: str, root: str) -> list[str]:
 
 
 def python_definitions(executable: str, include: str, root: str) -> list[str]:
-    """Return the definitions that describe a Python to CMake, so that it searches for none."""
+    """Return the definitions that describe a Python to CMake, so that it does not search."""
     return [
         f"-D{prefix}_{name}={value}"
         for prefix in PYTHONS

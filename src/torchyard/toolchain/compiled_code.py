@@ -1,4 +1,4 @@
-"""Refuse a build that compiled nothing, with the switches that the project asks for."""
+"""Refuse a build that compiled nothing, and name the switches that the project reads."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from torchyard.errors import BuildError
 from torchyard.toolchain.reading.project import read_project
 
 _NAMED = 3
-"""How many switches are named; the one that compiles is rarely far down in setup.py."""
+"""The number of switches to name; the relevant one is usually at the top of setup.py."""
 
 
 def check_compiled(image: Path, project: Path) -> None:
@@ -15,12 +15,12 @@ def check_compiled(image: Path, project: Path) -> None:
     if any(image.rglob("*.so")):
         return
     msg = "the project's backend compiled nothing: its wheel has no extension module"
-    switches = [one for one in read_project(project).switches if "*" not in one.text]
-    hint = "look further up in the log: many projects leave their C++ code out without an error"
-    unset = (one for one in switches if os.environ.get(one.text) != (one.expects or "1"))
-    if own := [one for one in unset if not one.is_cmake][:_NAMED]:
-        named = ", ".join(f"{one.text} ({one.file}:{one.line})" for one in own)
-        env = f'{own[0].text} = "{own[0].expects or 1}"'
-        hint = f"its build asks for {named}. In torchyard.toml:\n"
+    switches = [switch for switch in read_project(project).switches if "*" not in switch.text]
+    hint = "look further up in the log: many projects skip their C++ code without an error"
+    unset = (s for s in switches if os.environ.get(s.text) != (s.expects or "1"))
+    if missing := [s for s in unset if not s.is_cmake][:_NAMED]:
+        named = ", ".join(f"{s.text} ({s.file}:{s.line})" for s in missing)
+        env = f'{missing[0].text} = "{missing[0].expects or 1}"'
+        hint = f"its build reads {named}. In torchyard.toml:\n"
         hint += f'    [[override]]\n    stage = "bindings"\n    env = {{ {env} }}'
     raise BuildError(msg, hint=hint)

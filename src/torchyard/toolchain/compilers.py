@@ -1,4 +1,4 @@
-"""The C and C++ compilers of this machine, and the programs that decide what they write."""
+"""The C and C++ compilers of this machine, and the programs that determine their output."""
 
 import os
 import re
@@ -38,11 +38,11 @@ class Compiler(Value, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """Kind, version and digest; independent of where it is installed."""
+        """Kind, version and digest, independent of its location."""
         return f"{self.kind} {self.version} sha256:{self.digest[:16]}"
 
-    def asked(self, *arguments: str) -> str:
-        """Return what it prints if called with these arguments."""
+    def query(self, *arguments: str) -> str:
+        """Return its output for these arguments."""
         return program_output(self.cc, *arguments)
 
     def library(self, name: str) -> Path | None:
@@ -57,14 +57,14 @@ def check_host_compiler(toolkit: str, compiler: Compiler, newest: Mapping[str, s
     if limit is not None and version_numbers(compiler.version)[:1] > version_numbers(limit):
         msg = (
             f"{toolkit} does not compile with {compiler.kind} {compiler.version}: "
-            f"the newest that it takes is {limit}"
+            f"the newest it accepts is {limit}"
         )
         hint = f'install {compiler.kind}-{limit}, and set `compiler = "{compiler.kind}-{limit}"`'
         raise HostError(msg, hint=f"{hint} in [toolchain]")
 
 
 def find_library(cc: str, folders: str, name: str) -> Path | None:
-    """Return a library in the folders (as in LD_LIBRARY_PATH), else the compiler's, or None."""
+    """Return a library from the folders (as in LD_LIBRARY_PATH), else the compiler's, or None."""
     for folder in filter(None, folders.split(":")):
         if Path(folder, name).exists():
             return Path(folder, name)
@@ -91,7 +91,7 @@ def locate_compiler(name: str) -> str:
 
 
 def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> None:
-    """Put the compilers of CC and CXX into a folder, by the plain names that scripts call."""
+    """Link the compilers of CC and CXX into a folder, by the names that scripts call."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (kind, "cc"):
         for link, program in ((name, variables["CC"]), (_PLUS[name], variables["CXX"])):
@@ -102,7 +102,7 @@ def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> Non
 
 
 def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
-    """Return every gcc and clang that a job would find by its name, each once."""
+    """Return every gcc and clang that jobs find by name, each once."""
     found: list[Compiler] = []
     for program in list_compilers():
         with suppress(HostError):
@@ -111,7 +111,7 @@ def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
 
 
 def list_compilers() -> tuple[Path, ...]:
-    """Return the C compilers that a job would find by their names, each once; none is run."""
+    """Return the C compilers that jobs find by name, each once, without running them."""
     found: dict[Path, Path] = {}
     for folder in map(Path, SYSTEM_PATH.split(":")):
         with suppress(PermissionError):  # folders that only other users can read
@@ -132,7 +132,7 @@ def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
     for part in _PARTS[kind]:
         if found := shutil.which(program_output(cc, f"-print-prog-name={part}"), path=SYSTEM_PATH):
             programs[part] = Path(found)
-    if kind == "clang" and shutil.which("ldd"):  # if clang is linked dynamically to LLVM
+    if kind == "clang" and shutil.which("ldd"):  # clang may be linked dynamically to LLVM
         libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", program_output("ldd", cc))
         programs |= {name: Path(path) for name, path in libraries}
     return programs
@@ -152,7 +152,7 @@ def query_compiler(cc: str) -> tuple[Kind, str]:
     try:
         return "gcc", program_output(cc, "-dumpfullversion")
     except HostError as error:
-        msg = f"`{cc}` is neither gcc nor clang: it says `{output.partition(chr(10))[0]}`"
+        msg = f"`{cc}` is neither gcc nor clang: it prints `{output.partition(chr(10))[0]}`"
         raise HostError(msg, hint="set `compiler` of [toolchain] to one of them") from error
 
 
@@ -161,8 +161,8 @@ def matching_cxx(cc: str) -> str:
     path = Path(cc)
     name = _NAME.fullmatch(path.name)
     if name is None:
-        msg = f"the C++ compiler can't be derived from the name `{cc}`"
-        raise HostError(msg, hint="give one called gcc or clang")
+        msg = f"there is no C++ compiler for the name `{cc}`"
+        raise HostError(msg, hint="name a compiler called gcc or clang")
     plus = f"{name['before']}{_PLUS[name['name']]}{name['after'] or ''}"
     cxx = shutil.which(str(path.with_name(plus)))
     if cxx is None:

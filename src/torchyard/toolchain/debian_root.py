@@ -1,4 +1,4 @@
-"""Makes roots of Debian with debootstrap and apt, from names of packages or from a lock."""
+"""Make roots of Debian with debootstrap and apt, from names of packages or from a lock."""
 
 import os
 import re
@@ -17,12 +17,12 @@ from torchyard.toolchain.root import run_in_root
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 PYTHONS = "opt/python"
-"""Where Pythons are that are not packages of the system, as in manylinux images."""
+"""The folder of Pythons that are not system packages, as in manylinux images."""
 
 _NEEDED = ("ca-certificates", "git", "libffi-dev", "libssl-dev", "python3-dev", "python3-venv")
-"""What torchyard's own Python and build backends need, beside compilers.
+"""The packages that torchyard's Python and build backends need, besides compilers.
 
-Projects ask git for the commit that they write into their packages.
+Projects get the commit for their packages from git.
 """
 
 _OPTIONS = ("-qq", "-y", "--no-install-recommends", "-o", "Acquire::Retries=3")
@@ -31,10 +31,10 @@ _WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "test", "tests", "*.pyc")
 
 
 class RootRequest(Value, kw_only=True):
-    """What a root should contain.
+    """The content of a root.
 
-    `build_dep` are source packages whose build dependencies are installed; with `exactly`, packages
-    as `name=version`, nothing else is.
+    `build_dep` are source packages whose build dependencies are installed. `exactly` lists all
+    packages as `name=version`; then nothing else is installed.
     """
 
     suite: str
@@ -45,7 +45,7 @@ class RootRequest(Value, kw_only=True):
 
 
 def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object]) -> None:
-    """Make a root, whole or not at all."""
+    """Create a root completely or not at all."""
     _refuse_without_debootstrap(to)
     part = to.with_name(f"{to.name}.part")
     if part.exists():
@@ -62,7 +62,7 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
         say(f"installing {' '.join((*_NEEDED, *request.packages))}")
         _apt(part, "install", *_NEEDED, *request.packages)
         for name in request.build_dep:
-            say(f"installing what {name} is built with")
+            say(f"installing the build dependencies of {name}")
             _apt(part, "build-dep", name)
     shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
     (part / "var/cache/apt/archives/partial").mkdir(parents=True)
@@ -73,11 +73,11 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
 def add_python(root: Path, python: Interpreter) -> None:
     """Copy a Python of this machine into a root, to `/opt/python/cp312-cp312`.
 
-    It has to be one that can be moved, and runs with the root's C library: uv's and pyenv's do.
+    It must be relocatable, and run with the root's C library: uv's and pyenv's do.
     """
     prefix = Path(python.prefix)
     if prefix in (Path("/usr"), Path("/usr/local")):
-        msg = f"Python {python.version} in {prefix} is a part of this machine's system"
+        msg = f"Python {python.version} in {prefix} belongs to this machine's system"
         hint = "install one with `uv python install` or pyenv, or name a package: --package"
         raise HostError(msg, hint=hint)
     to = root / PYTHONS / f"{python.tag}-{python.tag}"
@@ -111,15 +111,15 @@ def _refuse_without_debootstrap(to: Path) -> None:
         msg = f"`{to}` exists already"
         raise HostError(msg, hint="remove it, or name another directory")
     if os.geteuid() != 0:
-        msg = "only root can make a root with debootstrap"
-        raise HostError(msg, hint="run it with sudo; building in it needs no root")
+        msg = "only root can create a root with debootstrap"
+        raise HostError(msg, hint="run it with sudo; builds in it need no privileges")
     if shutil.which("debootstrap", path=SYSTEM_PATH) is None:
         msg = "debootstrap is not installed"
         raise HostError(msg, hint="install the package `debootstrap`")
 
 
 def _add_sources(root: Path, suite: str) -> None:
-    """Let apt see source packages, too, from where debootstrap got the others."""
+    """Add source packages to apt's sources, from debootstrap's mirror."""
     written = (root / "etc/apt/sources.list").read_text(encoding="utf-8")
     (line,) = re.findall(r"^deb (\S+) ", written, re.MULTILINE)
     text = f"Types: deb deb-src\nURIs: {line}\nSuites: {suite}\nComponents: main\n"
@@ -139,7 +139,7 @@ def _run(*argv: str) -> None:
 
 
 def lock_of(packages: Iterable[str]) -> tuple[str, ...]:
-    """Return `name=version` for packages as `name version architecture`, without Pythons."""
+    """Return packages, given as `name version architecture`, as `name=version`, without Pythons."""
     words = map(str.split, packages)
     return tuple(
         sorted(f"{name}={version}" for name, version, *architecture in words if architecture)

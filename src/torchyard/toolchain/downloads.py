@@ -1,8 +1,8 @@
-"""What a project downloads while it is built: fetched with its source, and offered to its build.
+"""Downloads of a project's build: fetched with its source, and offered to the build.
 
-A build has no network. git finds repositories that were kept in place of the addresses it is asked
-for, as CMake's FetchContent and ExternalProject do, and pip finds packages. The addresses of other
-files are replaced by those of the files, in the build's own copy of the source.
+A build has no network. git gets local repositories for the addresses that CMake's FetchContent and
+ExternalProject request, and pip finds packages. Addresses of other files are replaced by those of
+local files, in the build's own copy of the source.
 """
 
 import shutil
@@ -24,30 +24,30 @@ from torchyard.host.snapshot import (
 from torchyard.model.config import DeclaredDownload
 
 FOLDER = ".torchyard-downloads"
-"""The directory of a source with what was fetched, in a directory for each number in its list."""
+"""The directory of a source with its downloads, in directories numbered as in the list."""
 
 _LIST = "addresses.json"
 _LONGEST = 1 << 20
-"""Larger files of a project are not looked through for addresses."""
+"""Maximum size of a file in which addresses are replaced."""
 
 
 def keep_downloads(downloads: Iterable[DeclaredDownload], base: Path, tree: Path) -> None:
-    """Fetch everything that a build would download into the tree of its source."""
-    asked: list[str] = []
+    """Fetch the downloads of a build into the tree of its source."""
+    addresses: list[str] = []
     for download in downloads:
-        to = tree / (download.to or f"{FOLDER}/{len(asked)}")
+        to = tree / (download.to or f"{FOLDER}/{len(addresses)}")
         if to.is_symlink() or not to.parent.resolve().is_relative_to(tree.resolve()):
-            msg = f"`{to.relative_to(tree)}` of the source leads elsewhere"
+            msg = f"`{to.relative_to(tree)}` leads out of the source"
             raise HostError(msg, hint="choose another directory: `to` of [[source.also]]")
         _keep(download, base, to)
-        asked += [] if download.to else [download.asked]
-    if asked:
-        (tree / FOLDER / _LIST).write_bytes(msgspec.json.encode(asked))
+        addresses += [] if download.to else [download.requested]
+    if addresses:
+        (tree / FOLDER / _LIST).write_bytes(msgspec.json.encode(addresses))
         normalise(tree)
 
 
 def _keep(download: DeclaredDownload, base: Path, to: Path) -> None:
-    """Put a download into a directory: unpacked if that is its own, else as it is offered."""
+    """Put a download into a directory: unpacked if it has its own, else in the form offered."""
     if download.git is not None:
         is_path = (base / download.git).is_dir()
         url = str((base / download.git).resolve()) if is_path else download.git
@@ -69,7 +69,7 @@ def _keep(download: DeclaredDownload, base: Path, to: Path) -> None:
 
 
 def offer_downloads(source: Path, build: Path) -> dict[str, str]:
-    """Return the variables by which a build finds what was kept in its source.
+    """Return the variables that let a build find the downloads in its source.
 
     Addresses of files are replaced in the build's copy of the source.
     """
@@ -77,16 +77,16 @@ def offer_downloads(source: Path, build: Path) -> dict[str, str]:
     if not (folder / _LIST).is_file():
         return {}
     settings = [("protocol.file.allow", "always"), ("safe.directory", "*")]
-    for number, asked in enumerate(msgspec.json.decode((folder / _LIST).read_bytes())):
+    for number, address in enumerate(msgspec.json.decode((folder / _LIST).read_bytes())):
         repository = folder / str(number)
         if (repository / "HEAD").is_file():
-            plain = asked.removesuffix("/").removesuffix(".git")
+            plain = address.removesuffix("/").removesuffix(".git")
             key = f"url.{repository.as_uri()}.insteadOf"
             settings += [(key, f"{plain}{end}") for end in ("", "/", ".git")]
         else:
             links.append(str(repository))
-            files[asked] = next(repository.iterdir()).as_uri()
-    _replace_addresses({asked: uri for asked, uri in files.items() if "://" in asked}, build)
+            files[address] = next(repository.iterdir()).as_uri()
+    _replace_addresses({address: uri for address, uri in files.items() if "://" in address}, build)
     found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
@@ -98,7 +98,7 @@ def _replace_addresses(files: dict[str, str], build: Path) -> None:
         if not files or path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST:
             continue
         before = after = path.read_bytes()
-        for asked, uri in files.items():
-            after = after.replace(asked.encode(), uri.encode())
+        for address, uri in files.items():
+            after = after.replace(address.encode(), uri.encode())
         if after != before:
             path.write_bytes(after)

@@ -1,4 +1,4 @@
-"""Resolves the build environments of extensions to wheels, with their digests."""
+"""Resolve the build environments of extensions to wheels with digests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _MANYLINUX = re.compile(r"(manylinux_\d+_\d+)_(\w+)")
 
 
 class LockTarget(NamedTuple):
-    """What an environment is for: a Python version, and a platform by its wheel tag."""
+    """The target of an environment: a Python version, and a platform by its wheel tag."""
 
     python: str
     platform_tag: str
@@ -28,11 +28,11 @@ class LockTarget(NamedTuple):
 
 
 def lock_target(tables: Tables, platform: str, python: str) -> LockTarget:
-    """Return what the environments of a platform and Python are resolved for."""
+    """Return the target for the environments of a platform and Python."""
     row = tables.pythons[python]
     if row.free_threaded:
-        msg = f"uv resolves no wheels for {python}, as it can't tell it from Python {row.version}"
-        raise ConfigError(msg, hint="take the free-threaded Pythons out of the matrix")
+        msg = f"uv can't resolve wheels for {python}: it takes it for Python {row.version}"
+        raise ConfigError(msg, hint="remove the free-threaded Pythons from the matrix")
     return LockTarget(row.version, tables.platforms[platform].wheel_tag)
 
 
@@ -40,7 +40,7 @@ def _manylinux(tag: str) -> re.Match[str]:
     found = _MANYLINUX.fullmatch(tag)
     if found is None:
         msg = f"extensions are not built for `{tag}` yet"
-        raise ConfigError(msg, hint="take this platform out of the matrix")
+        raise ConfigError(msg, hint="remove this platform from the matrix")
     return found
 
 
@@ -53,7 +53,7 @@ class LockedEnvironment(NamedTuple):
 
 
 def resolve_environment(requirements: Sequence[str], target: LockTarget) -> LockedEnvironment:
-    """Return the newest wheels that satisfy requirements, and all that they need."""
+    """Return the newest wheels that satisfy requirements, and all their dependencies."""
     wheels = resolve_wheels(requirements, target.python, target.uv_platform)
     for wheel in wheels:
         if not wheel.sha256:
@@ -71,7 +71,7 @@ def resolve_with_torch(
 ) -> LockedEnvironment:
     """Return an environment with a torch of a release (`2.13`) for a compute platform.
 
-    A torch whose local version is the compute platform's name is taken before one without a local
+    A torch whose local version is the compute platform's name precedes one without a local
     version, which may be for any compute platform.
     """
     others: list[str] = []
@@ -84,13 +84,13 @@ def resolve_with_torch(
         version = found.versions[TORCH]
         if Version(version).local in (None, compute):
             return found
-        others.append(version)  # made for another compute platform
+        others.append(version)  # for another compute platform
 
 
 def _no_torch(error: HostError, release: str, compute: str, target: LockTarget) -> HostError:
     if NO_SOLUTION not in str(error) or error.reason:
         return error
-    msg = f"no torch {release} for {compute} and Python {target.python} goes with the project"
+    msg = f"no torch {release} for {compute} and Python {target.python} fits the project"
     reason = str(error).partition(NO_SOLUTION)[2]
-    hint = "look at what uv says, and at the indexes in its settings (UV_INDEX, UV_FIND_LINKS)"
+    hint = "see uv's message, and the indexes in its settings (UV_INDEX, UV_FIND_LINKS)"
     return HostError(f"{msg}: no solution found{reason}", hint=hint)

@@ -30,7 +30,7 @@ def identify(
     tables: Tables,
     digests: Digests | None = None,
 ) -> Toolchain:
-    """Return the toolchain with the identities found on this machine; missing parts are omitted."""
+    """Return the toolchain with the identities found on this machine, without missing parts."""
     found = survey(toolchain, computes=computes, variants=variants, tables=tables, digests=digests)
     parts = {name: part for name, part in found.items() if isinstance(part, str)}
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
@@ -44,15 +44,16 @@ def identify_in_root(
     Without compute platforms and variants, only the root is identified.
     """
     parts = {"root": root_identity(toolchain.root or root, root)}
-    asked = SurveyRequest(toolchain=toolchain, computes=sorted(computes), variants=sorted(variants))
-    if asked.computes or asked.variants:
-        answer = ask_in_root(root, ["survey", msgspec.json.encode(asked).decode()])
+    wanted = {"computes": sorted(computes), "variants": sorted(variants)}
+    if any(wanted.values()):
+        request = SurveyRequest(toolchain=toolchain, **wanted)
+        answer = ask_in_root(root, ["survey", msgspec.json.encode(request).decode()])
         parts |= msgspec.json.decode(answer, type=dict[str, str])
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
 
 
 class SurveyRequest(Value, kw_only=True):
-    """Which parts of a toolchain to identify."""
+    """The parts of a toolchain to identify."""
 
     toolchain: Toolchain
     computes: list[str]
@@ -99,7 +100,7 @@ def _attempt(find: Callable[[], Part]) -> Part | HostError:
 def find_toolkit(
     source: ToolkitSource, toolchain: Toolchain, compute: str, digests: Digests
 ) -> Toolkit | None:
-    """Return the toolkit that would compile for a compute; None if a compiler is enough."""
+    """Return the toolkit for a compute; None if a compiler is enough."""
     return source.find_toolkit(compute, toolchain.origin_of(source.name), digests)
 
 

@@ -1,4 +1,4 @@
-"""Wheels that the caller's package index has, found by uv with the caller's own settings.
+"""Wheels in the caller's package index, found by uv with the caller's settings.
 
 Only metadata is read: nothing is installed, and no code of a package runs.
 """
@@ -27,7 +27,7 @@ NO_SOLUTION = "No solution found"
 
 
 class IndexWheel(Value, kw_only=True):
-    """A wheel of an index."""
+    """A wheel in an index."""
 
     name: str
     file: str
@@ -55,7 +55,7 @@ class _Lock(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None:
-    """Return the wheel of the newest version that a requirement admits; None if there is none.
+    """Return the wheel of the newest version that a requirement admits, or None.
 
     Args:
         requirement: Such as `torch==2.14.*`.
@@ -73,7 +73,7 @@ def find_wheel(requirement: str, python: str, machine: str) -> IndexWheel | None
 
 
 def release_wheels(requirement: str, python: str) -> list[IndexWheel]:
-    """Return all wheels of a release, for any platform, and for a Python or newer ones."""
+    """Return all wheels of a release, for any platform, and for this Python or newer."""
     with TemporaryDirectory(prefix="torchyard-") as folder:
         where = ["--no-deps", "--universal", "--python-version", python]
         lock = tomllib.loads(_compile([requirement], where, Path(folder)))
@@ -84,7 +84,7 @@ def release_wheels(requirement: str, python: str) -> list[IndexWheel]:
 def resolve_wheels(
     requirements: Sequence[str], python: str, platform: str, *, alone: bool = False
 ) -> list[IndexWheel]:
-    """Return the newest wheels that satisfy requirements, and unless `alone`, all that they need.
+    """Return the newest wheels that satisfy requirements; unless `alone`, with dependencies.
 
     The platform is named as uv does: `x86_64-manylinux_2_28`.
     """
@@ -95,30 +95,30 @@ def resolve_wheels(
 
 
 def _compile(requirements: Sequence[str], words: Sequence[str], folder: Path) -> str:
-    """Return the lock file that uv writes for requirements, in a folder."""
+    """Return uv's lock file for requirements; `folder` is for its files."""
     for line in requirements:
-        if not is_plain_requirement(line):  # uv would take it for an option, or run its code
-            msg = f"`{line}` is no requirement of a package in an index"
-            raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)")
-    asked, lock = folder / "requirements.in", folder / "pylock.toml"
-    asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
-    call_uv([*_COMPILE, *words, "--format", "pylock.toml", str(asked), "-o", str(lock)])
+        if not is_plain_requirement(line):  # uv would read it as an option, or run its code
+            msg = f"`{line}` is not a requirement of a package in an index"
+            raise ConfigError(msg, hint="write it as in `numpy>=2` (PEP 508)")
+    request, lock = folder / "requirements.in", folder / "pylock.toml"
+    request.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+    call_uv([*_COMPILE, *words, "--format", "pylock.toml", str(request), "-o", str(lock)])
     return lock.read_text(encoding="utf-8")
 
 
 def read_pylock(text: str, folder: str) -> list[IndexWheel]:
-    """Return the wheels in a lock file of PEP 751 that was written for one environment."""
+    """Return the wheels in a lock file (PEP 751) for one environment."""
     found = []
     for package in msgspec.convert(tomllib.loads(text), _Lock).packages:
         wheels = [_wheel(row, package, folder) for row in package.wheels]
         if not wheels:
             msg = f"`{package.name}` has no wheel in the index"
-            raise HostError(msg, hint="only wheels are taken: the code of sdists would have to run")
+            raise HostError(msg, hint="sdists are not used, as their code would run")
         try:
             found.append(max(wheels, key=lambda wheel: parse_wheel_filename(wheel.file)[2]))
         except ValueError as error:
-            msg = f"the index has a file for `{package.name}` that is no wheel: {error}"
-            raise HostError(msg, hint="look at the indexes in uv's settings") from error
+            msg = f"the index has an invalid wheel of `{package.name}`: {error}"
+            raise HostError(msg, hint="check the indexes in uv's settings") from error
     return found
 
 
@@ -135,7 +135,7 @@ def _wheel(row: _Row, package: _Package, folder: str) -> IndexWheel:
 
 
 def wheel_sizes(wheels: Sequence[IndexWheel]) -> dict[str, int]:
-    """Return the bytes of wheels, 0 if unknown; a server is asked if its index does not say."""
+    """Return the bytes of wheels, 0 if unknown; ask the server if its index lacks them."""
     with ThreadPoolExecutor() as pool:
         return dict(zip((wheel.file for wheel in wheels), pool.map(_size, wheels), strict=True))
 

@@ -1,4 +1,4 @@
-"""Finds the Pythons of this machine; each is run to describe itself."""
+"""Find the Pythons of this machine; each is run to describe itself."""
 
 import os
 import platform
@@ -18,8 +18,8 @@ from torchyard.host.process import capture
 from torchyard.host.system_view import in_root
 from torchyard.model.values import Value
 
-Place = Literal["pyenv", "uv", "system", "path", "conda"]
-"""Where an interpreter was found; among equal versions, the first of these wins."""
+PythonOrigin = Literal["pyenv", "uv", "system", "path", "conda"]
+"""Where an interpreter was found; of equal versions, the first in this order wins."""
 
 _CONDA = ("miniconda3", "miniforge3", "mambaforge", "micromamba", "anaconda3")
 _PROGRAM = re.compile(r"python3(\.\d+t?)?")
@@ -47,7 +47,7 @@ print(json.dumps({
 
 
 class Interpreter(Value, kw_only=True):
-    """A CPython, and what is needed to compile against it."""
+    """A CPython, and the paths to compile against it."""
 
     path: str
     version: str
@@ -58,7 +58,7 @@ class Interpreter(Value, kw_only=True):
     prefix: str
     free_threaded: bool
     implementation: str = "cpython"
-    origin: Place = "path"
+    origin: PythonOrigin = "path"
 
     @property
     def tag(self) -> str:
@@ -73,7 +73,7 @@ class Interpreter(Value, kw_only=True):
 
 
 _DECODER = msgspec.json.Decoder(Interpreter)
-"""Made once: msgspec may crash if several threads are the first to decode a type."""
+"""Created at import: msgspec may crash if several threads are the first to decode a type."""
 
 
 def interpreter_for(tag: str) -> Interpreter:
@@ -82,75 +82,75 @@ def interpreter_for(tag: str) -> Interpreter:
 
 
 def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
-    """Return the newest usable interpreter with this tag, or fail with the reasons against each."""
-    named = [one for one in found if one.tag == tag]
-    good = [one for one in named if not objection_to(one)]
+    """Return the newest usable interpreter with this tag, or fail with all objections."""
+    named = [python for python in found if python.tag == tag]
+    good = [python for python in named if not objection_to(python)]
     if good:
-        return max(good, key=lambda one: (_numbers(one.version), -_rank(one)))
+        return max(good, key=lambda python: (_numbers(python.version), -_rank(python)))
     version = f"{tag[2]}.{tag[3:]}"
     hint = f"run `pyenv install {version}` or `uv python install {version}`"
     if named:
-        reasons = "; ".join(f"{one.path} {objection_to(one)}" for one in named)
+        reasons = "; ".join(f"{python.path} {objection_to(python)}" for python in named)
         msg = f"no Python {version} of this machine can be compiled against: {reasons}"
     else:
-        others = ", ".join(dict.fromkeys(one.version for one in found)) or "none"
+        others = ", ".join(dict.fromkeys(python.version for python in found)) or "none"
         msg = f"there is no Python {version} on this machine; found: {others}"
     raise HostError(msg, hint=hint)
 
 
-def objection_to(one: Interpreter) -> str:
+def objection_to(python: Interpreter) -> str:
     """Return why an interpreter is unusable, or an empty string."""
-    if not one.headers:
-        return f"has no headers in {one.include}"
-    text = Path(one.pyconfig).read_text(encoding="utf-8", errors="replace")
-    if one.free_threaded != bool(re.search(r"^#define Py_GIL_DISABLED 1", text, re.MULTILINE)):
-        return f"does not agree with {one.pyconfig} on being free-threaded"
-    if not one.ext_suffix.startswith(f".cpython-{one.tag.removeprefix('cp')}-"):
-        return f"names its extensions *{one.ext_suffix}, which is not the ABI of {one.tag}"
-    if platform.system() == "Linux" and f"-{platform.machine()}-" not in one.ext_suffix:
-        return f"is made for another machine: its extensions are named *{one.ext_suffix}"
+    if not python.headers:
+        return f"has no headers in {python.include}"
+    text = Path(python.pyconfig).read_text(encoding="utf-8", errors="replace")
+    if python.free_threaded != bool(re.search(r"^#define Py_GIL_DISABLED 1", text, re.MULTILINE)):
+        return f"contradicts {python.pyconfig} on being free-threaded"
+    if not python.ext_suffix.startswith(f".cpython-{python.tag.removeprefix('cp')}-"):
+        return f"names its extensions *{python.ext_suffix}, which is not the ABI of {python.tag}"
+    if platform.system() == "Linux" and f"-{platform.machine()}-" not in python.ext_suffix:
+        return f"is for another machine: its extensions are named *{python.ext_suffix}"
     return ""
 
 
 def running_interpreter() -> Interpreter:
-    """Return an interpreter with headers for jobs that need any; preferably the running one.
+    """Return an interpreter with headers for jobs that need any, preferably the running one.
 
     In a root, the running one is not the root's.
     """
-    own = None if in_root() else _ask(Path(sys.executable), "path")
-    if own is not None and own.headers:
-        return own
+    running = None if in_root() else _ask(Path(sys.executable), "path")
+    if running is not None and running.headers:
+        return running
     for other in find_interpreters():
         if other.headers:
             return other
-    msg = "no Python of this machine has its headers, which CMake wants to see"
-    raise HostError(msg, hint="install python3-dev, or a Python by `uv python install`")
+    msg = "no Python of this machine has its headers, which CMake needs"
+    raise HostError(msg, hint="install python3-dev, or run `uv python install`")
 
 
 @cache
 def find_interpreters() -> tuple[Interpreter, ...]:
     """Return every CPython of this machine, the newest first."""
-    places: dict[Path, Place] = {}
+    origins: dict[Path, PythonOrigin] = {}
     for source, program in _candidates():
         with suppress(PermissionError):
             if program.is_file():
-                places.setdefault(program.resolve(), source)
+                origins.setdefault(program.resolve(), source)
     with ThreadPoolExecutor(4) as pool:
-        answers = pool.map(_ask, places, places.values())
+        answers = pool.map(_ask, origins, origins.values())
     found: dict[str, Interpreter] = {}
     for answer in answers:
         if answer and answer.implementation == "cpython":
             found.setdefault(answer.path, answer)
-    return tuple(sorted(found.values(), key=lambda one: (*_oldness(one), _rank(one), one.path)))
+    return tuple(sorted(found.values(), key=lambda p: (*_oldness(p), _rank(p), p.path)))
 
 
 def query_interpreter(program: Path) -> Interpreter:
-    """Run an interpreter, and return its description of itself."""
+    """Run an interpreter, and return its description."""
     answer = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
     return _DECODER.decode(answer)
 
 
-def _ask(program: Path, source: Place) -> Interpreter | None:
+def _ask(program: Path, source: PythonOrigin) -> Interpreter | None:
     """Return the interpreter's description, or None if it is broken or older than 3.4."""
     try:
         answer = query_interpreter(program)
@@ -159,7 +159,7 @@ def _ask(program: Path, source: Place) -> Interpreter | None:
     return msgspec.structs.replace(answer, origin=source)
 
 
-def _candidates() -> Iterator[tuple[Place, Path]]:
+def _candidates() -> Iterator[tuple[PythonOrigin, Path]]:
     """Yield programs that may be interpreters, in order of priority."""
     home = Path.home()
     pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
@@ -172,7 +172,7 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
     for program in _system_programs():
         yield "system", program
     for folder in map(Path, os.get_exec_path()):
-        if folder != pyenv / "shims":  # shims of the versions above
+        if folder != pyenv / "shims":  # links to the versions above
             for program in _programs(folder):
                 yield "path", program
     for root in _conda_roots(home):
@@ -182,8 +182,8 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
 
 def _system_programs() -> list[Path]:
     """Return the interpreters of the system; manylinux images have theirs in /opt/python."""
-    own = (_programs(folder) for folder in (Path("/usr/bin"), Path("/usr/local/bin")))
-    return [*_fitting(Path("/opt/python"), "*/bin/python3"), *(p for one in own for p in one)]
+    ours = [*_programs(Path("/usr/bin")), *_programs(Path("/usr/local/bin"))]
+    return [*_fitting(Path("/opt/python"), "*/bin/python3"), *ours]
 
 
 def _conda_roots(home: Path) -> Iterator[Path]:
@@ -198,7 +198,7 @@ def _programs(folder: Path) -> list[Path]:
 
 
 def _fitting(folder: Path, pattern: str) -> list[Path]:
-    """Return the files that match a pattern; none if the folder is not readable."""
+    """Return the files that match a pattern; empty if the folder is not readable."""
     with suppress(PermissionError):
         return sorted(folder.glob(pattern))
     return []
@@ -208,9 +208,9 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _oldness(one: Interpreter) -> tuple[int, ...]:
-    return tuple(-number for number in _numbers(one.version))
+def _oldness(python: Interpreter) -> tuple[int, ...]:
+    return tuple(-number for number in _numbers(python.version))
 
 
-def _rank(one: Interpreter) -> int:
-    return get_args(Place).index(one.origin)
+def _rank(python: Interpreter) -> int:
+    return get_args(PythonOrigin).index(python.origin)

@@ -1,4 +1,4 @@
-"""Lists all interpreters, compilers and libraries of this machine, for `torchyard toolchain`."""
+"""List all interpreters, compilers and libraries of this machine, for `torchyard toolchain`."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What is installed or available from PyPI; toolkits by the compute platform's name."""
+    """Everything installed or on PyPI; toolkits by the compute platform's name."""
 
     platform: str
     interpreters: tuple[Interpreter, ...]
@@ -26,7 +26,7 @@ class Machine:
 
 
 def look_around(tables: Tables, platforms: Iterable[ToolkitSource], digests: Digests) -> Machine:
-    """Return everything that could compile; nothing is installed."""
+    """Return everything that can compile, without installing it."""
     platform = platform_name()
     compilers = find_compilers(digests)
     names = tables.platforms[platform].blas if platform in tables.platforms else ()
@@ -40,6 +40,6 @@ def look_around(tables: Tables, platforms: Iterable[ToolkitSource], digests: Dig
         platform=platform,
         interpreters=find_interpreters(),
         compilers=compilers,
-        toolkits={one.name: one.toolkits(digests) for one in platforms if one.cmake_switch},
+        toolkits={p.name: p.toolkits(digests) for p in platforms if p.cmake_switch},
         blas=tuple(blas),
     )

@@ -1,4 +1,4 @@
-"""Reads ninja's log and the output of `-d explain`: what was built, and why."""
+"""Read ninja's log and the output of `-d explain`: what was built, and why."""
 
 import re
 import struct
@@ -30,13 +30,13 @@ _REASONS = {
     "command": "its command changed",
     "unlogged": "this build had not made it",
     "deps": "this build had not made it",
-    "stale": "what it includes was not known",
+    "stale": "its includes were unknown",
 }
-"""What ninja's other explanations mean, by the group of `_CAUSE`."""
+"""The meaning of ninja's other explanations, by the group of `_CAUSE`."""
 
 
 _NUMBERS = re.compile(r"[0-9]{1,10}\t[0-9]{1,10}\t[0-9]{1,19}\t")
-"""Ninja has begin and end in 32 bits, and times of files in 64."""
+"""Ninja stores start and end in 32 bits, and times of files in 64."""
 
 
 _IS_DEPS = 1 << 31
@@ -44,7 +44,7 @@ _DEPS_HEAD = b"# ninjadeps\n\4\0\0\0"
 
 
 class LogRow(NamedTuple):
-    """A line of ninja's log: begin and end in milliseconds, and the rest as it stands there."""
+    """A line of ninja's log: start and end in milliseconds, and the unchanged rest."""
 
     begin: str
     end: str
@@ -54,7 +54,7 @@ class LogRow(NamedTuple):
 
 
 def log_rows(path: Path) -> Iterator[LogRow]:
-    """Yield the lines of ninja's log; one that was cut off, as ninja was killed, is left out."""
+    """Yield the lines of ninja's log, without one that was cut off when ninja was killed."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split("\t")
         if len(fields) == len(LogRow._fields) and _NUMBERS.match(line):
@@ -67,7 +67,7 @@ def read_log(path: Path) -> dict[str, LogRow]:
 
 
 def read_deps(data: bytes) -> dict[str, list[str]]:
-    """Return what each output includes, by `.ninja_deps`; nothing behind a damaged record."""
+    """Return the includes of each output in `.ninja_deps`, up to a damaged record."""
     paths: list[str] = []
     found: dict[str, list[str]] = {}
     at = len(_DEPS_HEAD)
@@ -76,32 +76,32 @@ def read_deps(data: bytes) -> dict[str, list[str]]:
             (size,) = struct.unpack_from("<I", data, at)
             is_path, size = size < _IS_DEPS, size % _IS_DEPS
             record = struct.unpack_from(f"<{size}s" if is_path else f"<{size // 4}I", data, at + 4)
-            if is_path:  # it ends in zeros and a checksum
+            if is_path:  # ends in zeros and a checksum
                 paths.append(record[0][:-4].rstrip(b"\0").decode(errors="surrogateescape"))
-            else:  # an output, its time in two numbers, and what it includes
+            else:  # an output, its time in two numbers, and its includes
                 found[paths[record[0]]] = [paths[number] for number in record[3:]]
             at += 4 + size
     return found
 
 
 def is_compiled(output: str) -> bool:
-    """Return whether a file is made by a compiler, archiver or linker."""
+    """Return whether a compiler, archiver or linker makes a file."""
     return _COMPILED.search(output) is not None
 
 
 def is_unit(output: str) -> bool:
-    """Return whether a file is made by a compiler."""
+    """Return whether a compiler makes a file."""
     return output.endswith(".o")
 
 
 class ExplainedBuild:
-    """Collects ninja's explanations of a build: why each file was made."""
+    """Collects ninja's explanations why each file was made."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, str] = {}
 
     def listen(self, line: str) -> bool:
-        """Record an explanation of ninja; return whether the line is one."""
+        """Record a line if it is an explanation of ninja; return whether it is."""
         if not line.startswith(_EXPLAIN):
             return False
         reason = line.removeprefix(_EXPLAIN)
@@ -112,12 +112,12 @@ class ExplainedBuild:
         return True
 
     def reason(self, output: str) -> str:
-        """Return why a file was made; empty if that is only because of what it is made from."""
+        """Return why a file was made; empty if only because of its inputs."""
         return self._reasons.get(output, "")
 
 
 class Bound:
-    """Builds upon a finished core, and makes sure that nothing of it is compiled again."""
+    """Builds on a finished core, and ensures that nothing of it is compiled again."""
 
     def __init__(self, log: Path) -> None:
         self.core = read_log(log)
@@ -134,7 +134,7 @@ class Bound:
         return code
 
     def listen(self, line: str) -> bool:
-        """Record an explanation of ninja; return whether the line is one."""
+        """Record a line if it is an explanation of ninja; return whether it is."""
         is_reason = line.startswith(_EXPLAIN)
         if is_reason:
             self.explained.append(line.removeprefix(_EXPLAIN))

@@ -1,4 +1,4 @@
-"""Installs and checks the toolchain of a job before its first step, or of a cell for people."""
+"""Install and check the toolchain of a job before its first step, or of a cell for users."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,26 +26,26 @@ _BLAS = "blas"
 
 
 class ToolchainLayout(NamedTuple):
-    """Where a toolchain is installed: in a folder, which those that use it see as `seen_as`.
+    """Where a toolchain is installed: in a folder, which its users see as `seen_as`.
 
-    With `shared`, parts that are equal for several folders are there, each by its identity.
+    With `shared`, parts common to several folders are there, each by its identity.
     """
 
     folder: Path
     seen_as: str
     shared: Path | None = None
 
-    def place_of(self, name: str, identity: str) -> Path:
-        """Return where a part is installed."""
+    def path_of(self, name: str, identity: str) -> Path:
+        """Return the path of a part."""
         if self.shared is None:
             return self.folder / _TOOLCHAIN / name
         return self.shared / identity.replace(" ", "-").replace(":", "-")
 
-    def seen_place_of(self, name: str, identity: str) -> str:
-        """Return where a part is, as its users see it."""
+    def seen_path_of(self, name: str, identity: str) -> str:
+        """Return the path of a part as its users see it."""
         if self.shared is None:
             return f"{self.seen_as}/{_TOOLCHAIN}/{name}"
-        return str(self.place_of(name, identity))
+        return str(self.path_of(name, identity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ class Tools:
     def parts(self) -> dict[str, str]:
         """Their identities, by the keys of a task's settings."""
         found = {"compiler": self.compiler, "compute": self.kit, "blas": self.blas}
-        return {name: one.identity for name, one in found.items() if one}
+        return {name: part.identity for name, part in found.items() if part}
 
 
-def equip(  # noqa: PLR0913 - a job has as many sides
+def equip(  # noqa: PLR0913 - one for each property of a job
     parts: Mapping[str, str],
     *,
     toolchain: Toolchain,
@@ -79,29 +79,29 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     newest: Mapping[str, str],
     digests: Digests | None = None,
 ) -> dict[str, str]:
-    """Install what compiles a cell; repeating it changes nothing.
+    """Install the toolchain of a cell; repeating it changes nothing.
 
-    Return the variables for what compiles it, which take precedence over all others: see `compose`.
+    Return its variables, which take precedence over all others: see `compose`.
 
     `parts` are the identities in the plan; `newest` are the newest host compilers that the toolkit
-    takes, by kind.
+    accepts, by kind.
     """
     try:
         tools = find_tools(
             toolchain, compute=compute, source=source, blas=blas, tables=tables, digests=digests
         )
     except HostError as error:
-        if needed(source, blas, tables) <= set(parts):  # so the planning machine has it
+        if needed(source, blas, tables) <= set(parts):  # the planning machine has them all
             raise ElsewhereError.of(error.diagnostics) from error
         raise
     compare(parts, tools.parts)
     python = interpreter.path if interpreter else sys.executable
     if tools.kit:
         check_host_compiler(f"{source.title} {source.version(compute)}", tools.compiler, newest)
-        folder = layout.place_of(tools.kit.name, tools.kit.identity)
+        folder = layout.path_of(tools.kit.name, tools.kit.identity)
         tools.kit.prepare(folder, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:
-        folder = layout.place_of(_BLAS, tools.blas.identity)
+        folder = layout.path_of(_BLAS, tools.blas.identity)
         blas_room.install_blas(tools.blas, folder, python)
     if interpreter:
         make_environment(interpreter, requires, layout.folder / ENV)
@@ -109,11 +109,11 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     if toolchain.cache:
         cache.prepare_cache(layout.folder)
         env |= cache.cache_variables(toolchain.cache, layout.folder, layout.seen_as)
-        cache.stop(env, layout.folder)  # of an earlier run that was killed
+        cache.stop(env, layout.folder)  # left by a killed run
     return env
 
 
-def find_tools(  # noqa: PLR0913 - what is compiled, with what
+def find_tools(  # noqa: PLR0913 - one for each property of a block
     toolchain: Toolchain,
     *,
     compute: str,
@@ -122,7 +122,7 @@ def find_tools(  # noqa: PLR0913 - what is compiled, with what
     tables: Tables,
     digests: Digests | None = None,
 ) -> Tools:
-    """Return what this machine would compile a block with; nothing is installed."""
+    """Return the tools of this machine for a block, without installing any."""
     digests = digests or Digests()
     compiler = find_compiler(toolchain.compiler, digests)
     return Tools(
@@ -133,7 +133,7 @@ def find_tools(  # noqa: PLR0913 - what is compiled, with what
 
 
 def needed(source: ToolkitSource, blas: str, tables: Tables) -> set[str]:
-    """Return the parts that a plan must identify for a block to be compiled."""
+    """Return the parts that a plan must identify to compile a block."""
     parts = {"compiler": True, "compute": source.needs_toolkit, "blas": blas in tables.blas}
     return {name for name, is_needed in parts.items() if is_needed}
 
@@ -142,7 +142,7 @@ def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
     """Fail if the plan was made for a different toolchain than this machine's."""
     for name, found in here.items():
         if name not in planned:
-            msg = f"the plan does not say which {name} it was made for; this machine has {found}"
+            msg = f"the plan names no {name}; this machine has {found}"
             raise PlanError(msg, hint="plan again on a machine that has one")
         if planned[name] != found:
             msg = f"this machine has {found}, but the plan was made for {planned[name]}"
@@ -160,9 +160,9 @@ def build_variables(
 ) -> dict[str, str]:
     """Return the variables for steps: the environment's programs, and the toolchain's libraries."""
     env = {"CC": tools.compiler.cc, "CXX": tools.compiler.cxx}
-    for one in platforms:
-        if one.cmake_switch:
-            env[one.cmake_switch] = str(int(tools.kit is not None and tools.kit.name == one.name))
+    kit = tools.kit.name if tools.kit else None
+    switches = {source.cmake_switch: source.name for source in platforms if source.cmake_switch}
+    env |= {switch: str(int(name == kit)) for switch, name in switches.items()}
     root = f"{layout.seen_as}/{ENV}"
     if python:
         env |= search(root) | {"VIRTUAL_ENV": root}
@@ -172,15 +172,15 @@ def build_variables(
 
 
 def _pieces(tools: Tools, archs: Sequence[str], layout: ToolchainLayout) -> list[dict[str, str]]:
-    """Return the variables of each part; those that were installed last, to take precedence."""
+    """Return the variables of each part; installed parts come last, to take precedence."""
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
-        own = tools.blas.origin == "pypi"
-        folder = layout.seen_place_of(_BLAS, tools.blas.identity)
-        pieces.append((own, blas_room.blas_variables(tools.blas, folder)))
+        installed = tools.blas.origin == "pypi"
+        folder = layout.seen_path_of(_BLAS, tools.blas.identity)
+        pieces.append((installed, blas_room.blas_variables(tools.blas, folder)))
     if tools.kit:
-        own = tools.kit.origin == "pypi"
-        folder = layout.seen_place_of(tools.kit.name, tools.kit.identity)
+        installed = tools.kit.origin == "pypi"
+        folder = layout.seen_path_of(tools.kit.name, tools.kit.identity)
         env = tools.kit.variables(folder, compiler=tools.compiler, archs=archs)
-        pieces.append((own, env))
+        pieces.append((installed, env))
     return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]

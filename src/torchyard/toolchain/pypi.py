@@ -1,6 +1,6 @@
-"""Installs packages and environments from PyPI with uv.
+"""Install packages and environments from PyPI with uv.
 
-uv sees the caller's own environment: index, proxy and certificates are the user's.
+uv gets the caller's environment: index, proxy and certificates are the user's.
 """
 
 import hashlib
@@ -30,23 +30,23 @@ _ENTRY = re.compile(
 )
 _HASH = " --hash=sha256:"
 _BACKEND = "backend"
-"""The lock of the build requirements that `torchyard init` proposes."""
+"""The lock of the build requirements that `torchyard init` suggests."""
 _INSTALL = ("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
 _VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
 
 
 class Lock(Value, kw_only=True):
-    """A lock file of `data/pins/`, with hashes of all files that may be installed."""
+    """A lock file of `data/pins/`, with hashes of all files to install."""
 
     name: str
     text: str
     versions: dict[str, str]
     hashes: dict[str, str]
-    """The options with the hashes of a package's files, by `name==version`."""
+    """The options with hashes of a package's files, by `name==version`."""
 
     @property
     def stamp(self) -> str:
-        """The stamp of a folder that its packages are installed in."""
+        """The stamp of a folder with its packages."""
         return f"{self.name} {self.digest}"
 
     @property
@@ -57,7 +57,7 @@ class Lock(Value, kw_only=True):
 
 @cache
 def read_lock(name: str) -> Lock:
-    """Return one of the locks that are shipped with torchyard."""
+    """Return a lock that is shipped with torchyard."""
     return parse_lock(name, read_data(f"pins/{name}.txt"))
 
 
@@ -90,7 +90,7 @@ def install(lock: Lock, folder: Path, python: str) -> None:
 def unpack(lock: Lock, folder: Path, python: str) -> None:
     """Install the packages of a lock into an existing folder.
 
-    All files get the same fixed time: otherwise objects that include a header would look older than
+    All files get the same fixed time. Otherwise objects that include a header would look older than
     it, and be compiled again.
     """
     file = folder / f"{lock.name}.txt"
@@ -104,13 +104,13 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
 def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
     """Create a relocatable Python environment with exactly these packages.
 
-    Their dependencies must be listed: otherwise the same plan could give different packages. Files
-    are verified by the hashes in the requirements, or in torchyard's own lock; if all have some, no
-    file without one is installed.
+    Dependencies must be listed, else the same plan could give different packages. Files
+    are verified by the hashes in the requirements, or in torchyard's own lock; if all have hashes,
+    no file without one is installed.
     """
-    for requirement in requirements:  # of a spec, which may have come from anywhere
+    for requirement in requirements:  # of a spec from any source
         if not is_pinned(requirement):
-            msg = f"`{requirement}` is no version of a package to build with"
+            msg = f"`{requirement}` does not name one version of a package"
             raise ConfigError(msg, hint="name one version, such as cmake==3.31.10")
     names = sorted(map(_with_hashes, set(requirements)))
 
@@ -122,7 +122,7 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
             file = part / "requirements.txt"
             file.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
-            with _in_turn():  # of two processes that download the same wheel, uv lets both
+            with _in_turn():  # uv would download the same wheel in two processes
                 call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
             _check_complete(part, interpreter)
 
@@ -136,14 +136,14 @@ def _in_turn() -> AbstractContextManager[object]:
 
 
 def pinned_pip(requirements: Sequence[str]) -> list[str]:
-    """Return the requirement of pip, for environments of people; none if there is one already."""
+    """Return the requirement of pip for users' environments; empty if it is required already."""
     if any(pin.startswith("pip==") for pin in requirements):
         return []
     return [f"{pin} {hashes}" for pin, hashes in read_lock("pip").hashes.items()]
 
 
 def _with_hashes(requirement: str) -> str:
-    """Return a requirement with hashes: its own, or those of torchyard's lock if it has some."""
+    """Return a requirement with hashes: its own, or those in torchyard's lock."""
     if _HASH in requirement:
         return requirement
     return f"{requirement} {read_lock(_BACKEND).hashes.get(requirement, '')}".rstrip()
@@ -160,7 +160,7 @@ def _forget_version(lib: Path) -> None:
 
 
 def _check_complete(folder: Path, interpreter: Interpreter) -> None:
-    """Check the dependencies in an environment, whose packages can run code when Python starts."""
+    """Check the dependencies in an environment; its packages can run code when Python starts."""
     base = Path(os.path.realpath(interpreter.path)).parent.parent
     argv = [own_program("uv"), "pip", "check", "--quiet", "--python", str(folder / "bin/python")]
     try:
@@ -169,23 +169,23 @@ def _check_complete(folder: Path, interpreter: Interpreter) -> None:
         gaps = [line for line in str(error).splitlines() if line.startswith("The package")]
         if not gaps:
             raise
-        msg = f"the packages of the environment don't go together: {' '.join(gaps)}"
+        msg = f"the packages of the environment conflict: {' '.join(gaps)}"
         raise ConfigError(
-            msg, hint="add what is missing to `requires` of [build], each as `name==version`"
+            msg, hint="add missing packages to `requires` of [build], each as `name==version`"
         ) from error
 
 
 def call_uv(arguments: Sequence[str]) -> None:
-    """Run uv with the caller's settings; what its errors mean is said in a hint."""
+    """Run uv with the caller's settings; explain its errors in hints."""
     try:
         capture([own_program("uv"), *arguments], cwd=Path("/"), env=fetching_environment())
     except HostError as error:
         if "Hash mismatch" in str(error):
-            hint = "do not build with it: the index has another file than the one that was pinned"
+            hint = "do not build with it: the index has another file than the pinned one"
             raise HostError(str(error), hint=hint) from error
         if cause := explain_fetch(str(error)):
             raise cause from error
         if "No solution found" in str(error):
-            hint = "is the version right, and does the index have a wheel of it for this Python?"
+            hint = "is the version right, and does the index have its wheel for this Python?"
             raise HostError(str(error), hint=hint) from error
         raise

@@ -1,4 +1,4 @@
-"""How a Python project is built: the table [build-system] of its pyproject.toml (PEP 517, 518)."""
+"""The build system of a Python project: [build-system] of pyproject.toml (PEP 517, 518)."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from torchyard.model.requirement import is_requirement
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
 _PARALLEL = "backend/parallel_compile.py"
-_MEND = "mend it there, or by a patch in [source]"
+_FIX = "fix it there, or by a patch in [source]"
 
 
 class BuildSystem(NamedTuple):
-    """What a project is built with: requirements, and a backend, maybe in the project itself."""
+    """A project's build requirements, and its backend, which may be in the project itself."""
 
     requires: tuple[str, ...] = ("setuptools",)
     backend: str = _LEGACY
@@ -23,18 +23,18 @@ class BuildSystem(NamedTuple):
 
 
 def read_build_system(text: str | None) -> BuildSystem:
-    """Return the build system of a pyproject.toml; setup.py's if there is no such file or table."""
+    """Return the build system of a pyproject.toml; setup.py's without such a file or table."""
     try:
         table = tomllib.loads(text or "").get("build-system")
     except (ValueError, RecursionError) as error:
-        msg = f"{PYPROJECT} of the source is no TOML: {error}"
-        raise ConfigError(msg, hint=_MEND) from error
+        msg = f"{PYPROJECT} of the source is not TOML: {error}"
+        raise ConfigError(msg, hint=_FIX) from error
     if not isinstance(table, Mapping):
         return BuildSystem()
     backend = table.get("build-backend", _LEGACY)
     if "requires" not in table or not isinstance(backend, str):
         msg = f"[build-system] in {PYPROJECT} of the source needs `requires`, and a backend by name"
-        raise ConfigError(msg, hint=_MEND)
+        raise ConfigError(msg, hint=_FIX)
     found = BuildSystem(
         requires=_texts(table, "requires"),
         backend=backend,
@@ -43,17 +43,17 @@ def read_build_system(text: str | None) -> BuildSystem:
     for requirement in found.requires:
         if not is_requirement(requirement):
             msg = f"{PYPROJECT} of the source requires `{requirement}`, which is malformed"
-            raise ConfigError(msg, hint=_MEND)
+            raise ConfigError(msg, hint=_FIX)
     return found
 
 
 def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
-    """Return a list of a table; none if there is no such key."""
+    """Return a list in a table; empty without the key."""
     given = table.get(key, [])
     if isinstance(given, list) and all(isinstance(text, str) for text in given):
         return tuple(given)
-    msg = f"`{key}` in {PYPROJECT} of the source is no list of texts"
-    raise ConfigError(msg, hint=_MEND)
+    msg = f"`{key}` in {PYPROJECT} of the source is not a list of strings"
+    raise ConfigError(msg, hint=_FIX)
 
 
 def build_wheel_program(system: BuildSystem, to: str) -> str:
@@ -71,7 +71,7 @@ def build_wheel_program(system: BuildSystem, to: str) -> str:
         f"os.makedirs({to!r}, exist_ok=True)",
         "try:",
         f"    print('made', backend.build_wheel({to!r}))",
-        "except SystemExit as error:  # with an exit code that may be one of torchyard's own",
+        "except SystemExit as error:  # its exit code may equal one of torchyard's",
         "    sys.exit(1 if error.code and isinstance(error.code, int) else error.code)",
     ]
     program = "\n".join(lines)

@@ -1,7 +1,7 @@
 """Images of container registries, read and pulled by skopeo.
 
-It uses the credentials, proxies, mirrors, certificates and policies that docker and podman are set
-up with, and refuses bytes that have another digest than they should.
+It uses the same credentials, proxies, mirrors, certificates and policies as docker and podman,
+and refuses bytes with a wrong digest.
 """
 
 import re
@@ -20,28 +20,28 @@ from torchyard.model.toolchain import REGISTRY
 
 _REFERENCE = re.compile(r"(.+?)(?::[\w.-]+)?@sha256:([0-9a-f]{64})")
 _BOUNDED = ("prlimit", f"--fsize={LARGEST_FILE}")
-"""A registry that never ends a layer is not read further."""
-_SAID = re.compile(r'level=fatal msg="(.*)"')
+"""Limits the size of a layer, in case a registry never ends it."""
+_MESSAGE = re.compile(r'level=fatal msg="(.*)"')
 _LOGIN = re.compile(r"\b(?:Basic|Bearer) [\w.~+/=-]+")
 _SHOWN = 400
 
 
 def find_digest(image: str) -> str:
-    """Return the digest that the name of an image stands for now."""
+    """Return the current digest of an image's name."""
     manifest = _skopeo(image, "inspect", "--raw", f"{REGISTRY}{image}")
     return f"sha256:{sha256(manifest.encode()).hexdigest()}"
 
 
 def locked_digest(image: str) -> str:
-    """Return the SHA-256 of an image that is a root; raise PlanError if it is not known."""
+    """Return the SHA-256 of a root's image; raise PlanError if it is unknown."""
     return _split(image)[1]
 
 
 @contextmanager
 def pulled(image: str, folder: Path) -> Iterator[Path]:
-    """Pull the image of a root for this machine, and yield its OCI layout, which is removed."""
+    """Pull the image of a root for this machine, and yield its temporary OCI layout."""
     name, digest = _split(image)
-    remove_tree(folder)  # left by a process that was killed
+    remove_tree(folder)  # left by a killed process
     try:
         source = f"{REGISTRY}{name}@sha256:{digest}"
         _skopeo(image.removeprefix(REGISTRY), "copy", "--quiet", source, f"oci:{folder}")
@@ -54,8 +54,8 @@ def _split(image: str) -> tuple[str, str]:
     """Return the name of an image without its tag, and its SHA-256."""
     found = _REFERENCE.fullmatch(image.removeprefix(REGISTRY))
     if found is None:
-        msg = f"nothing says which `{image.removeprefix(REGISTRY)}` jobs run in"
-        raise PlanError(msg, hint="run `torchyard lock`, which writes its digest")
+        msg = f"the digest of `{image.removeprefix(REGISTRY)}` is unknown"
+        raise PlanError(msg, hint="run `torchyard lock`, which records it")
     return found[1], found[2]
 
 
@@ -68,11 +68,11 @@ def _skopeo(image: str, *words: str) -> str:
 
 
 def _refusal(image: str, output: str) -> TorchyardError:
-    """Return the error for an image that can't be read, with what skopeo printed."""
+    """Return the error for an unreadable image, with skopeo's message."""
     if "No such file" in output and "prlimit: failed to execute" in output:
-        msg = f"`{image}` is pulled by skopeo, which is not on PATH"
+        msg = f"`{image}` can't be pulled: skopeo is not on PATH"
         return HostError(msg, hint="install the package `skopeo`")
-    found = _SAID.search(output)
+    found = _MESSAGE.search(output)
     why = found[1].replace('\\"', '"') if found else output
     why = _LOGIN.sub("***", redact(why))[:_SHOWN]
     host = image.partition("/")[0]
@@ -80,5 +80,5 @@ def _refusal(image: str, output: str) -> TorchyardError:
     if "unauthorized" in why or "denied" in why:
         hint = f"log in with `docker login {host}`, `podman login {host}` or `skopeo login {host}`"
         return HostError(msg, hint=hint)
-    hint = "is the name right, and the registry in reach?"
+    hint = "is the name right, and the registry reachable?"
     return ElsewhereError(msg, hint=hint, reason="network")

@@ -1,8 +1,8 @@
-"""A root: a directory with a system of its own, whose compilers, Pythons and libraries are used.
+"""A root: a directory with a complete system, whose compilers, Pythons and libraries are used.
 
-torchyard looks at a root from within: it runs itself there, by bubblewrap, with its own Python from
-outside, or with one of the same version that an image has in /opt/python. So everything that finds
-and installs toolchains is the same with and without a root.
+torchyard inspects a root from within: it runs itself there, by bubblewrap, with its own Python from
+outside, or with one of the same version in an image's /opt/python. So the code that finds and
+installs toolchains is the same with and without a root.
 """
 
 import hashlib
@@ -39,10 +39,10 @@ from torchyard.model.values import UNDECODABLE, Value
 from torchyard.toolchain.variables import COMPILER, SYSTEM_PATH
 
 FOLDERS = "/mnt/work"
-"""Where directories of this machine are in a root."""
+"""The path of this machine's directories in a root."""
 
 _VENVS = "opt/torchyard"
-"""Where an image that was unpacked has environments of its Pythons, which see our packages."""
+"""The path of environments for an unpacked image's Pythons, which see our packages."""
 
 _LINKED = "usr/local/bin"
 _SETTINGS = "/mnt/settings"
@@ -58,7 +58,7 @@ _LONGEST = 1 << 26
 
 
 class Answer(Value, kw_only=True):
-    """What torchyard prints in a root: a value as JSON, or the error that it failed with."""
+    """The output of torchyard in a root: a value as JSON, or an error."""
 
     value: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
@@ -79,18 +79,18 @@ def answer_with(find: Callable[[], object]) -> bytes:
     except TorchyardError as error:
         first = error.diagnostics[0]
         name = type(error).__name__
-        told = Answer(error=name, what=first.what, hint=first.hint, reason=error.reason)
-        return msgspec.json.encode(told)
+        answer = Answer(error=name, what=first.what, hint=first.hint, reason=error.reason)
+        return msgspec.json.encode(answer)
 
 
 def ask_in_root(
     root: str, words: Sequence[str], *, folder: Path | None = None, network: bool = False
 ) -> msgspec.Raw:
-    """Run `torchyard tool` in a root, and return what it answers.
+    """Run `torchyard tool` in a root, and return its answer.
 
-    It can write to the folder, which is below `FOLDERS` there.
+    It can write to the folder, which it sees below `FOLDERS`.
     """
-    own = [word.replace("{self}", own_python(root)) for word in OWN]
+    command = [word.replace("{self}", own_python(root)) for word in OWN]
     is_ours = own_python(root) == sys.executable
     for path in own_paths() if is_ours else (sys.prefix, str(Path(__file__).parents[2])):
         if is_hidden_by(path, root):
@@ -98,8 +98,8 @@ def ask_in_root(
             hint = "install it with a Python of uv or pyenv: `uv tool install --managed-python`"
             raise HostError(msg, hint=hint)
     try:
-        said = run_in_root(root, [*own, "tool", *words], folder=folder, network=network)
-        answer = msgspec.json.decode(said, type=Answer)
+        output = run_in_root(root, [*command, "tool", *words], folder=folder, network=network)
+        answer = msgspec.json.decode(output, type=Answer)
     except HostError as error:
         raise _unstartable(root, str(error)) from error
     except UNDECODABLE as error:
@@ -113,7 +113,7 @@ def ask_in_root(
 def run_in_root(
     root: str, argv: Sequence[str], *, folder: Path | None = None, network: bool = False
 ) -> str:
-    """Run a program in a root, and return what it prints."""
+    """Run a program in a root, and return its output."""
     check_root(root)
     leave_session_keyring()
     bwrap = [*isolated(), *system_view(root), *own_view(root)]
@@ -134,15 +134,15 @@ def run_in_root(
 
 
 def check_root(root: str, name: str = "") -> None:
-    """Refuse a directory that is no system; it may be unpacked from something that has a name."""
+    """Refuse a directory without a system; `name` is the archive or image that it comes from."""
     usr = Path(root, "usr")
     if usr.is_symlink() or not usr.is_dir():
-        msg = f"`{name or root}` is no root: it has no /usr"
-        raise HostError(msg, hint="make one with `torchyard toolchain root`, or with debootstrap")
+        msg = f"`{name or root}` is not a root: it has no /usr"
+        raise HostError(msg, hint="create one with `torchyard toolchain root` or debootstrap")
 
 
 def is_hidden_by(path: str, root: str) -> bool:
-    """Return whether a path of this machine is in a directory that a root has, too."""
+    """Return whether a root has the top directory of a path of this machine."""
     return Path(path).parts[1] in {top.name for top in parts_of_root(root)}
 
 
@@ -153,13 +153,13 @@ def own_view(root: str) -> list[str]:
 
 
 def own_python(root: str) -> str:
-    """Return the Python that runs torchyard in a root: the root's, if it has the same version."""
+    """Return the Python that runs torchyard in a root: the root's if it has the same version."""
     program = f"{_VENVS}/cp{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}/bin/python"
     return f"/{program}" if Path(root, program).is_symlink() else sys.executable
 
 
 def add_environments(tree: UntrustedTree) -> None:
-    """Make an environment in an image for each Python in /opt/python, which sees our packages."""
+    """Create an environment for each Python in an image's /opt/python, which sees our packages."""
     entries: list[TreeEntry] = []
     with suppress(HostError):  # there is no such directory
         entries = tree.entries("opt/python")
@@ -176,8 +176,8 @@ def add_environments(tree: UntrustedTree) -> None:
 
 
 def add_compilers(tree: UntrustedTree, path: Sequence[str]) -> None:
-    """Link the programs of an image beside a compiler that is on its PATH, and not on ours."""
-    for folder in (one.strip("/") for one in path if one not in SYSTEM_PATH.split(":")):
+    """Link an image's programs beside a compiler that is on its PATH, but not on ours."""
+    for folder in (name.strip("/") for name in path if name not in SYSTEM_PATH.split(":")):
         with suppress(HostError):  # there is no such directory
             names = [entry.path.rpartition("/")[2] for entry in tree.entries(folder)]
             for name in names if COMPILER in names else ():
@@ -198,8 +198,8 @@ def identify_root(root: str) -> str:
     check_root(root)
     packages = sorted(packages_in(root))
     if not packages:
-        msg = f"nothing says what the root `{root}` consists of: it has no packages of dpkg or rpm"
-        raise HostError(msg, hint="make one with `torchyard toolchain root`")
+        msg = f"the content of the root `{root}` is unknown: it has no packages of dpkg or rpm"
+        raise HostError(msg, hint="create one with `torchyard toolchain root`")
     digest = hashlib.sha256("\n".join(packages).encode()).hexdigest()
     return f"{_release(root)}, {len(packages)} packages sha256:{digest[:_DIGITS]}"
 
@@ -226,9 +226,9 @@ def packages_in(root: str) -> Iterator[str]:
 
 
 def inside(root: str, name: str) -> Path:
-    """Return the path of something in a root, whose links lead to where they do for programs in it.
+    """Return the path of a file in a root, following links as programs in the root do.
 
-    For the machine itself they could lead out of it.
+    Followed by the machine itself, they could lead out of the root.
     """
     waiting, found, links = name.split("/")[::-1], Path(), 0
     while waiting:
@@ -238,7 +238,7 @@ def inside(root: str, name: str) -> Path:
             found = found.parent
         elif path.is_symlink():
             links += 1
-            target = str(path.readlink()) if links < _MOST_LINKS else ""  # they lead in a circle
+            target = str(path.readlink()) if links < _MOST_LINKS else ""  # circular links
             found = Path() if target.startswith("/") else found
             waiting += target.split("/")[::-1]
         elif word:
@@ -247,7 +247,7 @@ def inside(root: str, name: str) -> Path:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a regular file, as far as one of a system is ever long; else nothing."""
+    """Return the beginning of a regular file, longer than such files are; else empty."""
     if path.is_symlink() or not path.is_file():
         return ""
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -262,18 +262,18 @@ def _release(root: str) -> str:
 
 
 def _installer_settings() -> tuple[list[str], dict[str, str]]:
-    """Return bwrap's options that show the caller's settings of installers, and their variables."""
+    """Return bwrap's options that show the caller's installer settings, and their variables."""
     env = {name: text for name, text in installer_variables().items() if name != "PATH"}
     env = {name: str(path) for name, path in installer_files()} | env
     bwrap: list[str] = []
     shown: dict[str, str] = {}
     for word, path in local_paths(env.values()):
         if word not in shown:
-            place = f"{_SETTINGS}/{len(shown)}"
-            shown[word] = f"file://{place}" if word.startswith("file:") else place
-            bwrap += ["--ro-bind", str(path), place]
+            target = f"{_SETTINGS}/{len(shown)}"
+            shown[word] = f"file://{target}" if word.startswith("file:") else target
+            bwrap += ["--ro-bind", str(path), target]
     for name, text in env.items():
-        words = shown.get(text) or re.sub(r"[^\s,]+", lambda one: shown.get(one[0], one[0]), text)
+        words = shown.get(text) or re.sub(r"[^\s,]+", lambda m: shown.get(m[0], m[0]), text)
         env[name] = words
     if cache := installer_cache("uv"):
         bwrap += ["--bind", str(cache), _CACHE]
@@ -284,6 +284,6 @@ def _installer_settings() -> tuple[list[str], dict[str, str]]:
 def _unstartable(root: str, output: str) -> HostError:
     if "GLIBC_" in output:
         msg = f"torchyard's Python needs a newer C library than the root `{root}` has"
-        hint = "install torchyard with a Python of uv, which runs everywhere: `uv tool install`"
+        hint = "install torchyard with uv's Python, which runs everywhere: `uv tool install`"
         return HostError(f"{msg}: {output}", hint=hint)
     return HostError(f"torchyard does not run in the root `{root}`: {output}")

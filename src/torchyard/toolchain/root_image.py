@@ -1,6 +1,6 @@
-"""Roots that are tar archives or images: unpacked once, under the digest of what they are.
+"""Roots from tar archives or images: unpacked once, under their digest.
 
-Nothing in them is trusted: members are written through handles, and no link is followed.
+They are not trusted: members are written through handles, and no link is followed.
 """
 
 import os
@@ -32,14 +32,14 @@ _OCI = "oci:"
 _LAYOUT = "oci-layout"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""The names of machines in OCI images, where they are not Linux's."""
+"""The names of machines in OCI images, where they differ from Linux's."""
 
 _HIDES = ".wh."
 _HIDES_ALL = ".wh..wh..opq"
 
 
 _LARGEST_ROOT, _MOST_FILES = 64 << 30, 2_000_000
-"""No system is larger; an archive of a few megabytes could fill any disk."""
+"""Limits the size of a root: an archive of a few megabytes could fill any disk."""
 
 _LARGEST_DOCUMENT = 16 << 20
 """Registries take manifests of 4 MiB."""
@@ -49,20 +49,20 @@ Json = TypeVar("Json", bound=msgspec.Struct)
 
 
 class Layer(NamedTuple):
-    """A tar archive, which is unpacked over those before it, and its sha256."""
+    """A tar archive to unpack over earlier layers, and its sha256."""
 
     path: Path
     sha256: str
 
 
 class _Room:
-    """Counts what is unpacked, and refuses more than any system has."""
+    """Counts unpacked bytes and files, and refuses more than any system has."""
 
     def __init__(self) -> None:
         self.size = self.files = 0
 
     def members(self, file: BinaryIO) -> Iterator[ArchiveMember]:
-        """Yield the members of an archive that are part of a root."""
+        """Yield the members of an archive that belong to a root."""
         for member in archive_members(file):
             self.add(member.size)
             if member.path.partition("/")[0] not in NO_PART:
@@ -87,7 +87,7 @@ class _Descriptor(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """An index, which has manifests, or a manifest, which has layers and a configuration."""
+    """An index with manifests, or a manifest with layers and a configuration."""
 
     manifests: tuple[_Descriptor, ...] = ()
     layers: tuple[_Descriptor, ...] = ()
@@ -105,10 +105,10 @@ class _Configuration(msgspec.Struct):
 
 
 def find_root(source: str, base: Path, work: Path) -> str:
-    """Return the directory of a root: as it is, or unpacked below the directory of jobs.
+    """Return the directory of a root, or of one unpacked below the directory of jobs.
 
-    A place is an image (`docker://NAME@sha256:…`), or relative to `base`: a directory, a tar
-    archive, or a directory with an OCI layout, which `oci:` may precede.
+    `source` is an image (`docker://NAME@sha256:…`) or relative to `base`: a directory, a tar
+    archive, or an OCI layout, which may have the prefix `oci:`.
     """
     path = base / source.removeprefix(_OCI)
     layers: list[Layer] = []
@@ -133,26 +133,26 @@ def find_root(source: str, base: Path, work: Path) -> str:
 
 
 def root_identity(source: str, root: str) -> str:
-    """Return the identity of the root that was found for a place: of an image, its digest."""
+    """Return the identity of the root found for a source; for an image, its digest."""
     if source.startswith(REGISTRY):
         return f"image sha256:{locked_digest(source)}"
     return identify_root(root)
 
 
 def own_image(source: str | None) -> str:
-    """Return the identity of a root if this machine is a container of its image, else ""."""
+    """Return the identity of a root's image if this machine is its container, else ""."""
     image = os.environ.get(IMAGE)
     if not image or source is None or not source.startswith(REGISTRY):
         return ""
     if locked_digest(source) != locked_digest(image):
-        msg = f"this is a container of `{image}` ({IMAGE}), and jobs run in `{source}`"
+        msg = f"this is a container of `{image}` ({IMAGE}), but jobs run in `{source}`"
         hint = "`torchyard ci generate` writes files with the image of the lock"
         raise HostError(msg, hint=hint)
     return root_identity(source, "/")
 
 
 def read_layout(layout: Path) -> tuple[str, list[Layer]]:
-    """Return the digest of the image in an OCI layout that is for this machine, and its layers."""
+    """Return the digest and layers of the image for this machine in an OCI layout."""
     digest, image = _image_in(layout)
     names = [layer.digest for layer in image.layers]
     layers = [Layer(layout / _blob(layout, name), _hex(layout, name)) for name in names]
@@ -160,18 +160,18 @@ def read_layout(layout: Path) -> tuple[str, list[Layer]]:
 
 
 def _search_path(layout: Path) -> list[str]:
-    """Return the directories that the image in a layout has on PATH."""
+    """Return the directories on PATH of the image in a layout."""
     about = _image_in(layout)[1].config
     if about is None:
         return []
     text = _read(layout, _blob(layout, about.digest))
     found = _decoded(layout, text, _Configuration).config or _Variables()
-    paths = (one.removeprefix("PATH=") for one in found.Env or () if one.startswith("PATH="))
+    paths = (entry.removeprefix("PATH=") for entry in found.Env or () if entry.startswith("PATH="))
     return [folder for path in paths for folder in path.split(":")]
 
 
 def _image_in(layout: Path) -> tuple[str, _Document]:
-    """Return the digest and the manifest of the one image that is for this machine."""
+    """Return the digest and manifest of the only image for this machine."""
     _, _, machine = platform_name().partition("-")
     wanted = _Platform(_ARCHITECTURES.get(machine, machine), "linux")
     waiting = [*_decoded(layout, _read(layout, "index.json"), _Document).manifests]
@@ -184,7 +184,7 @@ def _image_in(layout: Path) -> tuple[str, _Document]:
         seen.add(named.digest)
         data = _read(layout, _blob(layout, named.digest))
         if sha256(data).hexdigest() != _hex(layout, named.digest):
-            raise _damaged(layout, f"{named.digest} has other bytes")
+            raise _damaged(layout, f"{named.digest} does not match its digest")
         document = _decoded(layout, data, _Document)
         waiting += document.manifests
         if document.layers:
@@ -192,7 +192,7 @@ def _image_in(layout: Path) -> tuple[str, _Document]:
     if len(images) != 1:
         what = f"{len(images)} images" if images else "no image"
         msg = f"`{layout}` has {what} for {wanted.os}/{wanted.architecture}"
-        hint = "copy one image into a layout of its own: `skopeo copy … oci:DIR`"
+        hint = "copy one image into a separate layout: `skopeo copy … oci:DIR`"
         raise HostError(msg, hint=hint)
     ((digest, image),) = images.items()
     return digest, image
@@ -203,8 +203,8 @@ def _read(layout: Path, name: str) -> bytes:
         with (layout / name).open("rb") as file:
             data = file.read(_LARGEST_DOCUMENT + 1)
     except OSError as error:
-        msg = f"`{layout}` is no whole OCI layout: {error}"
-        raise HostError(msg, hint="`skopeo copy docker://… oci:DIR` makes one") from error
+        msg = f"`{layout}` is not a complete OCI layout: {error}"
+        raise HostError(msg, hint="`skopeo copy docker://… oci:DIR` creates one") from error
     if len(data) > _LARGEST_DOCUMENT:
         raise _damaged(layout, f"{name} has more than {_LARGEST_DOCUMENT:,} bytes")
     return data
@@ -228,14 +228,14 @@ def _blob(layout: Path, digest: str) -> str:
 def _hex(layout: Path, digest: str) -> str:
     found = _DIGEST.fullmatch(digest)
     if found is None:
-        raise _damaged(layout, f"`{digest}` is no sha256")
+        raise _damaged(layout, f"`{digest}` is not a sha256")
     return found[1]
 
 
 def _unpack(layers: Sequence[Layer], source: str, folder: Path, path: Sequence[str] = ()) -> None:
-    """Unpack layers into a new directory, whole or not at all; its programs are on `path`."""
+    """Unpack layers into a new directory, completely or not at all; its programs are on `path`."""
     part = folder.with_name(f"{folder.name}.part")
-    remove_tree(part)  # left by a process that was killed
+    remove_tree(part)  # left by a killed process
     part.mkdir()
     room = _Room()
     try:
@@ -245,28 +245,28 @@ def _unpack(layers: Sequence[Layer], source: str, folder: Path, path: Sequence[s
         with UntrustedTree(part) as tree:
             add_environments(tree)
             add_compilers(tree, path)
-        os.sync()  # the directory gets its name when its files are on the disk
+        os.sync()  # files are on the disk before the directory gets its name
         part.rename(folder)
     finally:
         remove_tree(part)
 
 
 def _add_layer(layer: Layer, source: str, folder: Path, room: _Room) -> None:
-    """Unpack a layer over those below it; raise HostError if it has other bytes than it should."""
+    """Unpack a layer over those below it; raise HostError if its digest is wrong."""
     try:
         file = layer.path.open("rb")
     except OSError as error:
         raise _damaged(source, str(error)) from error
     with file:
         if file_digest(file, "sha256").hexdigest() != layer.sha256:
-            raise _damaged(source, f"{layer.path.name} has other bytes")
+            raise _damaged(source, f"{layer.path.name} does not match its digest")
         with refused_by_name(source), UntrustedTree(folder) as tree:
             _hide(file, tree)
             _add(file, tree, room)
 
 
 def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
-    """Remove what a layer hides of those below it: single names, or all in a directory."""
+    """Remove files of lower layers that a layer hides: single names, or whole directories."""
     for member in _Room().members(file):
         folder, _, name = member.path.rpartition("/")
         if not name.startswith(_HIDES) or not _is_folder(tree, folder):
@@ -278,11 +278,11 @@ def _hide(file: BinaryIO, tree: UntrustedTree) -> None:
 
 
 def _is_folder(tree: UntrustedTree, path: str) -> bool:
-    """Return whether a path is a directory: a layer may hide what is in one that only it has."""
+    """Return whether a path is a directory, without following links."""
     names = path.split("/") if path else []
     above = ("/".join(names[:count]) for count in range(1, len(names) + 1))
-    found = (tree.find(one) for one in above)
-    return all(one is not None and one.kind is EntryKind.FOLDER for one in found)
+    found = (tree.find(path) for path in above)
+    return all(entry is not None and entry.kind is EntryKind.FOLDER for entry in found)
 
 
 def _add(file: BinaryIO, tree: UntrustedTree, room: _Room) -> None:
@@ -290,5 +290,5 @@ def _add(file: BinaryIO, tree: UntrustedTree, room: _Room) -> None:
         if member.path.rpartition("/")[2].startswith(_HIDES):
             continue
         if member.is_same and (same := tree.find(member.target)):
-            room.add(same.status.st_size)  # it is copied
+            room.add(same.status.st_size)  # links are copied
         member.write_to(tree)

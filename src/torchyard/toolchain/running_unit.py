@@ -1,4 +1,4 @@
-"""Which file a running compiler or linker makes, read from its command line."""
+"""The output files of running compilers and linkers, from their command lines."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,16 +8,16 @@ from torchyard.host.process_tree import LeafProcess
 from torchyard.toolchain.ninja import is_compiled
 
 _LONGEST = 1 << 21
-"""Bytes of a command line that are read: Linux allows no longer ones by default."""
+"""Maximum bytes of a command line to read, as long as Linux allows by default."""
 
 _ASSEMBLER = b"as"
-"""It runs after the compiler of the same unit, and takes little."""
+"""Runs after the compiler of the same unit, and needs little memory."""
 
 
 class RunningUnit(NamedTuple):
-    """The file that a command makes, as it names it, and the command's process.
+    """The output file of a command, as it names it, and the command's process.
 
-    `step` is the topmost process of the step that it belongs to: two jobs may make files of the
+    `step` is the topmost process of its step: two jobs may make files of the
     same name.
     """
 
@@ -27,17 +27,17 @@ class RunningUnit(NamedTuple):
 
 
 class UnitFinder:
-    """Finds the units of compilers, and remembers them while they run."""
+    """Finds the units of compilers, and caches them while they run."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._found: dict[tuple[int, float], RunningUnit] = {}
 
     def find(self, workers: Iterable[LeafProcess]) -> dict[int, RunningUnit]:
-        """Return the units of processes, by pid. Many make none, such as those of scripts.
+        """Return the units of processes, by pid. Many processes, such as scripts, have none.
 
-        A compiler is started by its driver, and that by others; the topmost that names a file is
-        ninja's command.
+        A driver starts a compiler, and other programs start the driver; ninja's command is the
+        topmost process that names a file.
         """
         before, self._found = self._found, {}
         for worker in workers:
@@ -58,7 +58,7 @@ class UnitFinder:
         return None
 
     def _words(self, pid: int) -> list[bytes]:
-        """Return the command line of a process; one empty word if it has ended."""
+        """Return the command line of a process; an empty word if it has ended."""
         try:
             with (self._proc / str(pid) / "cmdline").open("rb") as file:
                 return file.read(_LONGEST).split(b"\0")

@@ -1,6 +1,6 @@
-"""Interfaces of the toolkits that compile device code, and of what finds them.
+"""Interfaces of the toolkits that compile device code, and of their finders.
 
-The compute platforms (`torchyard.compute`) implement both; nothing here knows a vendor.
+The compute platforms (`torchyard.compute`) implement both, each for its vendor.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from torchyard.toolchain.digests import Digests
 
 
 class Toolkit(Protocol):
-    """Compiles for the GPUs of one compute platform; its root is relative if it comes from PyPI."""
+    """Compiles for the GPUs of a compute platform; its root is relative if it is from PyPI."""
 
     @property
     def name(self) -> str:
@@ -21,7 +21,7 @@ class Toolkit(Protocol):
 
     @property
     def origin(self) -> Literal["system", "pypi"]:
-        """Where it comes from."""
+        """Its origin."""
 
     @property
     def root(self) -> str:
@@ -29,22 +29,22 @@ class Toolkit(Protocol):
 
     @property
     def identity(self) -> str:
-        """Name, version, origin and digest; independent of where it is installed."""
+        """Name, version, origin and digest, independent of its location."""
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
-        """Install it in the folder if it comes from PyPI.
+        """Install it in the folder if it is from PyPI.
 
-        Fail if it does not compile for the architectures.
+        Fail if it can't compile for the architectures.
         """
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return the variables that steps need to use it, given the folder it is installed in."""
+        """Return the variables for steps that use it, given its folder."""
 
 
 class ToolkitSource(Protocol):
-    """A compute platform, as far as toolchains are concerned."""
+    """The part of a compute platform that toolchains use."""
 
     name: str
     title: str
@@ -56,10 +56,10 @@ class ToolkitSource(Protocol):
         """Return the version in the name of a compute: `13.0` for cu130."""
 
     def find_toolkit(self, compute: str, origin: Origin, digests: Digests) -> Toolkit | None:
-        """Return the toolkit that would compile for a compute; nothing is installed."""
+        """Return the toolkit for a compute, without installing it."""
 
     def toolkits(self, digests: Digests) -> tuple[Toolkit, ...]:
-        """Return all toolkits that this machine has, or could have from PyPI."""
+        """Return all toolkits on this machine or on PyPI."""
 
     def device_codes(self, archs: Iterable[str]) -> Iterator[str]:
-        """Yield the codes that a list of architectures means."""
+        """Yield the codes of a list of architectures."""

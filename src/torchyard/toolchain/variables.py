@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 IMAGE = "TORCHYARD_IMAGE"
-"""The variable that names the image that this machine is a container of, with its digest."""
+"""The variable with the name and digest of the image if this machine is its container."""
 
 COMPILER = "gcc"
-"""Programs beside this one are compilers, in a directory that an image has on its PATH."""
+"""A directory on an image's PATH with this program is one of compilers."""
 
 
 def _system_path() -> str:
-    """Return the usual directories, after those where a container's image has its compilers."""
+    """Return the usual directories, after those with compilers of a container's image."""
     usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     given = os.environ.get("PATH", "").split(":") if IMAGE in os.environ else ()
-    own = [one for one in given if one not in usual.split(":") and Path(one, COMPILER).exists()]
+    own = [path for path in given if path not in usual.split(":") and Path(path, COMPILER).exists()]
     return ":".join([*own, usual])
 
 
@@ -33,11 +33,11 @@ LISTS = frozenset(
         "PKG_CONFIG_PATH",
     }
 )
-"""Variables that are lists of folders; all others are plain values."""
+"""Variables with lists of folders; all others are plain values."""
 
 
 def compose(base: Mapping[str, str], additions: Mapping[str, str]) -> dict[str, str]:
-    """Return the base with the additions: prepended to lists of folders, replacing plain values.
+    """Return the base with additions: prepend to lists of folders, replace plain values.
 
     Repeating it changes nothing.
     """
@@ -48,7 +48,7 @@ def compose(base: Mapping[str, str], additions: Mapping[str, str]) -> dict[str, 
 
 
 def _joined(*lists: str) -> str:
-    folders = (folder for one in lists for folder in one.split(":") if folder)
+    folders = (folder for list_ in lists for folder in list_.split(":") if folder)
     return ":".join(dict.fromkeys(folders))
 
 
@@ -65,6 +65,6 @@ def search(root: str, *, include: str = "include", library: str = "lib") -> dict
 
 
 def entries_variables(script: str) -> dict[str, str]:
-    """Return the variables by which each backend gives CMake a script of cache entries."""
+    """Return the variables that pass a script of cache entries to CMake in each backend."""
     name = "CMAKE_PROJECT_TOP_LEVEL_INCLUDES"
     return {name: script, "CMAKE_ARGS": f"-D{name}={script}"}

@@ -36,9 +36,9 @@ def draft_plan(wanted: BuildRequest, moment: str, schedule: str = "") -> PlanDra
 
 def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -> PlanDraft:
     """Return the part of a plan whose results the store does not have."""
-    known = store.known(plan.fingerprints)
+    stored = store.known(plan.fingerprints)
     name = plan_name(plan, moment, schedule)
-    return PlanDraft(plan, farm_plan(plan, known, name=name, store=store.url), store)
+    return PlanDraft(plan, farm_plan(plan, stored, name=name, store=store.url), store)
 
 
 def submit_draft(made: PlanDraft, file: str, folder: Path, farm: Farm) -> FarmPlan:
@@ -50,8 +50,8 @@ def submit_draft(made: PlanDraft, file: str, folder: Path, farm: Farm) -> FarmPl
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
     if _brings_source(made, file):
-        known = made.store.known(made.plan.fingerprints)
-        farmed = farm_plan(made.plan, known, name=farmed.id, store=farmed.store)
+        stored = made.store.known(made.plan.fingerprints)
+        farmed = farm_plan(made.plan, stored, name=farmed.id, store=farmed.store)
     if farmed.jobs:
         Plans(folder).add(farmed)
     return farmed

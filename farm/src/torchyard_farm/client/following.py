@@ -52,14 +52,14 @@ class PlanFollower:
         self, running: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
     ) -> Iterator[JobStarted | JobEnded]:
         """Return the changes, given what runs and what has ended; to be polled in this order."""
-        new = [one for one in ended if one.bsid not in self._seen]
-        for one in new:
-            self._seen.add(one.bsid)
-            self._latest = max(self._latest, one.complete_at or 0)
-            if not self._good.get(one.job):
-                self._good[one.job] = one.results in GOOD
-                yield JobEnded(one.job, one)
-        just_ended = {one.job for one in new}
+        new = [done for done in ended if done.bsid not in self._seen]
+        for done in new:
+            self._seen.add(done.bsid)
+            self._latest = max(self._latest, done.complete_at or 0)
+            if not self._good.get(done.job):
+                self._good[done.job] = done.results in GOOD
+                yield JobEnded(done.job, done)
+        just_ended = {done.job for done in new}
         for job, build in running.items():
             if build.machine and job not in just_ended and not self._good.get(job):
                 yield from self._begin(job, build)
@@ -93,12 +93,12 @@ def cached_results(plan: FarmPlan) -> tuple[int, list[str]]:
     """Return how many of the wanted jobs had results before, and the packages among them."""
     made = {planned.task for planned in plan.jobs}
     used = {name for task in plan.tasks for name in task.inputs}
-    known = [
+    tasks = [
         task
         for number, task in enumerate(plan.tasks)
         if number not in made and (task.stage is Stage.PACKAGE or task.fingerprint not in used)
     ]
-    return len(known), [task.fingerprint for task in known if task.stage is Stage.PACKAGE]
+    return len(tasks), [task.fingerprint for task in tasks if task.stage is Stage.PACKAGE]
 
 
 def error_text(log: Iterable[str]) -> str:

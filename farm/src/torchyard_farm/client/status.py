@@ -69,7 +69,7 @@ def _failed(plan: FarmPlan, master: MasterClient, seen: set[str]) -> dict[str, s
     tracker = track_plan(plan, submitted)
     failed = {plan.page(job): plan.task(job).id for job in tracker.failed(plan.id)}
     fresh = {page: job for page, job in failed.items() if page not in seen}
-    seen.update(plan.page(one.job) for one in submitted if one.complete)
+    seen.update(plan.page(job.job) for job in submitted if job.complete)
     return fresh
 
 
@@ -78,11 +78,11 @@ def failing_report(failing: Sequence[FailingState]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
     grid.add_column(overflow="fold")
-    for one in failing:
-        often = f", {one.times:,} times in a row" if one.times > 1 else ""
+    for package in failing:
+        often = f", {package.times:,} times in a row" if package.times > 1 else ""
         grid.add_row("", "")
-        grid.add_row("failing", one.job)
-        grid.add_row("", f"since {one.since[:10]}{often} ({one.daily})")
+        grid.add_row("failing", package.job)
+        grid.add_row("", f"since {package.since[:10]}{often} ({package.daily})")
     return grid
 
 
@@ -187,8 +187,8 @@ def _read_open(plans: Plans) -> tuple[list[FarmPlan], list[UnreadablePlan]]:
         try:
             found.append(plans.read(name))
         except HostError as error:
-            (one,) = error.diagnostics
-            unreadable.append(UnreadablePlan(id=name, why=one.what, hint=one.hint or ""))
+            (fault,) = error.diagnostics
+            unreadable.append(UnreadablePlan(id=name, why=fault.what, hint=fault.hint or ""))
     return found, unreadable
 
 
@@ -236,7 +236,7 @@ def status_report(status: Status) -> RenderableType:
         plans.add_row("", "")
         plans.add_row("plan", plan.id)
         plans.add_row("", _how_far(plan))
-        held = {one.job: one for one in plan.held}
+        held = {held.job: held for held in plan.held}
         for job in plan.failed:
             plans.add_row("failed", job)
             if job in held:

@@ -50,7 +50,7 @@ class SubmittedJob(msgspec.Struct):
 def track_plan(plan: FarmPlan, submitted: Iterable[SubmittedJob]) -> PlanTracker:
     """Return a tracker of a plan, given its submitted jobs."""
     tracker = PlanTracker({})
-    tracker.add(plan, (one.status for one in submitted))
+    tracker.add(plan, (job.status for job in submitted))
     return tracker
 
 
@@ -161,12 +161,12 @@ class MasterClient:
 
     def unfinished(self, plan: str) -> set[int]:
         """Return the jobs of a plan that are pending or running."""
-        return {one.job for one in self._sets(plan, (("complete", "false"),))}
+        return {job.job for job in self._sets(plan, (("complete", "false"),))}
 
     def _sets(self, plan: str, more: tuple[tuple[str, object], ...]) -> list[SubmittedJob]:
         wanted = (("external_idstring__contains", f"{plan}/"), *more)
         found = self._ask("buildsets", _Sets, *wanted, *_fields(SubmittedJob)).buildsets
-        return sorted((one for one in found if one.plan == plan), key=lambda one: one.bsid)
+        return sorted((job for job in found if job.plan == plan), key=lambda job: job.bsid)
 
     def running(self, plan: str) -> dict[int, RunningBuild]:
         """Return the running jobs of a plan."""
@@ -198,8 +198,8 @@ class MasterClient:
         path = f"builds/{build}/steps/run/logs"
         for log in self._ask(path, _Logs, ("slug", "stdio")).logs:
             first = max(0, log.num_lines - _LINES)
-            asked = (("offset", first), ("limit", _LINES))
-            chunks = self._ask(f"{path}/stdio/contents", _Chunks, *asked).logchunks
+            window = (("offset", first), ("limit", _LINES))
+            chunks = self._ask(f"{path}/stdio/contents", _Chunks, *window).logchunks
             return [line for chunk in chunks for line in chunk.content.splitlines()]
         return []
 

@@ -23,8 +23,8 @@ class PasswordAuth(CustomAuth):
         self._passwords = {name.encode(): text.encode() for name, text in passwords.items()}
 
     def check_credentials(self, username: bytes, password: bytes) -> bool:
-        known = self._passwords.get(username)
-        return known is not None and hmac.compare_digest(known, password)
+        expected = self._passwords.get(username)
+        return expected is not None and hmac.compare_digest(expected, password)
 
 
 class RoleAuthz(Authz):

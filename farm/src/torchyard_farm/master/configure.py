@@ -56,7 +56,7 @@ def configure(folder: str) -> dict[str, object]:
         # Buildbot's own order takes several queries for each builder and start.
         "prioritizeBuilders": lambda _master, builders: builders,
         "workers": [
-            *(one for machine in farm.machines for one in _workers(here, machine)),
+            *(worker for machine in farm.machines for worker in _workers(here, machine)),
             *timed.workers,
         ],
         "builders": [*_builders(classes, job, retries, attempts), *timed.builders],

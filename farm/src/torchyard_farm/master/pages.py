@@ -106,8 +106,8 @@ class _Page(Resource):
         request.setHeader("Content-Security-Policy", POLICY)
         request.setHeader("X-Content-Type-Options", "nosniff")
         request.setHeader("Cache-Control", "no-cache")
-        known = request.setETag(f'"{sha256(data).hexdigest()[:32]}"'.encode())
-        return None if known == http.CACHED else data
+        answer = request.setETag(f'"{sha256(data).hexdigest()[:32]}"'.encode())
+        return None if answer == http.CACHED else data
 
 
 class _PageReader:
@@ -145,12 +145,12 @@ class _PageReader:
         attempts = read_attempts(connection, self._model, name)
         progress, grid = plan_progress(plan, attempts, is_over=is_over), plan_grid(plan)
         shown = shown_blocks(progress, grid, wanted)
-        pages = {task: one.builder for task, one in progress.attempts.items() if one.builder}
+        pages = {task: last.builder for task, last in progress.attempts.items() if last.builder}
         tasks = {*grid.shared, *(task for number in shown for task in grid.blocks[number].tasks)}
         rest = [task for task in tasks if task not in pages]
         names = {task: history_page(plan.tasks[task], plan.trial) for task in rest}
-        known = read_page_ids(connection, self._model, set(names.values()))
-        pages |= {task: known[name] for task, name in names.items() if name in known}
+        page_ids = read_page_ids(connection, self._model, set(names.values()))
+        pages |= {task: page_ids[name] for task, name in names.items() if name in page_ids}
         bad = {pages[task] for task in progress.trouble[:LISTED] if task in pages}
         past = read_past_builds(connection, self._model, bad)
         history = task_history(progress, pages, past)

@@ -42,9 +42,9 @@ def job_classes_of(machine: FarmMachine) -> Iterator[str]:
         yield PUBLISH
         return
     for count in range(len(machine.capabilities) + 1):
-        for some in combinations(machine.capabilities, count):
-            yield _kind(machine.platform, some)
-            yield _kind(ANY, some)
+        for capabilities in combinations(machine.capabilities, count):
+            yield _kind(machine.platform, capabilities)
+            yield _kind(ANY, capabilities)
 
 
 def machines_by_class(machines: Iterable[FarmMachine]) -> dict[str, list[FarmMachine]]:

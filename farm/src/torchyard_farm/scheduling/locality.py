@@ -36,22 +36,22 @@ class InputLocality:
     """The results that were built or used on each machine recently."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, None]] = {}
+        self._results: dict[str, dict[str, None]] = {}
 
     def record(self, machine: str, fingerprints: Iterable[str]) -> None:
         """Note that a machine has these results now."""
-        known = self._known.setdefault(machine, {})
+        results = self._results.setdefault(machine, {})
         for fingerprint in fingerprints:
-            known.pop(fingerprint, None)
-            known[fingerprint] = None
-        while len(known) > _REMEMBERED:
-            del known[next(iter(known))]
+            results.pop(fingerprint, None)
+            results[fingerprint] = None
+        while len(results) > _REMEMBERED:
+            del results[next(iter(results))]
 
     def local_size(self, machine: str, inputs: Mapping[str, int]) -> int:
         """Return how much of some inputs is on a machine."""
-        known = self._known.get(machine, {})
-        return sum(size for fingerprint, size in inputs.items() if fingerprint in known)
+        results = self._results.get(machine, {})
+        return sum(size for fingerprint, size in inputs.items() if fingerprint in results)
 
     def total_size(self, inputs: Mapping[str, int]) -> int:
         """Return how much of some inputs is on all machines together."""
-        return sum(self.local_size(machine, inputs) for machine in self._known)
+        return sum(self.local_size(machine, inputs) for machine in self._results)

@@ -89,14 +89,14 @@ def reserve_workers(
     A reserved machine can only become freer, so the choice is stable.
     """
     reserved: dict[str, PendingJob] = {}
-    for job, machines in sorted(pending, key=lambda one: (not one[0].is_overdue(now), one[0].rank)):
+    for job, machines in sorted(pending, key=lambda p: (not p[0].is_overdue(now), p[0].rank)):
         able = [capacities[name] for name in machines if name in capacities]
-        able = [one for one in able if job.needs.fits(one.total)]
-        if any(one.has_room_for(job) for one in able):
+        able = [capacity for capacity in able if job.needs.fits(capacity.total)]
+        if any(capacity.has_room_for(job) for capacity in able):
             continue
-        free = [one for one in able if one.name not in reserved]
+        free = [capacity for capacity in able if capacity.name not in reserved]
         if free:
-            best = min(free, key=lambda one: (job.needs.shortage(one.free), one.name))
+            best = min(free, key=lambda machine: (job.needs.shortage(machine.free), machine.name))
             reserved[best.name] = job
     return reserved
 
@@ -120,15 +120,15 @@ def choose_placement(
     now: float,
 ) -> Placement | None:
     """Return the next job and its machine, or None if no job can start now."""
-    running = {name for one in capacities for name in one.orphans}
+    running = {name for capacity in capacities for name in capacity.orphans}
     for _, group in groupby(sorted(pending, key=lambda job: job.rank), lambda job: job.urgency):
         pairs = [
-            (job, one)
+            (job, spot)
             for job in _distinct(group, running)
-            for one in capacities
-            if may_start(job, one, reserved.get(one.name), now)
+            for spot in capacities
+            if may_start(job, spot, reserved.get(spot.name), now)
             and not (
-                one.is_cooling_down and job.is_remote(locality.local_size(one.name, job.inputs))
+                spot.is_cooling_down and job.is_remote(locality.local_size(spot.name, job.inputs))
             )
         ]
         if pairs:

@@ -44,18 +44,18 @@ def compare_plans(
 ) -> PlanDifferences:
     """Compare the plans of this master with the database."""
     open_, ended, cancelled = set(here.open()), set(here.ended()), set(here.cancelled())
-    known = open_ | ended
+    local = open_ | ended
     over = {name for name, mark in marks.items() if mark is PlanMark.ENDED}
     unwanted = {name for name, mark in marks.items() if mark is PlanMark.CANCELLED}
     news = dict.fromkeys((cancelled & open_) - marks.keys(), PlanMark.CANCELLED)
     news |= dict.fromkeys(ended - over, PlanMark.ENDED)
     forgotten = over.difference(names)
     return PlanDifferences(
-        send=sorted(known - set(names) - forgotten),
-        fetch=sorted(set(names) - known),
+        send=sorted(local - set(names) - forgotten),
+        fetch=sorted(set(names) - local),
         cancel=sorted((unwanted & open_) - cancelled),
         end=sorted((over & open_) - forgotten),
-        forget=sorted(known & forgotten),
+        forget=sorted(local & forgotten),
         mark=news,
     )
 

@@ -48,7 +48,7 @@ def may_submit(needs: Resources, submitted: Mapping[Resources, int], window: int
 class _PlanState:
     """One open plan. A job that has succeeded stays so: its result is in the store."""
 
-    def __init__(self, plan: FarmPlan, known: Iterable[JobStatus]) -> None:
+    def __init__(self, plan: FarmPlan, statuses: Iterable[JobStatus]) -> None:
         self.plan = plan
         self.users: list[list[int]] = [[] for _ in plan.jobs]
         for number, planned in enumerate(plan.jobs):
@@ -58,7 +58,7 @@ class _PlanState:
         self.bad: set[int] = set()
         self.out: set[int] = set()
         self.out_by_class: dict[str, Counter[Resources]] = defaultdict(Counter)
-        for job, over, good in known:
+        for job, over, good in statuses:
             if over:
                 self.end(job, good=good)
             elif job not in self.good:
@@ -103,9 +103,9 @@ class PlanTracker:
     def __contains__(self, plan: object) -> bool:
         return plan in self._plans
 
-    def add(self, plan: FarmPlan, known: Iterable[JobStatus] = ()) -> None:
+    def add(self, plan: FarmPlan, statuses: Iterable[JobStatus] = ()) -> None:
         """Add a plan, whose jobs may have been submitted before."""
-        state = self._plans[plan.id] = _PlanState(plan, known)
+        state = self._plans[plan.id] = _PlanState(plan, statuses)
         self._enqueue(state, range(len(plan.jobs)))
 
     def drop(self, plan: str) -> None:

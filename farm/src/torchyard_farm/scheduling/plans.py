@@ -107,18 +107,18 @@ def plan_moment(name: str) -> str:
     return name.partition("@")[0].rsplit("-", 2)[1]
 
 
-def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:
+def farm_plan(plan: Plan, stored: Collection[str], *, name: str, store: str) -> FarmPlan:
     """Return the part of a plan that has no results yet."""
     graph = job_graph(plan)
-    left = sorted(missing_jobs(graph, known, graph.wanted))
+    left = sorted(missing_jobs(graph, stored, graph.wanted))
     ways = urgency(plan, graph)
-    places = {number: index for index, number in enumerate(left)}
+    positions = {number: index for index, number in enumerate(left)}
     tasks = tuple(make_task(plan, job) for job in plan.jobs)
     jobs = tuple(
         PlannedJob(
             task=number,
             kind=job_class(tasks[number]),
-            after=tuple(places[i] for i in graph.inputs[number] if i in places),
+            after=tuple(positions[i] for i in graph.inputs[number] if i in positions),
             large=large_inputs(tasks[number], ((i, tasks[i]) for i in graph.inputs[number])),
             urgency=ways[number],
         )

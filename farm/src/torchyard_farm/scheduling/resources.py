@@ -34,7 +34,7 @@ def resources_for(memory: int | None, disk: int | None) -> Resources:
 
 
 def sum_resources(items: Iterable[Resources]) -> Resources:
-    found = Resources()
-    for one in items:
-        found = found.plus(one)
-    return found
+    total = Resources()
+    for item in items:
+        total = total.plus(item)
+    return total

@@ -43,10 +43,10 @@ def retry_delay(
             pause, since = (0.0 if machine == last.machine else limits.grace), offer.since_start
         case AttemptVerdict.LOST | AttemptVerdict.CUT:
             lost = (AttemptVerdict.LOST, AttemptVerdict.CUT)
-            losses = sum(one.verdict in lost for one in attempts)
+            losses = sum(attempt.verdict in lost for attempt in attempts)
             pause = limits.pause_after(losses - (machine == last.machine))
         case _:
-            failed = [one.machine for one in attempts if one.verdict is AttemptVerdict.AGAIN]
+            failed = [tried.machine for tried in attempts if tried.verdict is AttemptVerdict.AGAIN]
             pause = limits.pause_after(len(failed))
             if machine in failed and not set(failed).issuperset(offer.able):
                 pause = max(pause, limits.avoid)

@@ -67,8 +67,8 @@ def trial_plan(
 
 def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
     found = packages_under_test(chosen, trial.daily.url)
-    for one, package in zip(chosen, found, strict=True):
-        cell = _cell(one, package)
+    for choice, package in zip(chosen, found, strict=True):
+        cell = _cell(choice, package)
         task = Task(
             id=job_identifier(Stage.SMOKE, f"{package.name}-{package.version}", cell.path),
             stage=Stage.SMOKE,
@@ -76,23 +76,23 @@ def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
             scope=cell.path,
             recipe=trial.config.project.recipe.name,
             fingerprint="",
-            settings=_settings(trial, one, package),
+            settings=_settings(trial, choice, package),
             needs=trial.config.requirements.get(Stage.SMOKE, Needs()),
         )
         yield msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
-def _cell(one: Chosen, package: PackageUnderTest) -> Cell:
+def _cell(choice: Chosen, package: PackageUnderTest) -> Cell:
     """Return the cell that a file was built for, or else what its name says."""
-    cell = cell_of(one.entry)
+    cell = cell_of(choice.entry)
     if cell is not None:
         return cell
-    platform, python = next(iter(fits_of(one.part, one.entry)), (ANY_PLATFORM, ""))
-    compute, _, variant = (one.entry.variant or package.compute).partition("-")
+    platform, python = next(iter(fits_of(choice.part, choice.entry)), (ANY_PLATFORM, ""))
+    compute, _, variant = (choice.entry.variant or package.compute).partition("-")
     return Cell(platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, package.format)
 
 
-def _settings(trial: ChannelTrial, one: Chosen, package: PackageUnderTest) -> dict[str, Setting]:
+def _settings(trial: ChannelTrial, choice: Chosen, package: PackageUnderTest) -> dict[str, Setting]:
     smoke = trial.config.smoke
     settings: dict[str, Setting] = {
         PUBLISHED: msgspec.to_builtins(package),
@@ -104,7 +104,8 @@ def _settings(trial: ChannelTrial, one: Chosen, package: PackageUnderTest) -> di
     }
     if load_tables().formats[package.format].channels and smoke.channels:
         settings["channels"] = smoke.channels
-    if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.config.project.name:
+    cell = choice.entry.cell
+    if smoke.tests and cell and _project(cell) == trial.config.project.name:
         settings["tests"] = smoke.tests
     return settings
 

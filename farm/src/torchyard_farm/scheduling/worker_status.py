@@ -61,8 +61,8 @@ def capacity(machine: FarmMachine, status: WorkerStatus | None) -> Resources:
 
 def orphaned_jobs(status: WorkerStatus, followed: Iterable[str]) -> dict[str, Resources]:
     """Return the resources of jobs that run on a machine and that no build follows."""
-    known = set(followed)
-    return {name: takes for name, takes in status.taken.items() if name not in known}
+    jobs = set(followed)
+    return {name: takes for name, takes in status.taken.items() if name not in jobs}
 
 
 def shortfalls(machine: FarmMachine, status: WorkerStatus | None) -> tuple[str, ...]:

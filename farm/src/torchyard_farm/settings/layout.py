@@ -91,14 +91,14 @@ def make_secrets(folder: Path, farm: Farm) -> None:
 
     An empty file counts as missing: anyone could guess that password.
     """
-    place = folder / SECRETS
-    place.mkdir(mode=0o700, exist_ok=True)
+    secrets_folder = folder / SECRETS
+    secrets_folder.mkdir(mode=0o700, exist_ok=True)
     for name in (*farm.users, *(machine.name for machine in farm.machines)):
-        if not ((place / name).exists() and read_secret(folder, name)):
-            part = place / f".{name}"  # no name begins with a dot
+        if not ((secrets_folder / name).exists() and read_secret(folder, name)):
+            part = secrets_folder / f".{name}"  # no name begins with a dot
             part.touch(mode=0o600)
             part.write_text(f"{SECRET}{secrets.token_urlsafe(24)}\n", encoding="utf-8")
-            part.replace(place / name)
+            part.replace(secrets_folder / name)
 
 
 def find_running_master(folder: Path) -> int | None:

@@ -141,9 +141,9 @@ def read_schedules(
     )
 
 
-def find_schedule(name: str, known: Iterable[T], table: str) -> T:
+def find_schedule(name: str, schedules: Iterable[T], table: str) -> T:
     """Return the schedule of a name; `table` is that of farm.toml."""
-    by_name = {one.name: one for one in known}
+    by_name = {schedule.name: schedule for schedule in schedules}
     if name not in by_name:
         msg = f"farm.toml has no [{table}.{name}]"
         raise SelectionError(msg, hint=did_you_mean(name, by_name) if by_name else None)

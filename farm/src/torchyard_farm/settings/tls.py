@@ -117,8 +117,8 @@ def install_authorities(path: Path, folder: Path) -> None:
 
 def _names_of(farm: Farm) -> list[str]:
     """Return the names by which workers may reach a master."""
-    own = [farm.listen.host, platform.node(), "localhost"]
-    return list(dict.fromkeys((*farm.names, *(name for name in own if not _is_wild(name)))))
+    names = [farm.listen.host, platform.node(), "localhost"]
+    return list(dict.fromkeys((*farm.names, *(name for name in names if not _is_wild(name)))))
 
 
 def _is_wild(host: str) -> bool:
@@ -137,9 +137,9 @@ def _is_good(identity: CertificateFiles, names: Iterable[str], now: datetime) ->
         _load(identity)
     except OSError:  # one is missing, or the writer was killed before finishing
         return False
-    known = x509.load_pem_x509_certificate(identity.certificate.read_bytes())
-    said = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return said == _alternatives(names) and known.not_valid_after_utc - now > _RENEWED
+    certificate = x509.load_pem_x509_certificate(identity.certificate.read_bytes())
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return alternatives == _alternatives(names) and certificate.not_valid_after_utc - now > _RENEWED
 
 
 def _alternatives(names: Iterable[str]) -> x509.SubjectAlternativeName:
@@ -189,8 +189,8 @@ def _issue(issuer: _Issuer, identity: CertificateFiles, names: list[str], now: d
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torchyard farm master")])
     server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    known = issuer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known)
+    key_id = issuer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(key_id)
     made = (
         _builder(name, issuer.certificate.subject, key, now, _VALID)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -25,12 +25,12 @@ class GridBlock(NamedTuple):
     """All cells of one platform, compute platform and variant."""
 
     name: str
-    own: GridRow
+    cells: GridRow
     lines: Sequence[GridRow]
 
     @property
     def tasks(self) -> list[int]:
-        lines = (self.own, *self.lines)
+        lines = (self.cells, *self.lines)
         return [task for line in lines for task in line.tasks if task is not None]
 
 

@@ -194,9 +194,9 @@ class _Page:
         name = f"{breakable_path(block.name)} <small>{good:,} of {len(tasks):,} done</small>"
         head = f'<th scope="rowgroup">{name}</th>'
         if unfolded:
-            own = "".join(self._cells(block.own))
+            cells = "".join(self._cells(block.cells))
             lines = "".join(map(self._line, block.lines))
-            return f'<tr class="block">{head}{own}</tr>\n{lines}'
+            return f'<tr class="block">{head}{cells}</tr>\n{lines}'
         span = len(self._grid.columns)
         label = escape(f"Show the jobs of {block.name}")
         link = f'<a id="s{number}" href="?show={number}#b{number}" aria-label="{label}">show</a>'

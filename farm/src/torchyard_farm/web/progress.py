@@ -88,12 +88,12 @@ def plan_progress(
     A plan that is over and not finished was cancelled.
     """
     attempts: dict[int, JobAttempt] = {}
-    for one in submitted:
-        task = plan.jobs[one.job].task
+    for attempt in submitted:
+        task = plan.jobs[attempt.job].task
         last = attempts.get(task)
         if last is not None and last.outcome == "good":
             continue  # a job that has succeeded stays so
-        attempts[task] = one
+        attempts[task] = attempt
     states = [TaskState.CACHED] * len(plan.tasks)
     for planned in plan.jobs:  # each comes after its inputs
         before = [states[plan.jobs[other].task] for other in planned.after]
@@ -146,7 +146,7 @@ def seconds_left(progress: PlanProgress, now: int) -> int | None:
 def _usual(progress: PlanProgress) -> dict[Stage, float]:
     """Return the average seconds of a job of each stage in this plan."""
     times: dict[Stage, list[int]] = {}
-    for task, one in progress.attempts.items():
-        if one.outcome == "good" and one.began is not None and one.ended is not None:
-            times.setdefault(progress.plan.tasks[task].stage, []).append(one.ended - one.began)
-    return {stage: sum(some) / len(some) for stage, some in times.items()}
+    for task, last in progress.attempts.items():
+        if last.outcome == "good" and last.began is not None and last.ended is not None:
+            times.setdefault(progress.plan.tasks[task].stage, []).append(last.ended - last.began)
+    return {stage: sum(seconds) / len(seconds) for stage, seconds in times.items()}

@@ -17,10 +17,10 @@ def take_worker_credentials(path: Path | None) -> dict[str, str]:
     """Return the secrets of a file and of the environment, and remove them from the latter."""
     take_credentials()
     if path is not None:
-        known = load_credentials()
+        credentials = load_credentials()
         found = _read(path)
-        give({name: value for name, value in found.items() if known[name].secret})
-        os.environ |= {name: value for name, value in found.items() if not known[name].secret}
+        give({name: value for name, value in found.items() if credentials[name].secret})
+        os.environ |= {name: value for name, value in found.items() if not credentials[name].secret}
     return dict(taken())
 
 

@@ -51,8 +51,8 @@ class MasterLogin(NamedTuple):
         """The endpoint as Twisted writes it."""
         kind = "tls" if self.tls else "tcp"
         where = f"{kind}:host={escaped(self.master.host)}:port={self.master.port}"
-        known = f":trustRoots={escaped(str(self.authorities))}" if self.authorities else ""
-        return where + known
+        trust = f":trustRoots={escaped(str(self.authorities))}" if self.authorities else ""
+        return where + trust
 
 
 def run_workers(
@@ -62,12 +62,12 @@ def run_workers(
 
     With `idle`, also until no job has run for this many seconds.
     """
-    own = str(Path(sys.executable).parent)  # where `torchyard` is, if anywhere
-    os.environ["PATH"] = os.pathsep.join((own, os.environ.get("PATH", os.defpath)))
+    programs = str(Path(sys.executable).parent)  # where `torchyard` is, if anywhere
+    os.environ["PATH"] = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     log.startLogging(LogFile.fromFullPath(str(folder / "worker.log")), setStdout=False)
     reactor = global_reactor()
     monitor = LoginMonitor(
-        " or ".join(f"{one.master.host}:{one.master.port}" for one in logins), reactor
+        " or ".join(f"{login.master.host}:{login.master.port}" for login in logins), reactor
     )
     reporter = StatusReporter(folder / JOBS_FOLDER)
 

@@ -100,9 +100,9 @@ def measure_abi(binaries: Mapping[str, Binary], *, is_abi3: bool) -> MeasuredAbi
     (`.abi3.so`) or the wheel's tag: else macros may use the layout of Python's objects, of which
     no symbol tells.
     """
-    own = {name for binary in binaries.values() for name in split_names(binary.exports)}
-    python = _need(_python_uses(binaries, own, is_abi3=is_abi3))
-    torch = _need(_torch_uses(binaries, own))
+    exports = {name for binary in binaries.values() for name in split_names(binary.exports)}
+    python = _need(_python_uses(binaries, exports, is_abi3=is_abi3))
+    torch = _need(_torch_uses(binaries, exports))
     return MeasuredAbi(name=_abi_class(python, torch), python=python, torch=torch)
 
 
@@ -128,22 +128,22 @@ def python_names(binary: Binary) -> set[str]:
 
 
 def _python_uses(
-    binaries: Mapping[str, Binary], own: set[bytes], *, is_abi3: bool
+    binaries: Mapping[str, Binary], exports: set[bytes], *, is_abi3: bool
 ) -> Iterator[_Used]:
     for member, binary in binaries.items():
         is_limited = is_abi3 or _LIMITED in member
         for name in sorted(python_names(binary)):
-            if name.encode() not in own:
+            if name.encode() not in exports:
                 since = stable_abi().get(name) if is_limited else None
                 yield _Used(member=member, symbol=name, is_stable=since is not None, since=since)
 
 
-def _torch_uses(binaries: Mapping[str, Binary], own: set[bytes]) -> Iterator[_Used]:
+def _torch_uses(binaries: Mapping[str, Binary], exports: set[bytes]) -> Iterator[_Used]:
     table = load_compat_table()
     for member, binary in binaries.items():
         if not table.may_use_torch(binary.imports):
             continue
-        wanted = free_names(binary) - own
+        wanted = free_names(binary) - exports
         for name in sorted(raw.decode(errors="backslashreplace") for raw in wanted):
             if table.is_torchs(name):
                 is_shim = table.is_shim(name)

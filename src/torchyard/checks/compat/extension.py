@@ -83,7 +83,7 @@ def is_named(subject: Subject) -> bool:
 def wheel_extension(subject: Subject) -> ExtensionWheel:
     """Return what the libraries of a wheel need of others, as `check` and `compat` see it."""
     files = subject.contents.files
-    binaries = {name: one.binary for name, one in files.items() if one.binary and is_library(name)}
+    binaries = {n: file.binary for n, file in files.items() if file.binary and is_library(n)}
     beside = {member.rpartition("/")[2] for member in binaries}
     beside |= {binary.soname for binary in binaries.values()}
     undefined = undefined_in(subject)

@@ -26,8 +26,8 @@ def fold_wheels(extensions: Iterable[ExtensionWheel]) -> dict[Fitting, list[Exte
 def _fitting(extension: ExtensionWheel) -> Fitting:
     name = extension.name
     public, _, local = name.version.partition("+")
-    platforms = sorted({one for tag in name.platform.split(".") for one in tag_platforms(tag)})
-    needed = (library for one in extension.libraries for library in one.needed)
+    platforms = sorted({p for tag in name.platform.split(".") for p in tag_platforms(tag)})
+    needed = (soname for library in extension.libraries for soname in library.needed)
     toolkits = sorted({*extension.toolkits, *library_toolkits(needed)})
     python = {ApiUse.NONE: "", ApiUse.STABLE: ABI3, ApiUse.FULL: f"{name.python}-{name.abi}"}
     torch = local if extension.abi.torch.use is ApiUse.FULL else ""

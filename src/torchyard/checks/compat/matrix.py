@@ -83,7 +83,7 @@ def _obstacles(extension: ExtensionWheel, torch: TorchSymbols) -> Iterator[Obsta
     }
     yield from _unfitting(extension, found, torch.toolkits)
     for library in extension.libraries:
-        nowhere = tuple(one.symbol for one in library.undefined if not one.needs)
+        nowhere = tuple(undefined.symbol for undefined in library.undefined if not undefined.needs)
         if nowhere:
             yield Obstacle(ObstacleKind.UNDEFINED, library.member, nowhere)
 
@@ -94,9 +94,9 @@ def _lacking(library: ExtensionLibrary, torch: TorchSymbols) -> Iterator[Obstacl
     if lacking:
         yield Obstacle(ObstacleKind.LIBRARY, library.member, tuple(lacking))
     symbols = tuple(
-        one.symbol
-        for one in library.undefined
-        if one.needs == (TORCH,) and not torch.exports(symbol_digest(one.symbol.encode()))
+        name.symbol
+        for name in library.undefined
+        if name.needs == (TORCH,) and not torch.exports(symbol_digest(name.symbol.encode()))
     )
     if symbols:
         yield Obstacle(ObstacleKind.SYMBOL, library.member, symbols)
@@ -130,14 +130,14 @@ def _unfitting(
     ]
     yield from left
     required = tuple(sorted(_others(extension.toolkits, brought)))
-    if required and not any(one.kind is ObstacleKind.TOOLKIT for one in left):
+    if required and not any(obstacle.kind is ObstacleKind.TOOLKIT for obstacle in left):
         yield Obstacle(ObstacleKind.TOOLKIT, METADATA, required)
 
 
 def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:
     """Return the needed toolkits of which another version is brought."""
     kinds = {toolkit.partition(" ")[0] for toolkit in brought}
-    return {one for one in {*needed} - {*brought} if one.partition(" ")[0] in kinds}
+    return {toolkit for toolkit in {*needed} - {*brought} if toolkit.partition(" ")[0] in kinds}
 
 
 @lru_cache(maxsize=1)
@@ -146,20 +146,20 @@ def compared_torches(subject: Subject) -> list[TorchSymbols]:
     if not is_named(subject):
         return []
     torches = siblings_of(subject).given.get(TORCH, ())
-    versions = ((one, expected_of(one).version) for one in torches)
-    given = [torch_in(one, version) for one, version in versions if version]
+    versions = ((wheel, expected_of(wheel).version) for wheel in torches)
+    given = [torch_in(wheel, version) for wheel, version in versions if version]
     extension = wheel_extension(subject)
     if given or extension.requires_torch is None:
         return given  # if it should require torch, another rule says so
-    known = (one for one in subject.torches() if extension.is_beside(one.file))
-    admitted = (torch for torch in known if extension.admits(torch.version))
+    neighbours = (torch for torch in subject.torches() if extension.is_beside(torch.file))
+    admitted = (torch for torch in neighbours if extension.admits(torch.version))
     return sorted(admitted, key=lambda torch: Version(torch.version), reverse=True)
 
 
 def undecided_symbols(subject: Subject) -> dict[str, int]:
     """Return how many symbols need a library that is not at hand, or `torch`, by its name."""
     undefined = (symbol for symbols in undefined_in(subject).values() for symbol in symbols)
-    found = Counter(one.needs[0] for one in undefined if not one.is_missing)
+    found = Counter(symbol.needs[0] for symbol in undefined if not symbol.is_missing)
     if found[TORCH] and compared_torches(subject):
         del found[TORCH]
     return {name: count for name, count in found.most_common() if count}

@@ -60,8 +60,8 @@ class CompatTable(Value, kw_only=True, dict=True):
     def toolkit(self, release: Release) -> str:
         """Return the toolkit that the wheels of a torch release on PyPI bring: `CUDA 13`."""
         since = {parse_release(text): name for text, name in self.brings.items()}
-        known = [one for one in since if one <= release]
-        return since[max(known)] if known else ""
+        past = [oldest for oldest in since if oldest <= release]
+        return since[max(past)] if past else ""
 
     def is_runtimes(self, symbol: str) -> bool:
         """Return whether a symbol is Python's, or one of a compiler's runtime."""

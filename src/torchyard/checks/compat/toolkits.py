@@ -23,7 +23,7 @@ def required_toolkits(required: Iterable[str]) -> set[str]:
     """Return the toolkits whose wheels are required; those of extras are left out."""
     found = set()
     for requirement in parse_requirements(required):
-        pins = [one.version for one in requirement.specifier if one.operator == "=="]
+        pins = [clause.version for clause in requirement.specifier if clause.operator == "=="]
         name = canonicalize_name(requirement.name)
         for platform in compute_platforms():
             major = platform.wheel_toolkit(name, pins[0] if pins else "")

@@ -69,7 +69,7 @@ class _Search:
         self._binaries, self._system = resolver.binaries, resolver.system
         self._extra = subject.policy.system
         self._beside = resolver.siblings.libraries
-        self._own = set(b"".join(b.exports for b in self._binaries.values()).split(b"\0"))
+        self._exports = set(b"".join(b.exports for b in self._binaries.values()).split(b"\0"))
         self._paths = {b.soname: path for path, b in self._binaries.items()} | resolver.by_name
         self._users: dict[str, list[str]] = {}
         for path, binary in self._binaries.items():
@@ -81,7 +81,7 @@ class _Search:
     def undefined(self, path: str) -> Iterator[Undefined]:
         """Yield the symbols that a library needs and nothing at hand defines."""
         table = load_compat_table()
-        wanted = free_names(self._binaries[path]) - self._own
+        wanted = free_names(self._binaries[path]) - self._exports
         wanted = wanted.difference(*map(_system_symbols().__getitem__, _PYTHONS))
         names = {raw: raw.decode(errors="backslashreplace") for raw in sorted(wanted)}
         names = {raw: name for raw, name in names.items() if not table.is_runtimes(name)}
@@ -89,7 +89,7 @@ class _Search:
             return
         loaders = self._loaders(path)
         outside = {library: self._defines(library) for library in self._outside(loaders)}
-        defined = set().union(*(one for one in outside.values() if not isinstance(one, str)))
+        defined = set().union(*(names for names in outside.values() if not isinstance(names, str)))
         has_torch = TORCH in outside.values()
         is_loaded = has_torch or any(b"PyInit_" in self._binaries[p].exports for p in loaders)
         for name in (name for raw, name in names.items() if raw not in defined):
@@ -116,8 +116,8 @@ class _Search:
     def _loaders(self, path: str) -> dict[str, None]:
         """Return a file and what loads it, the nearest first."""
         loaders = dict.fromkeys([path])
-        for one in (waiting := [path]):
-            users = islice(self._users.get(one, ()), _MOST)
+        for library in (waiting := [path]):
+            users = islice(self._users.get(library, ()), _MOST)
             waiting += (new := dict.fromkeys(user for user in users if user not in loaders))
             loaders |= new
             if len(loaders) > _MOST:

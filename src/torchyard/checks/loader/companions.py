@@ -41,12 +41,12 @@ class Siblings:
         self.requirements = requirements_by_name(contents, _environment(subject))
         self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
         self.given: dict[str, list[Contents]] = {}
-        self._places: dict[str, set[str]] = {}
+        self._paths: dict[str, set[str]] = {}
         for other in subject.others:
             if other.format == contents.format:
                 name = distribution_of(other)
                 self.given.setdefault(name, []).append(other)
-                self._places.setdefault(name, set()).update(installed_paths(other))
+                self._paths.setdefault(name, set()).update(installed_paths(other))
         binaries = (file.binary for file in contents.files.values() if file.binary)
         self._needed = {library for binary in binaries for library in binary.needed}
         self._needed -= {posixpath.basename(name) for name in contents.files}
@@ -54,11 +54,11 @@ class Siblings:
         self._imported: list[ImportedRow] = []
         self._listed = _listed_packages() if self._split else {}
         if self.form.IN_ENVIRONMENT:
-            own = distribution_of(contents)
-            known = {*self.given, own}  # their files are known, so the tables are not needed
+            name = distribution_of(contents)
+            given = {*self.given, name}  # their files are known, so the tables are not needed
             layouts = load_layouts()
-            self._rows = [row for row in layouts.wheels if row.distribution not in known]
-            self._imported = [r for r in layouts.imported if r.distribution != own]
+            self._rows = [row for row in layouts.wheels if row.distribution not in given]
+            self._imported = [r for r in layouts.imported if r.distribution != name]
 
     def at(self, folder: str, library: str) -> Brought | None:
         """Return the packages that bring a library to a folder, or None."""
@@ -91,16 +91,16 @@ class Siblings:
         if not self.form.IN_ENVIRONMENT:
             return ""
         name = canonicalize_name(folder.partition("/")[0])
-        known = {*self.given, *(row.distribution for row in self._rows)}
-        known.update(row.distribution for row in self._imported)
-        begun = (one for one in self.requirements if f"{one}-".startswith(f"{name}-"))
-        return "" if name in known else next((one for one in begun if one not in known), "")
+        names = {*self.given, *(row.distribution for row in self._rows)}
+        names.update(row.distribution for row in self._imported)
+        begun = [name_ for name_ in self.requirements if f"{name_}-".startswith(f"{name}-")]
+        return "" if name in names else next((name_ for name_ in begun if name_ not in names), "")
 
     def imported(self, library: str) -> Brought | None:
         """Return the packages whose import has already loaded a library, or None."""
-        own = self._brought([r.distribution for r in self._imported if self._has(r, library)])
+        brought = self._brought([r.distribution for r in self._imported if self._has(r, library)])
         rows = [row for row in self._imported if self._is_imported(row)]
-        return own or self._brought([r.distribution for r in rows if self._needs(r, library)])
+        return brought or self._brought([r.distribution for r in rows if self._needs(r, library)])
 
     def _is_imported(self, row: ImportedRow) -> bool:
         """Return whether a wheel is required, or else one of its libraries is needed."""
@@ -123,7 +123,7 @@ class Siblings:
 
     def _is_given(self, name: str, path: str) -> bool:
         """Return whether one of the packages of this name that are checked together has a file."""
-        return path in self._places[name]
+        return path in self._paths[name]
 
     def anywhere(self, library: str) -> list[WheelRow]:
         """Return the wheels of the tables that have a library, in any folder."""
@@ -148,8 +148,8 @@ class Siblings:
         Python itself brings none that other packages link to, and those of the packages in
         `data/conda.toml` are known.
         """
-        known = {*self.given, *self._listed, "python", "python-abi"}
-        return bool(self.requirements.keys() - known)
+        covered = {*self.given, *self._listed, "python", "python-abi"}
+        return bool(self.requirements.keys() - covered)
 
     def _brought(self, names: list[str]) -> Brought | None:
         if not names:

@@ -131,7 +131,7 @@ class Resolver:
         self._rpaths = {
             path: () if b.runpath else folders(path, b.rpath) for path, b in self.binaries.items()
         }
-        self._known: dict[tuple[tuple[str, ...], str], tuple[How, str]] = {}
+        self._answers: dict[tuple[tuple[str, ...], str], tuple[How, str]] = {}
         self._alternatives = Counter(map(without_numbers, self.binaries))
         preloads = (n for n in self.by_name if any_match(n, layouts.preloads))
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
@@ -180,9 +180,9 @@ class Resolver:
         if library in names:
             return LibraryLink(user.path, library, How.LOADED, "", searched, process)
         key = searched, library
-        if key not in self._known:
-            self._known[key] = self._find(searched, library)
-        how, where = self._known[key]
+        if key not in self._answers:
+            self._answers[key] = self._find(searched, library)
+        how, where = self._answers[key]
         if how is How.ELSEWHERE and self._is_plugin(user.path, where):
             how, where = How.LOADED, ""
         return LibraryLink(user.path, library, how, where, searched, process)

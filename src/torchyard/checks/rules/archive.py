@@ -102,7 +102,7 @@ def top_level(subject: Subject) -> Iterator[Hit]:
     if not is_wheel(subject.contents):
         return
     table = load_rule_table()
-    own = package_folder(subject.expected.name).lower()
+    package = package_folder(subject.expected.name).lower()
     listed = (about_text(subject.contents, "top_level.txt") or b"").decode(errors="replace").split()
     importable: dict[str, bool] = {}
     for member in subject.contents.files:
@@ -111,11 +111,11 @@ def top_level(subject: Subject) -> Iterator[Hit]:
             is_module = rest.endswith(_MODULES) or subject.contents.files[member].binary is not None
             importable[top] = importable.get(top, False) or is_module
         elif not top.endswith((*_MODULES, ".pth")) or (
-            top in table.stray_files and top.partition(".")[0] != own
+            top in table.stray_files and top.partition(".")[0] != package
         ):
             yield Hit("a file at the root of the wheel is no module", member, _MOVE)
     for top, is_importable in sorted(importable.items()):
-        if top.endswith(_ABOUT) or top.lower() == own:
+        if top.endswith(_ABOUT) or top.lower() == package:
             continue
         if top in table.stray_folders:
             yield Hit(f"the folder `{top}` is not specific to this project", f"{top}/", _MOVE)

@@ -95,9 +95,9 @@ def versions(subject: Subject) -> Iterator[Hit]:
             what = f"requires `{requirement}`, but {row.pin} {pin} is in the table"
             yield Hit(what, "", f"require {row.distribution}=={pin}")
         for name, path in resolver_of(subject).by_name.items() if pin else ():
-            said = _VERSION.search(name)
-            if said and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{said[1]}."):
-                what = f"is version {said[1]}, but {row.pin} {pin} is in the table"
+            own = _VERSION.search(name)
+            if own and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{own[1]}."):
+                what = f"is version {own[1]}, but {row.pin} {pin} is in the table"
                 yield Hit(what, resolver_of(subject).names[path], f"bring along {row.pin} {pin}")
     for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
         what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
@@ -113,9 +113,9 @@ def versions(subject: Subject) -> Iterator[Hit]:
 def _wheels_of_others(compute: str) -> set[str]:
     """Return the wheels of all other compute platforms; none if this one is unknown."""
     rows = load_layouts().compute.values()
-    own = [row for row in rows if any_match(compute, row.names)]
-    wheels = {wheel.distribution for wheel in load_layouts().wheels} if own else set()
-    return wheels - {wheel.distribution for row in own for wheel in row.wheels}
+    provided = [row for row in rows if any_match(compute, row.names)]
+    wheels = {wheel.distribution for wheel in load_layouts().wheels} if provided else set()
+    return wheels - {wheel.distribution for row in provided for wheel in row.wheels}
 
 
 def _is_pinned(requirement: Requirement, version: str) -> bool:
@@ -150,22 +150,22 @@ def label(subject: Subject) -> Iterator[Hit]:
             yield Hit(
                 what, resolver.names[path], f"compile it for {compute}, or label it otherwise"
             )
-    own = platform_for(compute)
-    used = any(own.name in platforms_of(path, b) for path, b in resolver.binaries.items())
-    if own.device_kinds and _is_whole(subject) and not used:
+    platform = platform_for(compute)
+    used = any(platform.name in platforms_of(path, b) for path, b in resolver.binaries.items())
+    if platform.device_kinds and _is_whole(subject) and not used:
         what = f"nothing in the package uses a GPU, but it is for {compute}"
         yield Hit(what, "", "look in the log of its build for why it was compiled without")
 
 
 def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
     """Yield what a file contains or needs that packages for a compute platform must not."""
-    own = platform_for(compute)
+    expected = platform_for(compute)
     for library in (posixpath.basename(path), *binary.needed):
-        if own.is_wrong_runtime(library, compute):
+        if expected.is_wrong_runtime(library, compute):
             yield f"is, or needs, `{library}`" if library in path else f"needs `{library}`"
-    if own.device_kinds or not own.is_gpu:  # else nothing is known that it should not have
+    if expected.device_kinds or not expected.is_gpu:  # else nothing is known to be foreign
         found = platforms_of(path, binary)
-        yield from (what for platform, what in found.items() if platform != own.name)
+        yield from (what for platform, what in found.items() if platform != expected.name)
 
 
 def platforms_of(path: str, binary: Binary) -> dict[str, str]:
@@ -195,17 +195,17 @@ def label_libraries(subject: Subject) -> Iterator[Hit]:
     Look in the log of the build for what CMake did not find; label what there is.
     """
     table, promised = load_rule_table(), set(subject.expected.words)
-    known, blas = {**table.parts, **table.blas}, promised & table.blas.keys()
+    parts, blas = {**table.parts, **table.blas}, promised & table.blas.keys()
     if blas and _is_whole(subject):
         promised |= subject.expected.pins.keys()
     wrong = {name: f"no{name}" for name in table.parts if f"no{name}" in promised}
     wrong |= {name: min(blas) for name in (table.blas.keys() - blas if blas else ())}
     used: set[str] = set()
     resolver = resolver_of(subject)
-    for path, binary in resolver.binaries.items() if wrong or promised & known.keys() else ():
+    for path, binary in resolver.binaries.items() if wrong or promised & parts.keys() else ():
         names = "\0".join(("", posixpath.basename(path), *binary.needed, "")).encode()
         names += binary.imports + b"\0" + binary.exports
-        for name, pattern in known.items():
+        for name, pattern in parts.items():
             if found := re.search(rb"\0((?:%b)[^\0]*)" % pattern.encode(), names):
                 used.add(name)
                 if name in wrong:

@@ -269,7 +269,7 @@ def metadata_siblings(subject: Subject) -> Iterator[Hit]:
     group = [other for other in subject.others if _is_sibling(subject, other)]
     if not ours or not group:
         return
-    described = {other.file_name: _said(other) for other in (contents, *group)}
+    described = {other.file_name: _shared_fields(other) for other in (contents, *group)}
     times = Counter(described.values())
     usual = max(sorted(described), key=lambda name: times[described[name]])
     if described[usual] == described[contents.file_name]:
@@ -286,7 +286,7 @@ def _is_sibling(subject: Subject, other: Contents) -> bool:
     return names[0] == names[1] != [] and values(ours, "Version") == values(theirs, "Version")
 
 
-def _said(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:
+def _shared_fields(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:
     """Return every field with its values, and the description, regardless of their order."""
     text = (about_text(contents, "METADATA") or b"").decode(errors="replace")
     fields, description = parse_metadata(text)

@@ -29,8 +29,8 @@ def _parsed(text: bytes) -> tuple[list[Recorded], list[str]]:
 
 def _listable(contents: Contents) -> dict[str, PackageFile]:
     """Return the files that RECORD must list: all but itself and its signatures."""
-    own = f"{dist_info(contents)}/RECORD"
-    exempt = {own, f"{own}.jws", f"{own}.p7s"}
+    record = f"{dist_info(contents)}/RECORD"
+    exempt = {record, f"{record}.jws", f"{record}.p7s"}
     files = contents.files.items()
     return {name: file for name, file in files if name not in exempt and not name.endswith("/")}
 

@@ -93,12 +93,12 @@ def ceiling(subject: Subject) -> Iterator[Hit]:
     --platform-tag`.
     """
     resolver = resolver_of(subject)
-    asked = {
+    needs = {
         path: {need.version for need in binary.needs if need.library not in resolver.by_name}
         for path, binary in resolver.binaries.items()
     }
-    glibc, above = above_ceiling(subject.expected.platforms, set().union(*asked.values()))
-    for path, versions in asked.items():
+    glibc, above = above_ceiling(subject.expected.platforms, set().union(*needs.values()))
+    for path, versions in needs.items():
         if newer := versions & above:
             yield Hit(
                 f"needs {', '.join(highest(newer))}, newer than systems with glibc {glibc} have",
@@ -214,7 +214,7 @@ def undefined(subject: Subject) -> Iterator[Hit]:
     paths = {name: path for path, name in resolver.names.items()}
     is_known = bool(admitted_releases(subject, torch_releases()))
     for member, symbols in undefined_in(subject).items():
-        for symbol in (one for one in symbols if one.is_missing and (is_known or not one.needs)):
+        for symbol in (s for s in symbols if s.is_missing and (is_known or not s.needs)):
             why = "and nothing that it loads defines it"
             if symbol.is_torchs:
                 why = "which torch defines, but it is linked with none of torch's libraries"

@@ -140,8 +140,8 @@ def label_python(subject: Subject) -> Iterator[Hit]:
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
     """Return whether one Python has one of the tags and ABIs; only CPython's ABIs are compared."""
-    own = [_CPYTHON.match(abi) for abi in abis]
-    return any(match is None or match[0] in pythons for match in own)
+    cpythons = [_CPYTHON.match(abi) for abi in abis]
+    return any(match is None or match[0] in pythons for match in cpythons)
 
 
 def _spell(module: re.Match[str]) -> str:
@@ -223,8 +223,8 @@ def _is_version_file(subject: Subject, member: str) -> bool:
     folder, _, name = (path or "").partition("/")
     if name not in {"version.py", "_version.py"}:
         return False
-    own = package_folder(subject.expected.name).lower()
-    return is_conda(subject.contents) or folder.lower() == own
+    package = package_folder(subject.expected.name).lower()
+    return is_conda(subject.contents) or folder.lower() == package
 
 
 @rule("label-name", Severity.ERROR, "a conda package under another name than its own")

@@ -170,14 +170,14 @@ def torch_lacks(subject: Subject) -> Iterator[Hit]:
         return
     lacking: dict[str, dict[str, tuple[str, ...]]] = {}
     for verdict in load_matrix(wheel_extension(subject), compared_torches(subject)):
-        for one in verdict.obstacles:
-            left = tuple(n for n in one.names if not _is_reported(n, one.member, subject))
-            if one.kind is not ObstacleKind.TOOLKIT and left:
-                lacking.setdefault(one.member, {})[verdict.torch.version] = left
+        for obstacle in verdict.obstacles:
+            left = tuple(n for n in obstacle.names if not _is_reported(n, obstacle.member, subject))
+            if obstacle.kind is not ObstacleKind.TOOLKIT and left:
+                lacking.setdefault(obstacle.member, {})[verdict.torch.version] = left
     for member, releases in lacking.items():
         (first, names), *others = releases.items()
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        also = f"; nor does it load with {', '.join(one for one, _ in others)}" if others else ""
+        also = f"; nor does it load with {', '.join(dict(others))}" if others else ""
         yield Hit(
             f"needs `{names[0]}`{more} of torch, which torch {first} does not have{also}",
             member,

@@ -10,7 +10,7 @@ from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
 from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
-if TYPE_CHECKING:  # slow to import, and plans need none of it
+if TYPE_CHECKING:  # slow to import, and not needed by plans
     from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
@@ -21,14 +21,14 @@ _RUNTIME = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
 _TOOLKIT_LIBRARY = re.compile(
     r"lib(?:cudart|cublas|cublasLt|cupti|nvrtc|nvJitLink)\.so\.(\d+)(?:\.\d+)*"
 )
-"""Libraries whose sonames have the major version of their toolkit; others have one of their own."""
+"""Libraries whose sonames have their toolkit's major version; others have their own."""
 _TOOLKIT_WHEEL = re.compile(r"nvidia-[a-z-]+-cu(\d+)")
 _NEWEST_COMPILERS = {
     "gcc_max": re.compile(rb"__GNUC__ > (\d+)"),
     "clang_max": re.compile(rb"__clang_major__ > (\d+)"),
 }
 _CRT_SINCE = 13
-"""The CUDA version whose wheels have the headers of nvcc in a distribution of their own."""
+"""The first CUDA version with a separate distribution for nvcc's headers."""
 _PTX = "+PTX"
 _TOOLKIT = (
     "cuda-toolkit",
@@ -52,7 +52,7 @@ class Cuda(ComputePlatform):
     cmake_switch = "USE_CUDA"
     cmake_archs = "TORCH_CUDA_ARCH_LIST"
     arch = r"\d+\.\d[af]?(?:\+PTX)?"
-    arch_hint = "9.0 for CUDA, 9.0+PTX with code for later ones, too"
+    arch_hint = "9.0 for CUDA, 9.0+PTX with code for later GPUs, too"
     device_kinds: tuple[str, ...] = ("cubin", "ptx")
     device_code = r"(?:sm|compute)_\d+[af]?"
     device_loaders: tuple[str, ...] = ("libcuda.", "libcudart.", "libnvrtc.")
@@ -68,7 +68,7 @@ class Cuda(ComputePlatform):
             title="NVIDIA's driver",
             help="For NVIDIA's driver of this version.",
         ),
-        MachineFact(option="cuda", title="CUDA", help="For a driver that can do this CUDA."),
+        MachineFact(option="cuda", title="CUDA", help="For a driver that supports this CUDA."),
     )
 
     def table(self) -> ComputeTable[CudaRow]:
@@ -79,7 +79,7 @@ class Cuda(ComputePlatform):
             yield from bad_toolkit(compute, f"cu{row.version.replace('.', '')}", row, self.arch)
             for kind, newest in row.compilers.items():
                 if not newest.isdecimal():
-                    yield f"{compute} takes {kind} up to `{newest}`, which is not a number"
+                    yield f"{compute} accepts {kind} up to `{newest}`, which is not a number"
             for platform, archs in row.archs.items():
                 order = [version_numbers(arch) for arch in archs]
                 if order != sorted(order):
@@ -187,7 +187,7 @@ class Cuda(ComputePlatform):
             here, family = driver, row.driver_family
             least, what = own or family, f"the driver {here}"
         else:
-            why = "it is not known which driver it needs" if driver else "no driver is here"
+            why = "its required driver is unknown" if driver else "this machine has no driver"
             return f"is for {compute}: {why}"
         if _reaches(here, least):
             return Support(2, wanted)
@@ -197,7 +197,7 @@ class Cuda(ComputePlatform):
 
 
 def _reaches(here: str, least: str) -> bool:
-    """Return whether a version is new enough in the parts it gives: 580.65 may be 580.65.06."""
+    """Return whether a version is new enough as far as given: 580.65 may be 580.65.06."""
     given = version_numbers(here)
     return given >= version_numbers(least)[: len(given)]
 

@@ -1,4 +1,4 @@
-"""NVIDIA's driver; only what inspects this machine imports it."""
+"""NVIDIA's driver; imported only by code that inspects this machine."""
 
 import re
 from contextlib import suppress

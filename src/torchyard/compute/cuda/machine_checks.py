@@ -1,4 +1,4 @@
-"""Checks of a machine that builds for CUDA: the toolkit and its pairs, the driver, libraries."""
+"""Checks of a machine that builds for CUDA: toolkit, host compiler, driver and libraries."""
 
 import re
 import shlex
@@ -57,11 +57,11 @@ print(json.dumps({
     "devices": count.value,
 }))
 """
-_SILENT = "CMake turns {switch} off, and says so only in its summary"
+_SILENT = "CMake turns {switch} off, and reports it only in its summary"
 
 
 class _Kit(NamedTuple):
-    """A toolkit that is meant; one that would come from PyPI has no root yet."""
+    """The toolkit of a build; one from PyPI has no root yet."""
 
     compute: str
     release: str
@@ -73,7 +73,7 @@ class _Kit(NamedTuple):
 
 
 class _Driver(Value, kw_only=True):
-    """What the driver's library says."""
+    """The answer of the driver's library."""
 
     missing: str = ""
     status: int = 0
@@ -82,7 +82,7 @@ class _Driver(Value, kw_only=True):
 
 
 def _root(bench: Bench) -> Path | None:
-    """Return the toolkit that a build by hand would take."""
+    """Return the toolkit that a manual build would use."""
     given = [Path(bench.env[name], "bin/nvcc") for name in _HOMES if bench.env.get(name)]
     named = [Path(bench.env["CUDACXX"])] if bench.env.get("CUDACXX") else []
     found = bench.which("nvcc")
@@ -95,7 +95,7 @@ def _root(bench: Bench) -> Path | None:
 
 
 def _kits(bench: Bench) -> list[_Kit]:
-    """Return the toolkits that are meant and there."""
+    """Return the installed toolkits that the build uses."""
     kits = demanded_kits(bench, _PLATFORM, by_hand=_by_hand, of_job=_of_job)
     return bench.once("cuda-kits", lambda: list(kits))
 
@@ -111,7 +111,7 @@ def _by_hand(bench: Bench) -> _Kit | None:
 
 def _of_job(bench: Bench, compute: str) -> _Kit:
     """Return the toolkit of a job, or fail."""
-    assert bench.demand.toolchain is not None  # noqa: S101 - else it is by hand
+    assert bench.demand.toolchain is not None  # noqa: S101 - else the build is manual
     origin = bench.demand.toolchain.origin_of(_PLATFORM.name)
     kit = find_cuda(_PLATFORM.version(compute), origin)
     return _Kit(compute, kit.release, Path(kit.root) if kit.origin == "system" else None)
@@ -128,9 +128,9 @@ def _host_compiler(bench: Bench) -> Compiler:
 
 
 def cuda_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The CUDA toolkit that is asked for is there, and compiles for the architectures.
+    """The requested CUDA toolkit is installed, and compiles for the architectures.
 
-    A build by hand takes CUDACXX, CUDA_HOME, CUDA_PATH, nvcc on PATH, or /usr/local/cuda.
+    A manual build uses CUDACXX, CUDA_HOME, CUDA_PATH, nvcc on PATH, or /usr/local/cuda.
     """
     demand = compute_demand(bench, _PLATFORM)
     if demand is None:
@@ -143,7 +143,7 @@ def cuda_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
         elif kit is None:
             yield Seen("no CUDA: torch is built for CPUs")
         else:
-            where = kit.root or "from PyPI, as the file's toolchain says"
+            where = kit.root or "from PyPI, by the file's toolchain"
             yield Seen(f"CUDA {kit.release} ({where})")
             yield from _archs(bench, kit)
 
@@ -151,7 +151,7 @@ def cuda_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
 def _missing(bench: Bench, compute: str, other: _Kit | None) -> Iterator[Trouble]:
     release = _PLATFORM.version(compute)
     why = (
-        "the build is for another CUDA, or for CPUs, and no error says so"
+        "the build is for another CUDA, or for CPUs, without an error"
         if bench.by_hand
         else "nvcc compiles it"
     )
@@ -163,11 +163,11 @@ def _missing(bench: Bench, compute: str, other: _Kit | None) -> Iterator[Trouble
         return
     for root, version in system_roots().items():
         if release and version.startswith(f"{release}."):
-            what = f"the build takes CUDA {other.release if other else 'nowhere'}, not {release}"
+            what = f"the build uses CUDA {other.release if other else 'nowhere'}, not {release}"
             prefix = shlex.quote(str(root))
             yield Trouble(what, why, _choose(bench, prefix))
             return
-    there = f"; the build takes {other.release} in {other.root}" if other else ""
+    there = f"; the build uses {other.release} in {other.root}" if other else ""
     what = f"there is no CUDA {release}".strip() + there
     yield Trouble(what, why, _install(bench, release or max(_releases(), key=version_numbers)))
 
@@ -185,7 +185,7 @@ def _releases() -> list[str]:
 def _install(bench: Bench, release: str, name: str = "cuda-toolkit") -> str:
     words = {"name": name, "dashed": release.replace(".", "-")}
     packages = cuda_table().machine.packages.items()
-    return bench.install_packages({one: text.format(**words) for one, text in packages})
+    return bench.install_packages({name: text.format(**words) for name, text in packages})
 
 
 def _archs(bench: Bench, kit: _Kit) -> Iterator[Trouble]:
@@ -206,15 +206,15 @@ def _archs(bench: Bench, kit: _Kit) -> Iterator[Trouble]:
 
 
 def cuda_host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The host compiler and the C library are ones that nvcc takes; it compiles a kernel.
+    """The compiler nvcc accepts the host compiler and the C library; it compiles a kernel.
 
-    Limits are in `data/compute/cuda.toml`; a toolkit of this machine is tried as well.
+    Limits are in `data/compute/cuda.toml`; an installed toolkit is also tried.
     """
     for kit in _kits(bench):
         try:
             compiler = _host_compiler(bench)
         except HostError:
-            return  # `compiler` says so
+            return  # the check `compiler` reports it
         newest = bench.demand.newest.get(kit.compute) or (kit.row.compilers if kit.row else {})
         title = f"CUDA {kit.release}"
         try:
@@ -226,23 +226,23 @@ def cuda_host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
         limit, glibc = kit.row and kit.row.glibc_max, glibc_version()
         if limit and glibc and version_numbers(glibc) > version_numbers(limit):
             yield Trouble(
-                f"{title} does not go with glibc {glibc}: the newest that it takes is {limit}",
+                f"{title} does not work with glibc {glibc}: the newest it accepts is {limit}",
                 "nvcc ends with `exception specification is incompatible` in mathcalls.h",
                 "torchyard toolchain root bookworm root" if not bench.by_hand else "",
             )
             continue
-        said = _tried(bench, kit, compiler)
-        if said:
-            why = "CMake tries nvcc first, and ends if it fails"
+        failure = _tried(bench, kit, compiler)
+        if failure:
+            why = "CMake tries nvcc first, and stops if it fails"
             cure = _install(bench, kit.release)
-            yield Trouble(f"nvcc of {title} compiles nothing: {said}", why, cure)
+            yield Trouble(f"nvcc of {title} can't compile: {failure}", why, cure)
         else:
             name = f"{compiler.kind} {compiler.version}"
             yield Seen(f"{title} with {name}" + (f" and glibc {glibc}" if glibc else ""))
 
 
 def _older(bench: Bench, compiler: Compiler, newest: Mapping[str, str]) -> str:
-    """Return the command that chooses a host compiler that the toolkit takes."""
+    """Return the command that selects a host compiler accepted by the toolkit."""
     limit = newest[compiler.kind]
     for other in bench.other_compilers():
         fits = version_numbers(other.version)[:1] <= version_numbers(newest.get(other.kind, "0"))
@@ -255,7 +255,7 @@ def _older(bench: Bench, compiler: Compiler, newest: Mapping[str, str]) -> str:
 
 
 def _tried(bench: Bench, kit: _Kit, compiler: Compiler) -> str:
-    """Return what nvcc says if it can't compile a kernel; empty if it can, or is not here yet."""
+    """Return nvcc's error if it can't compile a kernel; empty if it can or is not installed."""
     if kit.root is None:
         return ""
     with TemporaryDirectory(prefix="torchyard-doctor-") as folder:
@@ -269,7 +269,7 @@ def _tried(bench: Bench, kit: _Kit, compiler: Compiler) -> str:
 
 
 def cuda_variables(bench: Bench) -> Iterator[Seen | Trouble]:
-    """CUDA_HOME, CUDA_PATH, CUDACXX and nvcc on PATH are of one toolkit."""
+    """CUDA_HOME, CUDA_PATH, CUDACXX and nvcc on PATH name the same toolkit."""
     if compute_demand(bench, _PLATFORM) is None:
         return
     taken = bench.which("nvcc")
@@ -278,8 +278,8 @@ def cuda_variables(bench: Bench) -> Iterator[Seen | Trouble]:
         given = bench.env.get(name, "")
         nvcc = Path(given) if name == "CUDACXX" else Path(given, "bin/nvcc")
         if given and not nvcc.is_file():
-            what = f"{name} is {given}, where no nvcc is"
-            yield Trouble(what, "the build finds no CUDA there, or parts of two", f"unset {name}")
+            what = f"{name} is {given}, which has no nvcc"
+            yield Trouble(what, "the build finds no CUDA, or mixes two", f"unset {name}")
         elif given:
             roots[name] = toolkit_root(nvcc)
     if taken:
@@ -288,17 +288,17 @@ def cuda_variables(bench: Bench) -> Iterator[Seen | Trouble]:
     for name, root in roots.items():
         if "PATH" in roots and root != roots["PATH"]:
             yield Trouble(
-                f"{name} means the CUDA in {root}, and nvcc on PATH is that in {roots['PATH']}",
-                "CMake, setup.py and extensions look at different ones of these",
+                f"{name} names the CUDA in {root}, and nvcc on PATH is in {roots['PATH']}",
+                "CMake, setup.py and extensions use different ones of these",
                 f"unset {name}",
                 Severity.WARNING,
             )
 
 
 def cuda_driver(bench: Bench) -> Iterator[Seen | Trouble]:
-    """NVIDIA's driver runs what the toolkit compiles. Its library is asked in another process.
+    """NVIDIA's driver runs the toolkit's programs. Another process calls its library.
 
-    Nothing is built with it: without a driver, only tests on a GPU are not possible.
+    Builds don't use it: without a driver, only tests on a GPU are impossible.
     """
     kits = _kits(bench)
     if not kits:
@@ -308,33 +308,33 @@ def cuda_driver(bench: Bench) -> Iterator[Seen | Trouble]:
         driver = msgspec.json.decode("\n".join(done.lines[-1:]), type=_Driver)
     except msgspec.MsgspecError:
         how = "does not answer" if done.late else f"crashes ({done.signal or done.code})"
-        what = f"{_LIBRARY} {how} when it is asked for its version"
-        yield Trouble(what, "so would each program that uses a GPU", "nvidia-smi", Severity.WARNING)
+        what = f"{_LIBRARY} {how} when asked for its version"
+        yield Trouble(what, "programs for GPUs do the same", "nvidia-smi", Severity.WARNING)
         return
     if driver.missing:
-        yield Seen("no driver of NVIDIA: it can be built, and not be tried on a GPU")
+        yield Seen("no driver of NVIDIA: builds work, tests on a GPU don't")
         return
     if driver.status:
         why = cuda_table().machine.statuses.get(str(driver.status), "see the driver API's CUresult")
         what = f"NVIDIA's driver (CUDA {driver.version}) answers with error {driver.status}"
         yield Trouble(what, why, "", Severity.WARNING)
         return
-    yield Seen(f"NVIDIA's driver can do CUDA {driver.version}; GPUs: {driver.devices}")
+    yield Seen(f"NVIDIA's driver supports CUDA {driver.version}; GPUs: {driver.devices}")
     for kit in kits:
         support = _PLATFORM.support(kit.compute, {"cuda": driver.version}, platform_name())
         if isinstance(support, str):
             yield Trouble(
-                f"the driver can do CUDA {driver.version}, and the toolkit is {kit.release}",
-                "what is built does not run here: `driver version is insufficient`",
+                f"the driver supports CUDA {driver.version}, but the toolkit is {kit.release}",
+                "the build does not run here: `driver version is insufficient`",
                 _install(bench, kit.release, "cuda-compat"),
                 Severity.WARNING,
             )
 
 
 def cuda_libraries(bench: Bench) -> Iterator[Seen | Trouble]:
-    """cuBLAS, cuDNN, NCCL and MAGMA: where they are, and of which version header and library are.
+    """cuBLAS, cuDNN, NCCL and MAGMA are installed, each with one version of headers and library.
 
-    A cell of torch needs all that the file does not turn off; a build by hand takes what it finds.
+    A cell of torch needs those that the file does not turn off; a manual build uses what it finds.
     """
     for kit in _kits(bench):
         for settings in bench.demand.settings.get(kit.compute, ({},)):
@@ -353,7 +353,7 @@ def _feature(
         yield Seen(f"{feature.title} {found.version} ({found.prefix})".replace("  ", " "))
         yield from _versions(feature, found, pin)
     elif feature.wheel and any(name.startswith(feature.wheel) for name in _wheels(bench, kit)):
-        yield Seen(f"{feature.title} from PyPI, as [build] or the toolkit says")
+        yield Seen(f"{feature.title} from PyPI, by [build] or the toolkit")
     elif feature.bundled and not is_on(env.get(feature.system, "")):
         yield Seen(f"{feature.title}: the tree's own copy")
     else:
@@ -370,14 +370,14 @@ def _feature(
 
 
 def _choice(feature: FeatureFiles) -> str:
-    """Return what to do about a library that a job misses."""
+    """Return a hint for a library that a job lacks."""
     home = f"set {feature.homes[0]} in `env` of an [[override]]" if feature.homes else ""
     off = f'turn it off there: {feature.switch} = "0"' if feature.switch else ""
     return "; or ".join(filter(None, (f"install {feature.title}", home, off)))
 
 
 def _versions(feature: FeatureFiles, found: FoundFeature, pin: str) -> Iterator[Trouble]:
-    """Yield versions that do not go together: of header and library, of both and the pin."""
+    """Yield version conflicts between header, library and pin."""
     named = re.search(r"\.so\.(\d+(?:\.\d+)+)$", found.library.resolve().name)
     numbers, version = version_numbers(named[1]) if named else (), version_numbers(found.version)
     if numbers and version and numbers != version[: len(numbers)]:
@@ -385,16 +385,16 @@ def _versions(feature: FeatureFiles, found: FoundFeature, pin: str) -> Iterator[
             f"{feature.title} has headers of {found.version} and a library of {named and named[1]}"
         )
         cure = f"export {feature.homes[0]}=DIRECTORY_OF_ONE_{feature.title.upper()}"
-        yield Trouble(f"{what}, in {found.prefix}", "torch refuses it when it is imported", cure)
+        yield Trouble(f"{what}, in {found.prefix}", "torch refuses it when imported", cure)
     wanted = version_numbers(pin)
     if version and wanted and version != wanted[: len(version)]:
         what = f"{feature.title} is {found.version}, and wheels of this release require {pin}"
-        why = "what is compiled with one version may refuse the other when it is imported"
+        why = "torch compiled with one version may refuse the other when imported"
         yield Trouble(what, why, "", Severity.WARNING)
 
 
 def _wheels(bench: Bench, kit: _Kit) -> list[str]:
-    """Return the distributions that a job installs to compile with."""
+    """Return the distributions that a job installs for compiling."""
     locked = read_lock(f"cuda-{kit.release}").versions if kit.root is None else ()
     return [*bench.demand.pins, *locked]
 
@@ -402,7 +402,7 @@ def _wheels(bench: Bench, kit: _Kit) -> list[str]:
 def _prefixes(
     bench: Bench, kit: _Kit, feature: FeatureFiles, env: Mapping[str, str]
 ) -> Iterator[Path]:
-    """Yield the directories in which a library may be, in the order of CMake."""
+    """Yield the directories to search for a library, in CMake's order."""
     named = [env.get(home, "") for home in feature.homes]
     listed = re.split("[:;]", env.get("CMAKE_PREFIX_PATH", ""))
     yield from map(Path, filter(None, (*named, *listed, str(kit.root or ""))))

@@ -9,8 +9,8 @@ class CudaRow(ComputeRow, kw_only=True):
     """A CUDA toolkit: its architectures, host compilers, and the driver that its programs need.
 
     `driver_family` is the oldest driver branch that runs programs of all its minor versions, with
-    the features of that branch. Headers of a glibc newer than
-    `glibc_max` contradict its own. Drivers are empty if they are not known.
+    the features of that branch. Its headers conflict with a glibc newer than `glibc_max`. Unknown
+    drivers are empty.
     """
 
     gcc_max: str

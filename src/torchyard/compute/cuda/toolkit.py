@@ -44,12 +44,12 @@ class CudaToolkit(Value, kw_only=True):
 
     @property
     def release(self) -> str:
-        """Its version as in names of compute platforms, such as `13.0`."""
+        """Its version, as in names of compute platforms: `13.0`."""
         return _release(self.version)
 
     @property
     def identity(self) -> str:
-        """Name, version, origin and digest; independent of where it is installed."""
+        """Name, version, origin and digest, independent of its location."""
         return f"cuda {self.version} {self.origin} sha256:{self.digest[:16]}"
 
     def prepare(
@@ -60,7 +60,7 @@ class CudaToolkit(Value, kw_only=True):
         check_cuda_archs(self, folder, archs)
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return the variables that steps need to use it, given the folder it is installed in."""
+        """Return the variables for steps that use it, given its folder."""
         root = str(Path(folder, self.root))  # an absolute root is kept
         return search(root, library="lib64") | {
             "PATH": f"{root}/bin",
@@ -73,7 +73,7 @@ class CudaToolkit(Value, kw_only=True):
 
 
 def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> CudaToolkit:
-    """Return the toolkit that would be used; nothing is installed."""
+    """Return the toolkit for a release, without installing it."""
     roots = system_roots() if origin != "pypi" else {}
     for root, version in roots.items():
         if _release(version) == release:
@@ -85,7 +85,7 @@ def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> C
     msg = f"there is no CUDA {release}; on this machine: {found}"
     if origin == "system":
         raise HostError(msg, hint=f'install CUDA {release}, or set `cuda = "auto"` in [toolchain]')
-    offered = ", ".join(one.removeprefix("cuda-") for one in locks() if one.startswith("cuda-"))
+    offered = ", ".join(lock.removeprefix("cuda-") for lock in locks() if lock.startswith("cuda-"))
     msg = f"{msg}; from PyPI: {offered}"
     raise HostError(msg, hint=f"install CUDA {release} in /usr/local/cuda-{release}")
 
@@ -110,7 +110,7 @@ def system_toolkits(digests: Digests | None = None) -> tuple[CudaToolkit, ...]:
 
 
 def system_roots() -> dict[Path, str]:
-    """Return the roots and versions of this machine's toolkits that run."""
+    """Return the roots and versions of this machine's working toolkits."""
     found: dict[Path, str] = {}
     for nvcc in _compilers():
         with suppress(HostError):
@@ -122,7 +122,7 @@ def system_roots() -> dict[Path, str]:
 def _compilers() -> Iterator[Path]:
     if nvcc := shutil.which("nvcc"):
         yield Path(nvcc)
-    for pattern in cuda_table().machine.places:
+    for pattern in cuda_table().machine.roots:
         roots = sorted(Path("/").glob(pattern), reverse=True)
         yield from (root / "bin/nvcc" for root in roots if (root / "bin/nvcc").is_file())
 
@@ -140,11 +140,11 @@ def toolkit_root(nvcc: Path) -> Path:
 
 
 def toolkit_version(root: Path) -> str:
-    """Return the version of the toolkit in a directory, as its nvcc says, or fail."""
+    """Return the version that a toolkit's nvcc prints, or fail."""
     output = program_output(str(root / "bin/nvcc"), "--version")
     version = re.search(r"release [\d.]+, V([\d.]+)", output)
     if version is None:
-        msg = f"`{root}/bin/nvcc --version` names no version: {output}"
+        msg = f"`{root}/bin/nvcc --version` prints no version: {output}"
         raise HostError(msg)
     return version[1]
 
@@ -180,11 +180,11 @@ def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
 def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -> None:
     """Fail if the toolkit can't compile for one of the architectures, such as `9.0+PTX`."""
     nvcc = Path(folder, toolkit.root, "bin/nvcc")
-    known = re.findall(r"compute_(\d+)", program_output(str(nvcc), "--list-gpu-arch"))
-    bad = [arch for arch in archs if _number(arch) not in known]
+    supported = re.findall(r"compute_(\d+)", program_output(str(nvcc), "--list-gpu-arch"))
+    bad = [arch for arch in archs if _number(arch) not in supported]
     if bad:
-        names = ", ".join(f"{number[:-1]}.{number[-1]}" for number in sorted(known, key=int))
-        msg = f"CUDA {toolkit.release} can't compile for {', '.join(bad)}; it knows {names}"
+        names = ", ".join(f"{number[:-1]}.{number[-1]}" for number in sorted(supported, key=int))
+        msg = f"CUDA {toolkit.release} can't compile for {', '.join(bad)}; it supports {names}"
         raise ConfigError(msg, hint="leave them out of `archs`, or use another CUDA")
 
 

@@ -16,7 +16,7 @@ from torchyard.model.tables import Compute
 from torchyard.model.toolchain import Origin
 from torchyard.model.version import version_numbers
 
-if TYPE_CHECKING:  # slow to import, and plans need none of it
+if TYPE_CHECKING:  # slow to import, and not needed by plans
     from torchyard.doctor.check import MachineCheck
     from torchyard.toolchain.digests import Digests
     from torchyard.toolchain.toolkit import Toolkit
@@ -88,7 +88,7 @@ class Rocm(ComputePlatform):
         wanted, here = version_numbers(self.version(compute)), facts.get("rocm", "")
         if here and version_numbers(here) >= wanted:
             return Support(2, wanted)
-        why = f"ROCm {here} is too old for it" if here else "no ROCm is here"
+        why = f"ROCm {here} is too old for it" if here else "this machine has no ROCm"
         return f"is for {compute}: {why}"
 
 

@@ -26,14 +26,14 @@ _VERBOSE = ("-v", "--offload-arch=gfx900", "-x", "hip", "-E", "/dev/null", "-o",
 
 
 class _Verbose(NamedTuple):
-    """What `hipcc -v` says: the directories of headers in order, and the gcc that it uses."""
+    """The output of `hipcc -v`: the include directories in order, and its gcc."""
 
     folders: tuple[Path, ...]
     gcc: Path | None
 
 
 def _kits(bench: Bench) -> list[RocmToolkit]:
-    """Return the ROCm that is meant and there."""
+    """Return the installed ROCm that the build uses."""
     kits = demanded_kits(bench, _PLATFORM, by_hand=_by_hand, of_job=_of_job)
     return bench.once("rocm-kits", lambda: list(kits))
 
@@ -48,7 +48,7 @@ def _of_job(_bench: Bench, compute: str) -> RocmToolkit:
 
 
 def _root(bench: Bench) -> Path | None:
-    """Return the ROCm that a build by hand would take."""
+    """Return the ROCm that a manual build would use."""
     given = [Path(bench.env[name]) for name in _HOMES if bench.env.get(name)]
     hipcc = bench.which("hipcc")
     found = [hipcc.resolve().parent.parent] if hipcc else []
@@ -57,7 +57,7 @@ def _root(bench: Bench) -> Path | None:
 
 
 def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The ROCm that is asked for is there, compiles for the architectures, and for AMD."""
+    """The requested ROCm is installed, and compiles for the architectures, and for AMD."""
     demand = compute_demand(bench, _PLATFORM)
     if demand is None:
         return
@@ -66,7 +66,7 @@ def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
         release = _PLATFORM.version(compute)
         rocm = found.get(release) if compute else next(iter(found.values()), None)
         if rocm is None and demand.required:
-            there = ", ".join(f"{one.version} in {one.root}" for one in found.values())
+            there = ", ".join(f"{other.version} in {other.root}" for other in found.values())
             what = f"there is no ROCm {release}".strip() + (f"; there is {there}" if there else "")
             cure = bench.install_packages(rocm_table().machine.packages)
             yield Trouble(what, "hipcc compiles the code for GPUs", cure)
@@ -80,33 +80,33 @@ def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
     platform = bench.env.get("HIP_PLATFORM", "amd")
     if bench.by_hand and found and platform != "amd":
         what = f"HIP_PLATFORM is {platform}"
-        yield Trouble(what, "hipcc calls the compiler of that", "export HIP_PLATFORM=amd")
+        yield Trouble(what, "hipcc calls that platform's compiler", "export HIP_PLATFORM=amd")
 
 
 def rocm_include_order(bench: Bench) -> Iterator[Seen | Trouble]:
-    """Headers that ROCm shares with others, such as thrust's, come from ROCm: `hipcc -v` says so.
+    """Headers that others have, too, such as thrust's, come from ROCm, as `hipcc -v` shows.
 
-    hipcc puts its own directory last, whatever `-I` says (ROCm/HIP issue 3587); CPLUS_INCLUDE_PATH
+    hipcc puts its own directory last, regardless of `-I` (ROCm/HIP issue 3587); CPLUS_INCLUDE_PATH
     puts it first.
     """
     for rocm in _kits(bench):
         output = _verbose(bench, rocm)
         if not output.folders:
             continue
-        own = Path(rocm.root)
+        root = Path(rocm.root)
         strangers = {
             header: folder
             for header in rocm_table().machine.headers
-            if (folder := next((one for one in output.folders if (one / header).is_file()), None))
-            and not folder.resolve().is_relative_to(own.resolve())
-            and (own / "include" / header).is_file()
+            if (folder := next((f for f in output.folders if (f / header).is_file()), None))
+            and not folder.resolve().is_relative_to(root.resolve())
+            and (root / "include" / header).is_file()
         }
         for header, folder in strangers.items():
             given = bench.env.get("CPLUS_INCLUDE_PATH", "")
-            value = ":".join(filter(None, (f"{own}/include", given)))
+            value = ":".join(filter(None, (f"{root}/include", given)))
             yield Trouble(
-                f"hipcc takes {header} from {folder}, and not from {own}/include",
-                "headers of two owners do not go together: `thrust/complex.h` is the usual one",
+                f"hipcc takes {header} from {folder}, not from {root}/include",
+                "mixed headers conflict, usually in `thrust/complex.h`",
                 f"export CPLUS_INCLUDE_PATH={shlex.quote(value)}",
             )
         if not strangers:
@@ -120,9 +120,9 @@ def rocm_gcc(bench: Bench) -> Iterator[Seen | Trouble]:
             compiler = bench.compiler
             if compiler.kind != "gcc":
                 return
-            meant = Path(compiler.asked("-print-libgcc-file-name")).parent
+            meant = Path(compiler.query("-print-libgcc-file-name")).parent
         except HostError:
-            return  # `compiler` says so
+            return  # the check `compiler` reports it
         taken = _verbose(bench, rocm).gcc
         if taken is None:
             continue
@@ -131,14 +131,14 @@ def rocm_gcc(bench: Bench) -> Iterator[Seen | Trouble]:
             continue
         option = shlex.quote(f"--gcc-install-dir={meant}")
         yield Trouble(
-            f"hipcc uses the C++ library of {taken}, and the build's gcc is that of {meant}",
-            "clang takes the newest gcc that it finds; symbols of its library are missing later",
+            f"hipcc uses the C++ library of {taken}, but the build's gcc is in {meant}",
+            "clang uses the newest gcc it finds; symbols of its library are missing later",
             f"export HIPCC_COMPILE_FLAGS_APPEND={option} HIPCC_LINK_FLAGS_APPEND={option}",
         )
 
 
 def rocm_openmp(bench: Bench) -> Iterator[Seen | Trouble]:
-    """ROCm's llvm has OpenMP: CMake does not find it by itself, if ROCm's clang compiles."""
+    """OpenMP of ROCm's llvm is found; with ROCm's clang, CMake needs help to find it."""
     for rocm in _kits(bench):
         llvm = Path(rocm.clang).parent.parent
         library = next(iter(sorted(llvm.glob("lib/**/libomp.so"))), None)
@@ -155,7 +155,7 @@ def rocm_openmp(bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def rocm_translation(bench: Bench) -> Iterator[Seen | Trouble]:
-    """The tree has been translated to HIP by its own script, before CMake sees it."""
+    """The tree's own script has translated it to HIP, before CMake runs."""
     if bench.source is None:
         return
     for rocm in _kits(bench):
@@ -169,11 +169,11 @@ def rocm_translation(bench: Bench) -> Iterator[Seen | Trouble]:
 
 
 def _verbose(bench: Bench, rocm: RocmToolkit) -> _Verbose:
-    """Return what hipcc says about its search, in the build's environment."""
-    return bench.once(("hipcc -v", rocm.root), lambda: _asked(bench, rocm))
+    """Return hipcc's search directories in the build's environment."""
+    return bench.once(("hipcc -v", rocm.root), lambda: _run_hipcc(bench, rocm))
 
 
-def _asked(bench: Bench, rocm: RocmToolkit) -> _Verbose:
+def _run_hipcc(bench: Bench, rocm: RocmToolkit) -> _Verbose:
     env = dict(bench.env)
     if not bench.by_hand:
         with suppress(HostError):

@@ -40,22 +40,22 @@ class RocmToolkit(Value, kw_only=True):
 
     @property
     def release(self) -> str:
-        """Its version as in names of compute platforms, such as `7.2`."""
+        """Its version, as in names of compute platforms: `7.2`."""
         return ".".join(self.version.split(".")[:2])
 
     @property
     def identity(self) -> str:
-        """Name, version, origin and digest; independent of where it is installed."""
+        """Name, version, origin and digest, independent of its location."""
         return f"rocm {self.version} system sha256:{self.digest[:16]}"
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
-        """Fail if it can't compile for the architectures; nothing has to be installed."""
+        """Fail if it can't compile for the architectures; there is nothing to install."""
         check_rocm_archs(self, archs)
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return the variables that steps need to use it."""
+        """Return the variables for steps that use it."""
         env = self._table_variables(compiler) | {
             "HIP_PLATFORM": "amd",
             "HIP_PATH": self.root,
@@ -75,7 +75,7 @@ class RocmToolkit(Value, kw_only=True):
         folders = {
             "root": self.root,
             "llvm": str(Path(self.clang).parent.parent),
-            "gcc": str(Path(compiler.asked("-print-libgcc-file-name").strip()).parent),
+            "gcc": str(Path(compiler.query("-print-libgcc-file-name").strip()).parent),
         }
         return {name: value.format(**folders) for name, value in given.items()}
 
@@ -86,7 +86,7 @@ def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
     for rocm in found:
         if rocm.release == release:
             return _identified(rocm, digests or Digests())
-    others = ", ".join(f"{one.version} in {one.root}" for one in found) or "none"
+    others = ", ".join(f"{rocm.version} in {rocm.root}" for rocm in found) or "none"
     msg = f"there is no ROCm {release}; on this machine: {others}"
     raise HostError(msg, hint=f"install ROCm {release} in /opt/rocm-{release}")
 
@@ -97,7 +97,7 @@ def system_rocms(digests: Digests | None = None) -> tuple[RocmToolkit, ...]:
 
 
 def _found() -> list[RocmToolkit]:
-    """Return every ROCm that runs, without digests."""
+    """Return every working ROCm, without digests."""
     found: list[RocmToolkit] = []
     for root in dict.fromkeys(_roots()):
         with suppress(HostError):
@@ -108,14 +108,14 @@ def _found() -> list[RocmToolkit]:
 def _roots() -> Iterator[Path]:
     if hipcc := shutil.which("hipcc"):
         yield Path(hipcc).resolve().parent.parent
-    for pattern in rocm_table().machine.places:
+    for pattern in rocm_table().machine.roots:
         for root in sorted(Path("/").glob(pattern), reverse=True):
             if (root / "bin/hipcc").exists():
                 yield root.resolve()
 
 
 def query_rocm(root: Path) -> RocmToolkit:
-    """Return a ROCm as its hipcc describes it, without a digest."""
+    """Return a ROCm from its hipcc's output, without a digest."""
     hipcc = root / "bin/hipcc"
     env = {**os.environ, "HIP_PLATFORM": "amd"}
     output = capture([str(hipcc), _ANY_ARCH, "--version"], cwd=Path("/"), env=env)
@@ -123,7 +123,7 @@ def query_rocm(root: Path) -> RocmToolkit:
     clang = re.search(r"clang version (\d+)", output)
     folder = re.search(r"InstalledDir: (\S+)", output)
     if not (version and clang and folder):
-        msg = f"`{hipcc} --version` names no version of HIP and clang: {output}"
+        msg = f"`{hipcc} --version` prints no version of HIP and clang: {output}"
         raise HostError(msg)
     names = (Path(folder[1], name) for name in (f"clang-{clang[1]}", "clang"))
     program = next((path for path in names if path.exists()), hipcc)
@@ -148,8 +148,9 @@ def check_rocm_archs(rocm: RocmToolkit, archs: Sequence[str]) -> None:
         cwd=Path("/"),
         talk=True,
     )
-    known = re.findall(r"^\s+(gfx\w+)$", output, re.MULTILINE)
-    bad = [arch for arch in archs if arch.partition(":")[0] not in known]
+    supported = re.findall(r"^\s+(gfx\w+)$", output, re.MULTILINE)
+    bad = [arch for arch in archs if arch.partition(":")[0] not in supported]
     if bad:
-        msg = f"ROCm {rocm.release} can't compile for {', '.join(bad)}; it knows {', '.join(known)}"
+        names = ", ".join(supported)
+        msg = f"ROCm {rocm.release} can't compile for {', '.join(bad)}; it supports {names}"
         raise ConfigError(msg, hint="leave them out of `archs`, or use another ROCm")

@@ -93,7 +93,7 @@ def _find_library(bench: Bench, files: BlasFiles) -> Path | None:
 def _multiarch(bench: Bench) -> tuple[str, ...]:
     """Return the system's multiarch folder of libraries, if it has one."""
     try:
-        return tuple(filter(None, [bench.compiler.asked("-print-multiarch")]))
+        return tuple(filter(None, [bench.compiler.query("-print-multiarch")]))
     except HostError:
         return ()
 

@@ -63,7 +63,7 @@ def _parts(report: EnvReport) -> Lines:
     yield ""
     yield table(
         (word("part"), folded("identity"), folded("place")),
-        ((one.part, one.identity, one.place or "·") for one in report.parts),
+        ((one.part, one.identity, one.path or "·") for one in report.parts),
     )
     yield ""
     script, here = Path(report.scripts[own_shell()]), Path.cwd()

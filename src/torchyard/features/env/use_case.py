@@ -109,13 +109,13 @@ def _parts(
     spec: JobSpec, layout: ToolchainLayout, variables: dict[str, str]
 ) -> list[EnvironmentPart]:
     """Return what the environment consists of, and where each part is."""
-    places = {"compiler": variables["CC"], "python": str(layout.folder / ENV)}
+    paths = {"compiler": variables["CC"], "python": str(layout.folder / ENV)}
     identities = spec.compiled.table("identity") | {"python": spec.task.facts["python"]}
     found = []
     for name, identity in identities.items():
-        installed = layout.place_of(name, identity)
-        place = places.get(name) or (str(installed) if installed.is_dir() else "")
-        found.append(EnvironmentPart(part=name, identity=identity, place=place))
+        installed = layout.path_of(name, identity)
+        path = paths.get(name) or (str(installed) if installed.is_dir() else "")
+        found.append(EnvironmentPart(part=name, identity=identity, path=path))
     return found
 
 
@@ -127,7 +127,7 @@ def _remove_unused(home: Path) -> None:
             made = msgspec.json.decode(record.read_bytes(), type=CellEnvironment)
         except UNDECODABLE:
             return
-        used |= {Path(part.place).name for part in made.parts}
+        used |= {Path(part.path).name for part in made.parts}
     shared = home / _SHARED
     for folder in sorted(shared.iterdir()) if shared.is_dir() else ():
         if folder.name not in used:

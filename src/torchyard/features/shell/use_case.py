@@ -7,7 +7,7 @@ from torchyard.errors import UsageError
 from torchyard.host.process import replace_by_sandboxed, replace_process
 from torchyard.model.event import Listener
 from torchyard.model.quantity import show_count
-from torchyard.model.step import Step, places_of
+from torchyard.model.step import Step, placeholders_of
 from torchyard.recipes import steps_of
 from torchyard.run.job import open_job
 from torchyard.run.sandbox import enclose
@@ -62,7 +62,7 @@ def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[s
     With these it can be repeated by hand.
     """
     places = context.places()
-    for name in places_of(context.workdir.spec.task.stage):
+    for name in placeholders_of(context.workdir.spec.task.stage):
         if places[name].startswith(places["work"]):
             on_line(f"{{{name}}} is {places[name]}")
     steps, done = steps_of(context.workdir.spec), len(context.workdir.state().steps)

@@ -1,4 +1,4 @@
-"""The newest versions that a conda channel has, from shards if it has them."""
+"""The newest versions in a conda channel, read from its shards if it has them."""
 
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ from torchyard.index.conda.read import (
 def newest_conda_versions(
     channel: str, names: Collection[str], subdirs: Iterable[str]
 ) -> dict[str, str]:
-    """Return the newest version of each package that a channel has, but of pre-releases."""
+    """Return the newest version of each package in a channel, without pre-releases."""
     root = directory_url(channel)
     newest: dict[str, Version] = {}
     for subdir in subdirs:
@@ -45,7 +45,7 @@ def _records(fetcher: Fetcher, url: str, names: Collection[str]) -> Iterator[Rec
         base = urljoin(url, index.shards_base)
         wanted = [digest for name, digest in index.shards.items() if name in names]
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            pages = pool.map(lambda one: fetcher.get(urljoin(base, f"{one}.msgpack.zst")), wanted)
+            pages = pool.map(lambda d: fetcher.get(urljoin(base, f"{d}.msgpack.zst")), wanted)
             for digest, page in zip(wanted, pages, strict=True):
                 yield from read_shard(page.data, digest).records.values()
         return

@@ -17,10 +17,10 @@ from torchyard.model.values import UNDECODABLE, Value
 REPODATA = "repodata.json"
 PACKED = "repodata.json.zst"
 SHARDS = "repodata_shards.msgpack.zst"
-"""The documents that a subdir can have."""
+"""The documents that a subdir may have."""
 
 LARGEST = 1 << 30
-"""Maximum size of an unpacked document; the largest public channel has less than half of it."""
+"""Maximum size of an unpacked document, over twice that of the largest public channel."""
 
 LARGEST_SHARD = 64 << 20
 """Maximum size of a shard, as in conda, and of the index of shards."""
@@ -52,7 +52,7 @@ class Record(_Told, kw_only=True, forbid_unknown_fields=False):
 
 
 class _ShardRecord(_Told, kw_only=True, forbid_unknown_fields=False):
-    """The same, with hashes as bytes."""
+    """A record with its hashes as bytes."""
 
     md5: bytes | None = None
     sha256: bytes | None = None
@@ -152,15 +152,15 @@ def read_shard(data: bytes, digest: str) -> Repodata:
     return _checked({file: record.plain() for file, record in records.items()})
 
 
-def differing(one: Record, other: Record) -> list[str]:
+def differing(record: Record, other: Record) -> list[str]:
     """Return the fields in which two records differ."""
-    return [name for name in Record.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+    return [n for n in Record.__struct_fields__ if getattr(record, n) != getattr(other, n)]
 
 
 def _checked(records: Mapping[str, Record], base: str = "", subdir: str = "") -> Repodata:
     """Return a document's records, without those whose file names are invalid."""
     sound = {file: record for file, record in records.items() if is_file_name(file)}
-    faults = [f"`{file[:99]}` is no name for a file" for file in records if file not in sound]
+    faults = [f"`{file[:99]}` is not a valid file name" for file in records if file not in sound]
     return Repodata(records=sound, base=base, subdir=subdir, faults=tuple(faults))
 
 
@@ -187,7 +187,7 @@ def _unpacked(data: bytes, most: int) -> bytes | str:
             while part := file.read(_CHUNK):
                 most -= len(part)
                 if most < 0:
-                    return "it unpacks to more than the limit"
+                    return "it exceeds the limit when unpacked"
                 parts.append(part)
         except EOFError:
             return "it is cut off"

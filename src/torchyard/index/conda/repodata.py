@@ -39,7 +39,7 @@ def record_of(
         exports = msgspec.json.decode(run_exports or b"{}", type=dict[str, tuple[str, ...]])
     except UNDECODABLE as error:
         msg = f"`{RUN_EXPORTS}` can't be read: {error}"
-        raise BuildError(msg, hint="write the package anew") from error
+        raise BuildError(msg, hint="write the package again") from error
     if exports:
         record["run_exports"] = exports
     return msgspec.Raw(canonical_json(record))
@@ -52,7 +52,7 @@ def of_name(state: State, name: str) -> list[Entry]:
 
 
 class ListedPackages(NamedTuple):
-    """Packages as an index lists them: by format, and the removed (yanked) ones."""
+    """Packages as in an index: by format, and the removed (yanked) ones."""
 
     packages: dict[_Group, dict[str, msgspec.Raw]]
     removed: list[str]

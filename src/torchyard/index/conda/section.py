@@ -81,11 +81,11 @@ class CondaSection:
         return of_name(state, project)
 
     def key(self, part: str, entry: Entry) -> str:
-        """In its subdir: only the names of conda packages may be reused for other bytes."""
+        """Return a path in its subdir, as conda file names may be reused for other bytes."""
         return f"{self.NAME}/{part}/{entry.file}"
 
     def upload_key(self, key: str, digest: str) -> str:
-        """A temporary unique name, as another upload may use the same file name."""
+        """Return a temporary unique name, as another upload may use the same file name."""
         return f"{key.rpartition('/')[0]}/sending/{digest}{SUFFIX}"
 
     def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
@@ -132,7 +132,7 @@ class CondaSection:
         file = path.name
         index = conda_index(contents)
         if index is None or not _SUBDIR.fullmatch(index.subdir):
-            msg = f"`{file}` does not say for which subdirectory of a conda channel it is"
+            msg = f"`{file}` does not name its subdirectory of a conda channel"
             raise PublishError(msg, hint=f"`torchyard check {path}` reports what is wrong with it")
         record = record_of(
             contents.texts[INDEX],

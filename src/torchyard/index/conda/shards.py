@@ -1,4 +1,4 @@
-"""Sharded repodata (CEP 16): an object for each package name, and an index of these.
+"""Sharded repodata (CEP 16): a shard for each package name, and an index of shards.
 
 A solver reads the index and the shards of the few names that it needs. Shards are named by the
 sha256 of their bytes, so they never change.
@@ -30,9 +30,9 @@ def is_shard_key(key: str) -> bool:
 def changed_shards(
     subdir: str, state: State, touched: Iterable[Entry]
 ) -> tuple[dict[str, str], list[Page]]:
-    """Return the digest of the shard of each name, and the shards that are new.
+    """Return the shard's digest of each package name, and the new shards.
 
-    The state still has the old digests; `touched` are the entries that were added, removed or
+    The state still has the old digests; `touched` are the entries added, removed or
     changed.
     """
     names = sorted({conda_name(entry.file) for entry in touched})
@@ -64,7 +64,7 @@ def _packed(record: msgspec.Raw) -> Mapping[str, object]:
 
 
 def shards_page(subdir: str, state: State) -> Page:
-    """Return the index of shards, with their address relative to it."""
+    """Return the index of shards, with their relative address."""
     info = {
         "subdir": subdir,
         "base_url": "",

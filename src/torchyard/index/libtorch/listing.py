@@ -1,9 +1,9 @@
 """Listings of libtorch zips, as HTML and JSON, and pointers to the newest.
 
 libtorch/PROJECT/            the files of all variants
-libtorch/PROJECT/VARIANT/    those of one
+libtorch/PROJECT/VARIANT/    the files of one variant
     index.html, index.json   every file, the newest version first
-    latest.json              the files of the newest version that is not yanked, by build number
+    latest.json              the newest version that is not yanked, by build number
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _last_builds(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the files, the newest first, without builds that a newer one replaces."""
+    """Return the files, newest first, without builds replaced by newer ones."""
     found: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
         found.setdefault((zip_without_build(entry.file), *zip_platforms(entry)), entry)

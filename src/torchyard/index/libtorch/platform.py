@@ -5,7 +5,7 @@ from torchyard.index.entry import Entry, cell_of
 
 
 def zip_platform(file: str) -> str:
-    """Return the platform of a libtorch zip from elsewhere; names without one are for Linux."""
+    """Return the platform in the name of a libtorch zip; without one, it is Linux."""
     platforms = load_tables().platforms
     for platform in sorted(platforms, key=lambda name: len(platforms[name].zip), reverse=True):
         word = platforms[platform].zip

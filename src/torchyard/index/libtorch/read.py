@@ -22,7 +22,7 @@ class Zip(NamedTuple):
 
 
 class Zips(Value, kw_only=True):
-    """A page: all files, or those of the newest version."""
+    """A page with all files, or with the files of the newest version."""
 
     project: str = ""
     latest: str = ""
@@ -50,7 +50,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 def read_zips(data: bytes, url: str) -> Zips:
-    """Read a JSON page that was found at an address."""
+    """Read a JSON page from an address."""
     try:
         page = _PAGE.decode(data)
         files = tuple(Zip(_link(row, url), row.version, row.variant) for row in page.files)
@@ -61,7 +61,7 @@ def read_zips(data: bytes, url: str) -> Zips:
 
 def _link(row: _Row, base: str) -> FileLink:
     if not is_file_name(row.file):
-        msg = f"`{row.file[:99]}` is no name for a file"
+        msg = f"`{row.file[:99]}` is not a valid file name"
         raise ValueError(msg)
     return FileLink(
         file=row.file,

@@ -36,7 +36,7 @@ class LibtorchSection(ProjectSection):
     HAS_PROVENANCE = False
 
     def part_of_key(self, key: str, parts: Iterable[str]) -> str | None:
-        """Return the listing with the longest name that is a prefix of the file's name."""
+        """Return the listing with the longest name that the file's name starts with."""
         folder, _, file = key.rpartition("/")
         if not folder.startswith("packages/") or not file.endswith(LibtorchFormat.SUFFIXES):
             return None
@@ -65,7 +65,7 @@ class LibtorchSection(ProjectSection):
             project or LibtorchFormat().label(contents).name.removeprefix("lib")
         )
         if not name or not entry.version:
-            msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
+            msg = f"`{path.name}` is not named libNAME-VERSION.zip, as zips for C++ are"
             raise PublishError(msg, hint="rename it, or leave it out")
         return Staged(name, entry, name)
 
@@ -78,7 +78,7 @@ class LibtorchSection(ProjectSection):
     def commands(
         self, _project: str, entry: Entry, address: str, _elsewhere: Elsewhere
     ) -> dict[str, str]:
-        key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
+        key = quote(package_key(entry.sha256, entry.file))  # buckets read + as a space
         return {"curl": f"curl -L -o {shell_quoted(entry.file)} {shell_quoted(f'{address}/{key}')}"}
 
     def page_of(self, row: LandingRow) -> str:

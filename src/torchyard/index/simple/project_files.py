@@ -1,4 +1,4 @@
-"""The files of a project in the indexes and directories that this machine uses."""
+"""The files of a project in this machine's indexes and directories."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _ACCEPT = f"{ACCEPT_JSON}, {ACCEPT_HTML}"
 
 
 class ListedWheel(NamedTuple):
-    """A wheel that an index has."""
+    """A wheel in an index."""
 
     version: Version
     tags: frozenset[Tag]
@@ -24,7 +24,7 @@ class ListedWheel(NamedTuple):
 
 
 def files_in_index(index: str, project: str) -> tuple[FileLink, ...]:
-    """Return the files of a project in an index; none if it does not have the project."""
+    """Return the files of a project in an index; empty if the index lacks the project."""
     url = directory_url(index)
     page = Fetcher(url).get(f"{url}{canonicalize_name(project)}/", _ACCEPT)
     return read_listing(page.data, page.url, page.media).files if page.found else ()
@@ -33,7 +33,7 @@ def files_in_index(index: str, project: str) -> tuple[FileLink, ...]:
 def list_wheels(
     project: str, indexes: Iterable[str], links: Iterable[str] = ()
 ) -> list[ListedWheel]:
-    """Return the wheels of a project, but yanked ones.
+    """Return the wheels of a project, without yanked ones.
 
     Args:
         project: Its name.
@@ -55,7 +55,7 @@ def _linked(url: str) -> Iterator[FileLink]:
 
 
 def listed_wheel(link: FileLink, project: str) -> ListedWheel | None:
-    """Return a file as a wheel of a project; None if it is none, or yanked."""
+    """Return a file as a wheel of a project; None if it is another file, or yanked."""
     try:
         name, version, _, tags = parse_wheel_filename(link.file)
     except (InvalidWheelFilename, InvalidVersion):

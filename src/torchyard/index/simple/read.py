@@ -26,7 +26,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
 class FileLink(Value, kw_only=True):
-    """A file that is listed on a page."""
+    """A file listed on a page."""
 
     file: str
     url: str
@@ -52,12 +52,12 @@ class ListedProject(Value, kw_only=True):
 
 
 class Listing(Value, kw_only=True):
-    """A page: of a project, a list of projects, or one that can't be read as either."""
+    """A page of a project, a list of projects, or a page that is neither."""
 
     kind: Literal["html", "json"]
     api: str = ""
     name: str = ""
-    """The name of the project; HTML pages do not have it."""
+    """The name of the project; HTML pages lack it."""
     files: tuple[FileLink, ...] = ()
     projects: tuple[ListedProject, ...] = ()
     versions: tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class Listing(Value, kw_only=True):
 
 
 def read_listing(data: bytes, url: str, media: str) -> Listing:
-    """Read a page. Its format is that of the content type, else detected from its first bytes."""
+    """Read a page in the format of the content type, else detected from its first bytes."""
     if media.endswith("json") or (not media and data.lstrip()[:1] == b"{"):
         return _read_json(data, url)
     return _read_html(data, url, media)
@@ -128,7 +128,7 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        faults.append("it is no UTF-8 text")
+        faults.append("it is not UTF-8 text")
         text = data.decode(errors="replace")
     parser = _parsed(text, faults)
     base = _join(url, parser.base, faults)
@@ -155,7 +155,7 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
 
 
 def _parsed(text: str, faults: list[str]) -> _Parser:
-    """Parse a document as far as possible. Closing the parser would take hours for an open tag."""
+    """Parse a document as far as possible; closing the parser takes hours after an open tag."""
     parser = _Parser()
     try:
         parser.feed(text)
@@ -192,7 +192,7 @@ def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> File
 
 
 def _is_project(text: str, target: str, base: str) -> bool:
-    """Return whether a link is that of a project, not a navigation link: home, help, up."""
+    """Return whether a link names a project; others are for navigation: home, help, up."""
     last = _last(target)
     is_called = canonicalize_name(text.rstrip("/")) == canonicalize_name(last)
     below = urljoin(base, ".")
@@ -296,7 +296,7 @@ def _add(link: FileLink, files: list[FileLink], faults: list[str]) -> None:
     if is_file_name(link.file):
         files.append(link)
     else:
-        faults.append(f"`{link.file[:99]}` is no name for a file")
+        faults.append(f"`{link.file[:99]}` is not a valid file name")
 
 
 def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str, str]:
@@ -316,7 +316,7 @@ def _moment(text: str, file: str, faults: list[str]) -> str:
         datetime.fromisoformat(text)
         if _MOMENT.fullmatch(text):
             return text
-    faults.append(f"`{text[:99]}` is no moment at which `{file[:99]}` could be uploaded")
+    faults.append(f"`{text[:99]}` is not a valid upload time of `{file[:99]}`")
     return ""
 
 
@@ -324,12 +324,12 @@ def _join(base: str, address: str, faults: list[str]) -> str:
     try:
         return urljoin(base, address)
     except ValueError:
-        faults.append(f"`{address[:99]}` is no address")
+        faults.append(f"`{address[:99]}` is not an address")
         return base
 
 
 def _path(address: str) -> str:
-    """Return the path of an address; all of it, if it can't be parsed."""
+    """Return the path of an address; the whole text if it can't be parsed."""
     try:
         return urlsplit(address).path
     except ValueError:

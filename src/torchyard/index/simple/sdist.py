@@ -1,4 +1,4 @@
-"""Finds the sdist of a project in the indexes that this machine uses."""
+"""Find the sdist of a project in this machine's indexes."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from torchyard.index.simple.project_files import files_in_index, listed_wheel
 from torchyard.index.simple.read import FileLink
 
 SDIST = re.compile(r"([A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)(?:==([\w.!+]+))?")
-"""A project and its version, as `name==version`; without a version, the newest is meant."""
+"""A project and its version, `name==version`; without a version, it means the newest."""
 
 
 class Sdist(NamedTuple):
@@ -29,14 +29,14 @@ class Sdist(NamedTuple):
     origin: str
     """The address of the index."""
     newest: str = ""
-    """A newer release that has wheels, and no sdist."""
+    """A newer release with wheels, but without an sdist."""
 
 
-def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
+def find_sdist(text: str, indexes: Sequence[str]) -> Sdist:
     """Return the sdist of `name==version`, or of the newest release of `name`."""
-    words = SDIST.fullmatch(asked)
+    words = SDIST.fullmatch(text)
     if words is None:
-        msg = f"`{asked}` names no release of a project"
+        msg = f"`{text}` does not name a release of a project"
         raise UsageError(msg, hint="write it as torch-scatter==2.1.2")
     name, wanted = canonicalize_name(words[1]), words[2]
     found: dict[Version, tuple[FileLink, str]] = {}
@@ -54,27 +54,27 @@ def find_sdist(asked: str, indexes: Sequence[str]) -> Sdist:
     releases = [version for version in found if not version.is_prerelease] or list(found)
     version = _parsed(wanted) if wanted else max(releases)
     if version is None or version not in found:
-        known = ", ".join(map(str, sorted(found)[-5:]))
+        latest = ", ".join(map(str, sorted(found)[-5:]))
         msg = f"there is no sdist of {name} {wanted}"
-        raise HostError(msg, hint=f"the newest are {known}")
+        raise HostError(msg, hint=f"the newest are {latest}")
     link, index = found[version]
     if "sha256" not in link.hashes:
         msg = f"the index has no SHA-256 of `{link.file}`"
         raise HostError(msg, hint="use an index that has them, as PyPI does")
-    newer = [one for one in wheels if one > max(releases) and not one.is_prerelease]
+    newer = [version for version in wheels if version > max(releases) and not version.is_prerelease]
     newest = str(max(newer)) if newer and not wanted else ""
     return Sdist(words[1], str(version), link.url, link.hashes["sha256"], index, newest)
 
 
 def download_sdist(sdist: Sdist, to: Path) -> Path:
-    """Write an sdist to a directory, and return its path; its digest is not looked at."""
+    """Write an sdist to a directory and return its path; the caller checks the digest."""
     path = to / PurePosixPath(urlsplit(sdist.url).path).name
     try:
         with path.open("wb") as file:
             file.writelines(Fetcher(directory_url(sdist.origin)).pieces(sdist.url))
     except FileNotFoundError as error:
-        msg = f"the index lists {redact_url(sdist.url)}, and does not have it"
-        raise HostError(msg, hint="ask those who run the index") from error
+        msg = f"the index lists {redact_url(sdist.url)}, but does not have it"
+        raise HostError(msg, hint="report it to the owner of the index") from error
     return path
 
 

@@ -45,7 +45,7 @@ from torchyard.package.wheel.name import is_wheel_name, split_tags
 
 
 def wheel_fits(file: str) -> Iterator[Fit]:
-    """Yield what a wheel's tags are for. A platform that is in no table is named by its tag."""
+    """Yield the platforms and Pythons of a wheel's tags; unknown platforms keep their tag."""
     tags = split_tags(file)
     if len(tags) != len(("python", "abi", "platform")):
         return
@@ -83,7 +83,7 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
 def required_torch(metadata: bytes) -> str:
     """Return the versions of torch that a wheel requires, as `==2.13.*`; "" for any or none.
 
-    Those without a condition have to be met everywhere; if there are none, the first one counts.
+    Requirements without a marker apply everywhere; if all have markers, the first one counts.
     """
     found = []
     for line in values(fields_of(metadata), "Requires-Dist"):
@@ -91,8 +91,8 @@ def required_torch(metadata: bytes) -> str:
             requirement = Requirement(line)
             if canonicalize_name(requirement.name) == _TORCH and not is_excluded(requirement):
                 found.append(requirement)
-    everywhere = [one for one in found if one.marker is None] or found[:1]
-    return str(reduce(and_, (one.specifier for one in everywhere), SpecifierSet()))
+    everywhere = [requirement for requirement in found if requirement.marker is None] or found[:1]
+    return str(reduce(and_, (requirement.specifier for requirement in everywhere), SpecifierSet()))
 
 
 class SimpleSection(ProjectSection):
@@ -112,7 +112,7 @@ class SimpleSection(ProjectSection):
             return None
         if is_wheel_name(file):
             return canonicalize_name(file.partition("-")[0])
-        is_other = any(file.endswith(one.SUFFIXES) for one in FORMATS.values())
+        is_other = any(file.endswith(form.SUFFIXES) for form in FORMATS.values())
         is_sdist = file.endswith(SDISTS) and not is_other
         return canonicalize_name(file.rpartition("-")[0]) if is_sdist else None
 
@@ -140,7 +140,7 @@ class SimpleSection(ProjectSection):
         metadata = about_text(contents, "METADATA")
         if not entry.version or not metadata or not fields_of(metadata):
             why = contents.faults[0].what if contents.faults else "it has no valid METADATA"
-            msg = f"`{file}` is no wheel that can be installed: {why}"
+            msg = f"`{file}` is not an installable wheel: {why}"
             raise PublishError(msg, hint=f"`torchyard check {path}` reports what is wrong with it")
         python = values(fields_of(metadata), "Requires-Python")
         entry = msgspec.structs.replace(
@@ -154,9 +154,9 @@ class SimpleSection(ProjectSection):
 
     def requires(self, entry: Entry, metadata: bytes) -> tuple[str, ...]:
         names = (
-            canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
-            for one in wheel_requirements(entry.file, metadata)
-            if not is_excluded(one, entry.file)
+            canonicalize_name(needed.name) + (f" @ {needed.url}" if needed.url else "")
+            for needed in wheel_requirements(entry.file, metadata)
+            if not is_excluded(needed, entry.file)
         )
         return tuple(dict.fromkeys(names))
 
@@ -166,14 +166,14 @@ class SimpleSection(ProjectSection):
     def commands(
         self, project: str, entry: Entry, address: str, elsewhere: Elsewhere
     ) -> dict[str, str]:
-        """Return commands that name the version with its local part, which other indexes lack."""
+        """Return commands that name the local version, which other indexes lack."""
         index = _index_of(entry, address)
         wanted = shell_quoted(f"{project}=={entry.version}")
         others = indexes_for(entry.variant, elsewhere)
-        places = tuple(map(shell_quoted, others)) if others else others
+        quoted = tuple(map(shell_quoted, others)) if others else others
         return {
-            "pip": f"pip install {_pip_indexes(index, places)} {wanted}",
-            "uv": f"uv pip install {_uv_indexes(index, places)} {wanted}",
+            "pip": f"pip install {_pip_indexes(index, quoted)} {wanted}",
+            "uv": f"uv pip install {_uv_indexes(index, quoted)} {wanted}",
         }
 
     def page_of(self, row: LandingRow) -> str:
@@ -183,12 +183,12 @@ class SimpleSection(ProjectSection):
         self, project: str, rows: Sequence[LandingRow], here: str, elsewhere: Elsewhere
     ) -> Iterator[tuple[str, str]]:
         """Yield the pip command for each index."""
-        own = [row for row in rows if row.section == self.NAME]
-        for view, row in {_view_of(row): _of_view(row) for row in own}.items():
+        ours = [row for row in rows if row.section == self.NAME]
+        for view, row in {_view_of(row): _of_view(row) for row in ours}.items():
             others = indexes_for(row.variant, elsewhere)
-            places = tuple(map(escape, others)) if others else others
+            escaped = tuple(map(escape, others)) if others else others
             index = f"{here}/{escape(quote(view))}/"
-            command = f"pip install {escape(project)} {_pip_indexes(index, places)}"
+            command = f"pip install {escape(project)} {_pip_indexes(index, escaped)}"
             yield f"pip, {row.title}", command
 
 
@@ -198,7 +198,7 @@ def _view_of(row: LandingRow) -> str:
 
 
 def _of_view(row: LandingRow) -> LandingRow:
-    """Return the row for all files of its smallest index, which may be for any torch."""
+    """Return the row as in its smallest index, which may be for any torch."""
     return row._replace(torch=view_for(row.variant, row.torch).torch)
 
 
@@ -208,16 +208,16 @@ def _index_of(entry: Entry, address: str) -> str:
 
 
 def _pip_indexes(index: str, elsewhere: Elsewhere) -> str:
-    """Return pip's options for a channel and other indexes, which it treats all alike."""
+    """Return pip's options for a channel and other indexes; pip treats all indexes alike."""
     if elsewhere == ():
         return f"--extra-index-url {index}"
     return " ".join([f"--index-url {index}", *(f"--extra-index-url {u}" for u in elsewhere or ())])
 
 
 def _uv_indexes(index: str, elsewhere: Elsewhere) -> str:
-    """Return uv's options; it asks other indexes only for projects that the channel lacks."""
+    """Return uv's options; uv uses other indexes only for projects that the channel lacks."""
     if elsewhere is None:
         return f"--index-url {index}"
     *others, last = elsewhere or ("",)
-    words = [f"--index {one}" for one in (index, *others)]
+    words = [f"--index {address}" for address in (index, *others)]
     return " ".join([*words, *([f"--default-index {last}"] if last else [])])

@@ -1,6 +1,6 @@
 """The pages of a simple index: PEP 503 as HTML, PEP 691 as JSON, both at API 1.4.
 
-Links are relative, so a channel can be copied, mirrored or served under another name unchanged.
+Links are relative, so that a channel can be copied, mirrored or served under another name.
 That includes links to provenance, although PEP 740 asks for absolute ones.
 
 The old name of `core-metadata` (PEP 714) is in the HTML only: some versions of pip that are still
@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _File(Value, kw_only=True, rename="kebab"):
-    """A file in the JSON page. Empty fields are omitted."""
+    """A file in the JSON page, without empty fields."""
 
     filename: str
     url: str
@@ -56,7 +56,7 @@ class _Row(NamedTuple):
 
 
 class ProjectIndex:
-    """The pages of a project. A row is generated once, however many views show it."""
+    """The pages of a project. Each row is generated once for all views."""
 
     def __init__(self, project: str, state: State) -> None:
         self._project = project
@@ -64,7 +64,7 @@ class ProjectIndex:
         self._made: dict[int, _Row] = {}
 
     def pages(self, view: str, entries: Iterable[Entry]) -> Iterator[Page]:
-        """Yield the pages of a view with these entries of the state: its HTML, then its JSON.
+        """Yield the pages of a view, which shows these entries: HTML, then JSON.
 
         A project in quarantine has no files, but its versions are still listed.
         """
@@ -128,13 +128,13 @@ def links_page(view: str, entries: Iterable[Entry], serial: int) -> Page:
 
 
 def links_path(view: str) -> str:
-    """Return the path of such a page, with a version as of torch: `torch-2.13.0+cu130.html`."""
+    """Return the path of a view's page of links, such as `torch-2.13.0+cu130.html`."""
     torch, plus, variant = view.partition("+")
     return f"{torch}.0{plus}{variant}.html"
 
 
 def serial_of(page: bytes | None) -> int:
-    """Return the serial of a page; 0 if it has none, or there is no page."""
+    """Return the serial of a page; 0 if the page or its serial is missing."""
     found = _SERIAL.search(page or b"")
     return int(found[1]) if found else 0
 

@@ -18,13 +18,13 @@ Find = Callable[[str], Path | None]
 
 def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> list[Path]:
     """Copy the libraries that are needed or opened, but neither built nor the system's."""
-    own = {library.name for library in libraries}
+    names = {library.name for library in libraries}
     waiting, collected = list(libraries), dict[str, Path]()
     while waiting:
         user = waiting.pop()
         elf = read_elf(user)
         for name in elf.needed if elf else ():
-            if name in own or name in collected or policy.is_outside(name):
+            if name in names or name in collected or policy.is_outside(name):
                 continue
             found = find(name)
             if found is None:

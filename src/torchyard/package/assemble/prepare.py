@@ -22,7 +22,7 @@ Files = Mapping[PurePosixPath, Elf]
 """The dynamic ELF files, by their path relative to the install root."""
 
 
-class PackingPlace(NamedTuple):
+class PackingTrees(NamedTuple):
     """Where a package is prepared: a tree for the package itself, and one for debug information."""
 
     root: Path
@@ -42,9 +42,9 @@ class Prepared(NamedTuple):
     versions: frozenset[str]
 
 
-def empty_place(scratch: Path) -> PackingPlace:
+def make_trees(scratch: Path) -> PackingTrees:
     """Create empty folders, removing what an earlier attempt may have left."""
-    packing = PackingPlace(scratch / "image", scratch / "debug")
+    packing = PackingTrees(scratch / "image", scratch / "debug")
     for folder in packing:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -53,7 +53,7 @@ def empty_place(scratch: Path) -> PackingPlace:
 
 def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path | None) -> Prepared:
     """Prepare the files of a package, with the vendored libraries that they need, if it has any."""
-    packing = empty_place(scratch)
+    packing = make_trees(scratch)
     files = dynamic_files(packing.root, copy_tree(source, packing.root))
     bring = find_vendored(files, (vendor,), policy) if vendor else ()
     return finish(packing, files, policy, bring=bring)
@@ -84,19 +84,19 @@ def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]
 
 
 def finish(
-    packing: PackingPlace,
+    packing: PackingTrees,
     files: Files,
     policy: Policy,
     *,
     bring: Sequence[Vendored] = (),
-    known: Sequence[Vendored] = (),
+    vendored: Sequence[Vendored] = (),
 ) -> Prepared:
     """Strip and rewrite files in place, and add vendored libraries.
 
     Libraries that are only `known` are in another package, under the names that they would have
     here.
     """
-    names = new_names((*known, *bring))
+    names = new_names((*vendored, *bring))
 
     def change(file: PurePosixPath) -> None:
         path = packing.root / file

@@ -38,15 +38,15 @@ def _why(core: Path, other: Path) -> str:
     """Return how two libraries differ: in symbols, or else in sections."""
     gone, new = symbol_difference(core, other)
     if gone or new:
-        parts = [f"lacks {_some(gone)}" if gone else "", f"adds {_some(new)}" if new else ""]
+        parts = [f"lacks {_listing(gone)}" if gone else "", f"adds {_listing(new)}" if new else ""]
         return "it " + " and ".join(filter(None, parts))
     sections = section_difference(core, other)
     if sections:
-        return f"the symbols are the same, but not the content of {_some(sections)}"
+        return f"the symbols are the same, but not the content of {_listing(sections)}"
     return "symbols and sections are the same, but not what is around them"
 
 
-def _some(names: Sequence[str]) -> str:
+def _listing(names: Sequence[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names[:_LISTED])
     more = len(names) - _LISTED
     return f"{listed} and {more:,} more" if more > 0 else listed

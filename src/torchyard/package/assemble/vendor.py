@@ -57,8 +57,8 @@ def find_vendored(
     while waiting:
         use = waiting.pop(0)
         for library in use.needed:
-            known = library in found or policy.is_outside(library)
-            if known or _is_inside(library, use.file, files, policy):
+            is_present = library in found or policy.is_outside(library)
+            if is_present or _is_inside(library, use.file, files, policy):
                 continue
             source = find_in_folders(library, vendors)
             elf = read_elf(source) if source else None

@@ -113,8 +113,8 @@ class CondaFormat:
             for site, found, rest in (member.partition(_SITE) for member in contents.files)
             if found and ".so" in rest
         ]
-        own = (folder for folder in folders if folder.endswith(f"{_SITE}{package_folder(project)}"))
-        return next(own, next(iter(folders), ""))
+        suffix = f"{_SITE}{package_folder(project)}"
+        return next((f for f in folders if f.endswith(suffix)), next(iter(folders), ""))
 
     def new_name(
         self, file_name: str, _version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]

@@ -68,9 +68,9 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         builds = [build, without] if has_magma else [without]
     return [
         assemble_conda(
-            CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, spec=made.carried
+            CondaKind(kind), build, sources, scratch=made.scratch, out=made.out, spec=made.carried
         )
-        for one in builds
+        for build in builds
     ]
 
 

@@ -60,9 +60,9 @@ def _translated(requirement: Requirement, project: str) -> str:
 def _name(distribution: str) -> str:
     """Return the name on conda-forge, usually the same; vendors' wheels may contain a version."""
     name = canonicalize_name(distribution)
-    known = load_conda_table().distributions
+    distributions = load_conda_table().distributions
     plain = (platform.conda_name(name) for platform in compute_platforms())
-    return next((known[one] for one in (name, *plain) if one in known), name)
+    return next((distributions[wheel] for wheel in (name, *plain) if wheel in distributions), name)
 
 
 def _version(specifier: Specifier) -> str:

@@ -13,11 +13,11 @@ from torchyard.host.entry_points import require_module
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
 from torchyard.package.assemble.prepare import (
-    PackingPlace,
+    PackingTrees,
     Prepared,
     dynamic_files,
-    empty_place,
     finish,
+    make_trees,
 )
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
@@ -123,7 +123,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     if distribution is not None:
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses kinds that the build does not have, before any work
-    packing = empty_place(scratch)
+    packing = make_trees(scratch)
     filled = _fill(kind, build, packing, sources)
     if filled is not None:
         needed = filled.needed - _own_names(packing, sources.core)
@@ -140,7 +140,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
 
 
 def _fill(
-    kind: CondaKind, build: CondaBuild, packing: PackingPlace, sources: Sources
+    kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: Sources
 ) -> Prepared | None:
     """Fill a prefix with the files of one package; return what its compiled files need."""
     match kind:
@@ -162,24 +162,24 @@ def _fill(
 
 
 def _fill_package(
-    build: CondaBuild, packing: PackingPlace, image: Path, core: Path | None
+    build: CondaBuild, packing: PackingTrees, image: Path, core: Path | None
 ) -> Prepared:
     package = package_folder(build.name)
     site = PurePosixPath("lib", _library_folder(build), "site-packages")
-    known: tuple[Vendored, ...] = ()
+    vendored: tuple[Vendored, ...] = ()
     shared: Core | None = None
     if core is not None:
         check_core(core / "install", image / package)
-        known = _vendored(build, core)
-        shared = Core(core / "install", [library.target.name for library in known])
+        vendored = _vendored(build, core)
+        shared = Core(core / "install", [library.target.name for library in vendored])
     lay_out_package(image, shared, packing.root, packing.root / site, package)
     policy = _policy(build, str(site / package))
-    done = finish(packing, _laid_out(packing), policy, known=known)
+    done = finish(packing, _laid_out(packing), policy, vendored=vendored)
     write_record(packing.root, packing.root / site)
     return done
 
 
-def _fill_libraries(build: CondaBuild, packing: PackingPlace, core: Path) -> Prepared:
+def _fill_libraries(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepared:
     """Include the plugin's needs: both of its packages would have to contain them otherwise."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", packing.root, without=without)
@@ -187,11 +187,11 @@ def _fill_libraries(build: CondaBuild, packing: PackingPlace, core: Path) -> Pre
     return finish(packing, _laid_out(packing), _policy(build), bring=bring)
 
 
-def _fill_linalg(build: CondaBuild, packing: PackingPlace, core: Path) -> Prepared:
+def _fill_linalg(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepared:
     folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
     lay_out_linalg(folder, packing.root, load_conda_table().linalg.library)
-    known = _vendored(build, core)
-    return finish(packing, _laid_out(packing), _policy(build), known=known)
+    vendored = _vendored(build, core)
+    return finish(packing, _laid_out(packing), _policy(build), vendored=vendored)
 
 
 def _policy(build: CondaBuild, package: str = "") -> Policy:
@@ -200,10 +200,10 @@ def _policy(build: CondaBuild, package: str = "") -> Policy:
     return policy_for(NAME, build.compute, package, brought)
 
 
-def _own_names(packing: PackingPlace, core: Path | None) -> set[str]:
+def _own_names(packing: PackingTrees, core: Path | None) -> set[str]:
     """Return the names of all files of a package, and of the core's libraries."""
-    own = core / "install" / "lib" if core else None
-    return {path.name for folder in filter(None, (packing.root, own)) for path in files_of(folder)}
+    folders = [packing.root, *([core / "install" / "lib"] if core else [])]
+    return {path.name for folder in folders for path in files_of(folder)}
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
@@ -213,9 +213,9 @@ def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
     return find_vendored(files, (core / "vendor",), _policy(build))
 
 
-def _laid_out(packing: PackingPlace) -> dict[PurePosixPath, Elf]:
-    own = (path for path in files_of(packing.root) if not path.is_symlink())
-    return dynamic_files(packing.root, own)
+def _laid_out(packing: PackingTrees) -> dict[PurePosixPath, Elf]:
+    files = (path for path in files_of(packing.root) if not path.is_symlink())
+    return dynamic_files(packing.root, files)
 
 
 def _given(path: Path | None, kind: CondaKind, what: str) -> Path:
@@ -235,13 +235,13 @@ def _about(distribution: Distribution | None) -> About:
     if distribution is None:
         return About()
     fields = distribution.metadata
-    known = {
+    about = {
         key: fields[key]
         for key in ("Summary", "License-Expression", "License", "Home-page")
         if key in fields
     }
     return About(
-        summary=known.get("Summary"),
-        homepage=known.get("Home-page"),
-        license=known.get("License-Expression", known.get("License")),
+        summary=about.get("Summary"),
+        homepage=about.get("Home-page"),
+        license=about.get("License-Expression", about.get("License")),
     )

@@ -64,13 +64,13 @@ def _listed(data: bytes, *, whole: bool) -> CodeBundle:
 
 def _list(data: bytes) -> CodeBundle:
     (count,) = struct.unpack_from("<Q", data, len(_PLAIN))
-    place = len(_PLAIN) + 8
+    position = len(_PLAIN) + 8
     found: list[DeviceCode] = []
     end = 0
     for _ in range(min(count, _MOST_PROGRAMS)):
-        offset, size, length = struct.unpack_from("<QQQ", data, place)
-        (target,) = struct.unpack_from(f"{min(length, _LONGEST_LIST)}s", data, place + 24)
-        place += 24 + length
+        offset, size, length = struct.unpack_from("<QQQ", data, position)
+        (target,) = struct.unpack_from(f"{min(length, _LONGEST_LIST)}s", data, position + 24)
+        position += 24 + length
         end = max(end, offset + size)
         if b"amdgcn" in target and size:
             arch = target.rpartition(b"--")[2].decode(errors="backslashreplace")
@@ -179,8 +179,8 @@ class DeviceScan:
         key = (code.kind, code.arch)
         if len(self._found) > _MOST:
             return
-        if known := self._found.get(key):
-            programs, size = known.programs + code.programs, known.size + code.size
+        if before := self._found.get(key):
+            programs, size = before.programs + code.programs, before.size + code.size
             code = DeviceCode(code.kind, code.arch, programs, size)
         self._found[key] = code
 

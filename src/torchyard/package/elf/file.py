@@ -129,8 +129,8 @@ def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterat
         section = (
             sections[index].name if index < len(sections) else _SPECIAL_SECTIONS.get(index, "")
         )
-        known = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
-        yield Symbol(text_at(names, name), known, section)
+        kind_name = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
+        yield Symbol(text_at(names, name), kind_name, section)
 
 
 def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:

@@ -96,28 +96,28 @@ class _Kept:
 
     def __init__(self, parts: list[Part]) -> None:
         self._parts: list[tuple[int, int, bytearray]] = []
-        self._place = 0
+        self._position = 0
         for part in parts:
             self.want(part)
 
     def want(self, part: Part) -> None:
         """Keep a part from now on; overlapping parts are merged."""
-        start, end = max(part[0], self._place), part[1]
+        start, end = max(part[0], self._position), part[1]
         apart: list[tuple[int, int, bytearray]] = []
-        for known in self._parts:
-            if known[0] <= start < known[1]:
-                start = known[1]
-            if start < known[0] <= end:
-                end = max(end, known[1])
+        for kept in self._parts:
+            if kept[0] <= start < kept[1]:
+                start = kept[1]
+            if start < kept[0] <= end:
+                end = max(end, kept[1])
                 continue
-            apart.append(known)
+            apart.append(kept)
         if start < end:
             apart.append((start, end, bytearray()))
-        self._parts = sorted(apart, key=lambda known: known[0])
+        self._parts = sorted(apart, key=lambda kept: kept[0])
 
     def feed(self, piece: bytes) -> None:
-        first = self._place
-        last = self._place = first + len(piece)
+        first = self._position
+        last = self._position = first + len(piece)
         for start, end, data in self._parts:
             if start < last and first < end:
                 data.extend(memoryview(piece)[max(0, start - first) : end - first])

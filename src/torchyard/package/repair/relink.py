@@ -49,7 +49,7 @@ _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
 def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
     """Return globs of the members that some operations need."""
     globs = (EVERYWHERE if isinstance(o, Bundle) else o.members for o in operations)
-    return tuple(dict.fromkeys(glob for some in globs for glob in some))
+    return tuple(dict.fromkeys(glob for group in globs for glob in group))
 
 
 def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
@@ -61,8 +61,8 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
     _refuse_lone_globs(libraries, operations)
     if not libraries:
         draft.notes.append("no program or library in it is for Linux: others stay as they are")
-    asked = any(map(_asks_policy, operations))
-    policy = _policy(draft, compute, libraries) if asked else None
+    needs_policy = any(map(_asks_policy, operations))
+    policy = _policy(draft, compute, libraries) if needs_policy else None
     bring = _brought(libraries, operations, policy) if policy else ()
     names = new_names(bring)
     if policy:
@@ -124,9 +124,9 @@ def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> 
 def _is_extension(draft: PackageDraft, libraries: Iterable[Library]) -> bool:
     """Return whether libraries need some of torch, and the package does not have them."""
     torchs = tuple(glob for row in load_layouts().imported for glob in row.libraries)
-    own = {name.rpartition("/")[2] for name in draft.entries}
+    members = {name.rpartition("/")[2] for name in draft.entries}
     needed = {name for library in libraries for name in library.elf.needed}
-    return any(any_match(name, torchs) for name in needed - own)
+    return any(any_match(name, torchs) for name in needed - members)
 
 
 def _needs_gpu(library: Library) -> bool:
@@ -188,11 +188,11 @@ def _brought(
 ) -> tuple[Vendored, ...]:
     """Return the missing libraries that the directories have."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
-    known = {library.file for library in libraries}
+    members = {library.file for library in libraries}
 
     def missing(library: Library) -> Iterator[str]:
         for name in library.elf.needed:
-            if find_in_folders(name, folders) and not _reaches(library, name, known):
+            if find_in_folders(name, folders) and not _reaches(library, name, members):
                 yield name
 
     files = {lib.file: lib.elf._replace(needed=tuple(missing(lib))) for lib in libraries}
@@ -204,17 +204,17 @@ def _absences(
 ) -> Iterator[str]:
     """Yield libraries that should be bundled, but are in none of the directories."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
-    known = {library.file.name for library in libraries}
+    members = {library.file.name for library in libraries}
     needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
     for name in needed if folders else ():
-        if not (name in known or policy.is_outside(name) or find_in_folders(name, folders)):
+        if not (name in members or policy.is_outside(name) or find_in_folders(name, folders)):
             yield f"{name} is needed, and not in {', '.join(map(str, folders))}"
 
 
-def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:
+def _reaches(library: Library, name: str, members: Collection[PurePosixPath]) -> bool:
     """Return whether a library finds another one of the package by its own rpath."""
     folders = entry_folders(library.file, library.elf.runpath or library.elf.rpath)
-    return any(folder / name in known for folder in folders)
+    return any(folder / name in members for folder in folders)
 
 
 def _rewrite(

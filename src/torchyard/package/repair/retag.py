@@ -28,7 +28,7 @@ def wheel_text(text: bytes, tag: str) -> bytes:
         msg = "WHEEL has no line `Tag:`"
         raise CheckError(msg, hint="it is no wheel that an installer would take; build it anew")
     end = "\r\n" if first[0].endswith(b"\r\n") else "\n"
-    lines = "".join(f"Tag: {one}{end}" for one in sorted(map("-".join, several)))
+    lines = "".join(f"Tag: {tag}{end}" for tag in sorted(map("-".join, several)))
     return text[: first.start()] + lines.encode() + _TAG_LINE.sub(b"", text[first.end() :])
 
 
@@ -83,8 +83,8 @@ def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
 
 def new_version(old: str, version: str | None, local: str | None) -> str:
     """Return a new version, or the old one with another local part; an empty one is left out."""
-    asked = version if version is not None else _with_local(old, local or "")
-    return str(parse_version(asked, UsageError))
+    wanted = version if version is not None else _with_local(old, local or "")
+    return str(parse_version(wanted, UsageError))
 
 
 def _with_local(old: str, local: str) -> str:

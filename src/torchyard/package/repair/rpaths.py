@@ -66,7 +66,7 @@ def resolving_rpath(
         elif old is None and new is None and not policy.is_outside(name):
             last += _elsewhere(name, now, installed)
     before, after = (
-        [from_origin(folder, file.parent) for folder in some] for some in (first, last)
+        [from_origin(folder, file.parent) for folder in group] for group in (first, last)
     )
     return ":".join(dict.fromkeys((*before, *wanted.split(":"), *after)))
 

@@ -40,7 +40,7 @@ def tag_platforms(tag: str) -> list[str]:
         return [ANY]
     system, machine = _system(tag)
     machines = ("arm64", "x86_64") if machine == "universal2" else (machine,)
-    return [_systems().get((system, one), tag) for one in machines]
+    return [_systems().get((system, machine), tag) for machine in machines]
 
 
 @cache

@@ -57,20 +57,20 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
 
 def required_libraries(image: Path, environment: Path) -> list[str]:
     """Return the libraries in an environment that come with what a project's wheel requires."""
-    asked = HeaderParser().parsestr(_read(image, "METADATA")).get_all("Requires-Dist", [])
-    names = {canonicalize_name(re.split(r"[^\w.-]", text)[0]) for text in asked}
+    requirements = HeaderParser().parsestr(_read(image, "METADATA")).get_all("Requires-Dist", [])
+    names = {canonicalize_name(re.split(r"[^\w.-]", text)[0]) for text in requirements}
     installed = distributions(path=[str(p) for p in environment.glob("lib/python3*/site-packages")])
-    required = (one for one in installed if canonicalize_name(one.name) in names)
-    files = chain.from_iterable(one.files or () for one in required)
+    required = (dist for dist in installed if canonicalize_name(dist.name) in names)
+    files = chain.from_iterable(dist.files or () for dist in required)
     return sorted({file.name for file in files if ".so" in file.suffixes})
 
 
 def _check_project(image: Path, name: str, version: str) -> None:
     """Fail unless the project made what the cell is about."""
     metadata = HeaderParser().parsestr(_read(image, "METADATA"))
-    found, own = metadata["Name"] or "", metadata["Version"] or ""
-    if canonicalize_name(found) != canonicalize_name(name) or not is_version_of(own, version):
-        msg = f"the source makes {found} {own}, and not {name} {version}"
+    made, release = metadata["Name"] or "", metadata["Version"] or ""
+    if canonicalize_name(made) != canonicalize_name(name) or not is_version_of(release, version):
+        msg = f"the source makes {made} {release}, and not {name} {version}"
         raise BuildError(msg, hint="correct `name` and `version` of [project]")
 
 
@@ -82,13 +82,13 @@ def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
     ]
-    own = wheel_tags(python)
-    for found in tags:
-        if found[1:2] == [ABI3]:
-            return WheelTags(found[0], ABI3)
-        is_own = tuple(found[:2]) == own or found[1:2] == ["none"]
-        if is_own and not abi.fits_pythons:
-            return own
+    cell_tags = wheel_tags(python)
+    for tag in tags:
+        if tag[1:2] == [ABI3]:
+            return WheelTags(tag[0], ABI3)
+        is_cells = tuple(tag[:2]) == cell_tags or tag[1:2] == ["none"]
+        if is_cells and not abi.fits_pythons:
+            return cell_tags
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
     if abi.fits_pythons:
         msg = f"the project's backend made a wheel for {made}, and the file says abi = {abi}"

@@ -42,8 +42,8 @@ def _holds(parts: object, facts: Mapping[str, str]) -> bool:
     """Return whether a marker may be true; `and` binds closer than `or`."""
     if isinstance(parts, tuple):
         words = [part.serialize() for part in parts]
-        known = facts.keys() & words
-        if not known or ("extra" in known and words[1] not in ("==", "!=")):  # installers disagree
+        names = facts.keys() & words
+        if not names or ("extra" in names and words[1] not in ("==", "!=")):  # installers disagree
             return True
         return Marker(" ".join(words)).evaluate(dict(facts))
     if not isinstance(parts, list):

@@ -21,12 +21,12 @@ def check_glibc(glibc: str, folders: Iterable[Path], build: Path) -> None:
     build directory that need the symbol, too.
     """
     files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-    own = {path.name for path in files}
+    names = {path.name for path in files}
     broken = [
         (path, symbol, need)
         for path in files
         for symbol, need in _above(glibc, path)
-        if need.library not in own
+        if need.library not in names
     ]
     if not broken:
         return

@@ -78,10 +78,10 @@ def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tupl
     first, *later = load_manylinux().policies
     policies = [first, *(p for p in later if _numbers(p.glibc) <= _numbers(glibc))]
     words = {word for policy in policies for word in policy.words}
-    asked = {v for v in versions if v.partition("_")[0] in first.newest} - words
+    needed = {v for v in versions if v.partition("_")[0] in first.newest} - words
     newest = policies[-1].newest | {"GLIBC": glibc}
     policy = msgspec.structs.replace(policies[-1], newest=newest)
-    return glibc, {version for version in asked if not policy.allows(version)}
+    return glibc, {version for version in needed if not policy.allows(version)}
 
 
 def promised_glibc(platform_tag: str) -> str:

@@ -206,9 +206,9 @@ def _compared(read: ReadAt, head: bytes, entry: ZipEntry, faults: Faults) -> Zip
     if not flags & DESCRIPTOR or crc or stored or size:
         pairs += [("CRC", crc, entry.crc), ("stored size", stored, entry.stored)]
         pairs += [("size", size, entry.size)]
-    for what, own, listed in pairs:
-        if own != listed:
-            fault = f"has the {what} {own!r} in its own header, and {listed!r} in the directory"
+    for what, local, listed in pairs:
+        if local != listed:
+            fault = f"has the {what} {local!r} in its own header, and {listed!r} in the directory"
             faults.add(FaultKind.STRUCTURE, entry.name, fault)
     data = entry.header + length
     return entry._replace(data=data, end=data + entry.stored)

@@ -34,7 +34,7 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
     """Find the end record, and with it the directory; None if there is none."""
     reach = min(length, _END.size + _MAX_16)
     tail = read(reach, length - reach)
-    offset = _place(tail)
+    offset = _end_offset(tail)
     if offset < 0:
         what = "the archive has no end record: it is cut off, or no zip archive"
         faults.add(FaultKind.STRUCTURE, "", what)
@@ -43,8 +43,8 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
     members, size, start = _numbers(tail, offset, faults)
     large = _large_end(read, where, faults)
     if large is not None:
-        known = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
-        for number, most, wide in known:
+        rows = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
+        for number, most, wide in rows:
             if number not in (most, wide):
                 what = f"the archive's end says {number} where its ZIP64 record says {wide}"
                 faults.add(FaultKind.STRUCTURE, "", what)
@@ -81,7 +81,7 @@ def _numbers(tail: bytes, offset: int, faults: Faults) -> tuple[int, int, int]:
     return members, size, start
 
 
-def _place(tail: bytes) -> int:
+def _end_offset(tail: bytes) -> int:
     """Return the last end record whose comment reaches the end of the file; else the last one."""
     offset = tail.rfind(_SIGNATURE)
     last = -1

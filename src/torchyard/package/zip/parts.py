@@ -26,17 +26,17 @@ _FULL = 128
 def unpacked_end(stored: bytes) -> bytes:
     """Return what is certain of the end of a member, by its last stored bytes; it may be empty."""
     for start in _block_starts(stored):
-        one = _inflated(stored, start, _BEFORE[0])
-        other = _inflated(stored, start, _BEFORE[1]) if one else b""
-        if one and len(one) == len(other):
-            return _common_end(one, other)
+        first = _inflated(stored, start, _BEFORE[0])
+        second = _inflated(stored, start, _BEFORE[1]) if first else b""
+        if first and len(first) == len(second):
+            return _common_end(first, second)
     return b""
 
 
 def _block_starts(stored: bytes) -> Iterator[int]:
     """Yield the bits at which a block could start, by a complete code for its tables."""
-    for place in range(min(len(stored), _FARTHEST)):
-        word = int.from_bytes(stored[place : place + 16], "little")
+    for index in range(min(len(stored), _FARTHEST)):
+        word = int.from_bytes(stored[index : index + 16], "little")
         for bit in range(8):
             head = word >> bit
             if head & 6 != _DYNAMIC:
@@ -44,7 +44,7 @@ def _block_starts(stored: bytes) -> Iterator[int]:
             if head >> 3 & 31 > _MOST_CODES or head >> 8 & 31 > _MOST_CODES:
                 continue
             if _is_complete(head):
-                yield place * 8 + bit
+                yield index * 8 + bit
 
 
 def _is_complete(head: int) -> bool:
@@ -63,9 +63,9 @@ def _is_complete(head: int) -> bool:
 def _inflated(stored: bytes, start: int, before: bytes) -> bytes:
     """Return what follows from a bit on; nothing unless it ends exactly with the last byte."""
     inflater = zlib.decompressobj(-15, zdict=before)
-    place, bit = divmod(start, 8)
-    filler, extra = _filler(bit, stored[place])
-    rest = memoryview(stored)[place + 1 :]
+    index, bit = divmod(start, 8)
+    filler, extra = _filler(bit, stored[index])
+    rest = memoryview(stored)[index + 1 :]
     try:
         found = [inflater.decompress(filler)[extra:]]
         found += [inflater.decompress(rest[at : at + _PIECE]) for at in range(0, len(rest), _PIECE)]
@@ -88,18 +88,18 @@ def _filler(bit: int, first: int) -> tuple[bytes, int]:
     return word.to_bytes((size + 8 - bit) // 8, "little"), literals
 
 
-def _common_end(one: bytes, other: bytes) -> bytes:
+def _common_end(left: bytes, right: bytes) -> bytes:
     """Return the longest end that both have."""
-    size = len(one)
-    first, second = memoryview(one), memoryview(other)
-    known, most = 0, size
-    while known < most:
-        half = (known + most + 1) // 2
-        if first[size - half : size - known] == second[size - half : size - known]:
-            known = half
+    size = len(left)
+    first, second = memoryview(left), memoryview(right)
+    common, most = 0, size
+    while common < most:
+        half = (common + most + 1) // 2
+        if first[size - half : size - common] == second[size - half : size - common]:
+            common = half
         else:
             most = half - 1
-    return one[size - known :]
+    return left[size - common :]
 
 
 _HEAD, _TAIL = 32 << 20, 64 << 20

@@ -18,7 +18,7 @@ from torchyard.toolchain.cmake import (
 )
 from torchyard.toolchain.interpreters import query_interpreter
 from torchyard.toolchain.ninja import Bound
-from torchyard.toolchain.summary import Asked, check_bindings, check_summary
+from torchyard.toolchain.summary import RequestedBuild, check_bindings, check_summary
 from torchyard.toolchain.tree_version import check_tree_version
 
 
@@ -64,7 +64,7 @@ def check_summary_tool(build: Path, *, spec: JobSpec) -> None:
     task = spec.task
     source = platform_for(task.facts["compute"])
     features = source.table().machine.features.values()
-    asked = Asked(
+    asked = RequestedBuild(
         compute=task.facts["compute"],
         blas=task.facts["variant"],
         blas_root=root_of(task.facts["variant"], os.environ),

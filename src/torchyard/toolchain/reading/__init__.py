@@ -1,8 +1,7 @@
-"""What the source of a project says, by file and line, read without running any of its code.
+"""Facts about a project from its source, by file and line, read without running any of its code.
 
 `read_project` in `project` turns a directory into a `ProjectReading`: the backend, what is
-compiled, the `switches` that a build takes, what it `downloads`, and the torch that it requires.
-The values are in `source_text`. The source may be anyone's: files are read up to a size and a
-number, and links that lead out of the tree are not followed. Names that mean something are in
-`data/reading.toml`.
+compiled, the `switches` and `downloads` of a build, and the torch that it requires. The types of
+values are in `source_text`. The source is not trusted: the number and sizes of files are limited,
+and links that lead out of the tree are not followed. Significant names are in `data/reading.toml`.
 """

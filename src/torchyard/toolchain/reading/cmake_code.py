@@ -1,4 +1,4 @@
-"""What CMake code says: options, variables of the environment, downloads, packages."""
+"""Facts from CMake code: options, environment variables, downloads, packages."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from torchyard.toolchain.reading.source_text import (
 )
 
 _BLOCK = re.compile(r"#\[(=*)\[")
-"""The begin of a comment in brackets: `#[[ … ]]`, `#[=[ … ]=]`."""
+"""The start of a bracket comment: `#[[ … ]]`, `#[=[ … ]=]`."""
 _COMMAND = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|([()])|([^\s()#"]+)')
 _MOST = 300
@@ -25,12 +25,12 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class CMakeCommand(SourceLine, kw_only=True):
-    """A command, by its name in small letters."""
+    """A command; its name is in lower case."""
 
     arguments: tuple[str, ...]
 
     def after(self, *keys: str) -> str:
-        """Return the argument after the first of these keywords that is there."""
+        """Return the argument after the first of these keywords in the command."""
         for key in keys:
             if key in self.arguments[:-1]:
                 return self.arguments[self.arguments.index(key) + 1]
@@ -38,7 +38,7 @@ class CMakeCommand(SourceLine, kw_only=True):
 
 
 def read_cmake(file: str, text: str) -> CodeReading:
-    """Return what the text of a file says."""
+    """Return the facts in the text of a file."""
     text = _without_blocks(text)
     found = islice(_ENVIRONMENT.finditer(text), _MOST)
     switches = [Switch(match[1], file, line_at(text, match.start(1))) for match in found]
@@ -66,7 +66,7 @@ def read_cmake(file: str, text: str) -> CodeReading:
 
 
 def _without_blocks(text: str) -> str:
-    """Return a text with the lines of comments in brackets left empty."""
+    """Return a text with bracket comments emptied."""
     parts, end = list[str](), 0
     while match := _BLOCK.search(text, end):
         close = f"]{match[1]}]"
@@ -94,7 +94,7 @@ def _commands(file: str, text: str) -> Iterator[CMakeCommand]:
 
 
 def _resolved(commands: list[CMakeCommand]) -> Iterator[CMakeCommand]:
-    """Yield commands with the values of variables that are set once, or always to the same."""
+    """Yield commands with the values of variables that are always set to the same."""
     sets: dict[str, set[str]] = {}
     for command in commands:
         if command.text == "set" and command.arguments:
@@ -112,7 +112,7 @@ def _resolved(commands: list[CMakeCommand]) -> Iterator[CMakeCommand]:
 
 
 def _downloads(command: CMakeCommand) -> Iterator[Download]:
-    """Yield what a command downloads: an archive by `URL`, a repository, or a file."""
+    """Yield the downloads of a command: an archive by `URL`, a repository, or a file."""
     words, kind = command.arguments, reading_table().cmake_downloads.get(command.text)
     name, url = command.after("NAME") or "".join(words[:1]), command.after("URL", "GIT_REPOSITORY")
     if command.text == "file" and name == "DOWNLOAD":

@@ -1,4 +1,4 @@
-"""What a directory with a Python project says of itself."""
+"""Facts about a Python project from its directory."""
 
 import re
 import tomllib
@@ -55,51 +55,51 @@ _FORGE = re.compile(
 
 
 class ProjectReading(Value, kw_only=True):
-    """What a source tree says of its project and its build, each with file and line.
+    """Facts about a project and its build from the source tree, each with file and line.
 
-    Values are None or empty if no file says them.
+    Unknown values are None or empty.
     """
 
     name: SourceLine | None = None
     version: SourceLine | None = None
     requires_python: SourceLine | None = None
     repository: str = ""
-    """The address of a repository in its metadata."""
+    """The address of its repository, from its metadata."""
     backend: SourceLine | None = None
-    """What builds it, by its usual name; None if it is no Python project."""
+    """The usual name of its build backend; None if it is not a Python project."""
     compiles: SourceLine | None = None
-    """What shows that something is compiled; None for pure Python."""
+    """The evidence that it is compiled; None for pure Python."""
     brings: str = ""
-    """A library in the source that was compiled before."""
+    """A compiled library in the source."""
     torch: SourceLine | None = None
-    """What shows that it is compiled against torch."""
+    """The evidence that it is compiled against torch."""
     cuda: SourceLine | None = None
-    """What shows that it has code for CUDA."""
+    """The evidence that it has code for CUDA."""
     cuda_only: bool = False
-    """Whether each module of setup.py is one for CUDA, or CMake's project() has this language."""
+    """Whether all modules of setup.py are for CUDA, or CMake's project() has this language."""
     torch_ranges: tuple[SourceLine, ...] = ()
-    """The torch versions that its metadata and code ask for, as `>=2.6`."""
+    """The torch versions that its metadata and code require, as `>=2.6`."""
     switches: tuple[Switch, ...] = ()
     downloads: tuple[Download, ...] = ()
     build_requires: tuple[SourceLine, ...] = ()
-    """Requirements of what its build imports or asks for, which [build-system] does not name."""
+    """Requirements of its build's imports and hooks that [build-system] does not name."""
     undeclared: tuple[SourceLine, ...] = ()
-    """Modules that it imports when used, and none of its files of requirements names."""
+    """Modules that it imports when used, but does not require in any file."""
 
     @property
     def is_extension(self) -> bool:
-        """Whether it is compiled against torch, and not torch itself."""
+        """Whether it is compiled against torch, but is not torch itself."""
         is_torch = self.name is not None and self.name.text == _TORCH
         return self.compiles is not None and self.torch is not None and not is_torch
 
 
 def read_project(folder: Path) -> ProjectReading:
-    """Return what a directory says."""
+    """Return the facts in a directory."""
     return _Project(SourceTexts(folder)).reading()
 
 
 class _Project:
-    """A source tree, and what its files say."""
+    """A source tree, and the facts in its files."""
 
     def __init__(self, texts: SourceTexts) -> None:
         self.texts = texts
@@ -137,7 +137,7 @@ class _Project:
             torch=self._torch(),
             cuda=cuda,
             cuda_only=only,
-            torch_ranges=tuple({one.text: one for one in self._torch_ranges()}.values()),
+            torch_ranges=tuple({line.text: line for line in self._torch_ranges()}.values()),
             switches=tuple(self._switches()),
             downloads=tuple(self._downloads()),
             build_requires=tuple(self._build_requires()),
@@ -145,8 +145,8 @@ class _Project:
         )
 
     def _build_code(self) -> Iterator[CodeReading]:
-        """Yield setup.py, the project's own backend, and the modules that these import."""
-        roots = ["", *(f"{one}/" for one in _list(self.system, "backend-path") if one != ".")]
+        """Yield setup.py, the project's own backend, and their imports."""
+        roots = ["", *(f"{path}/" for path in _list(self.system, "backend-path") if path != ".")]
         waiting = [_SETUP, *_files_of(self.hooks.partition(":")[0], roots)]
         left = dict.fromkeys(self.texts.named(".py"))
         last = len(left) - _MOST_BUILD_FILES
@@ -154,7 +154,7 @@ class _Project:
             if (path := waiting.pop(0)) in left:
                 left.pop(path)
                 yield (code := read_python(path, self.texts.read(path)))
-                waiting += chain.from_iterable(_files_of(one.text, roots) for one in code.imports)
+                waiting += chain.from_iterable(_files_of(line.text, roots) for line in code.imports)
 
     def _backend(self) -> SourceLine | None:
         table = reading_table().backends
@@ -185,7 +185,7 @@ class _Project:
         for text in self.build_system:
             if _required(text) == _TORCH:
                 return self._line(text, text)
-        return next((one for one in self.imports if one.text.partition(".")[0] == _TORCH), None)
+        return next((line for line in self.imports if line.text.partition(".")[0] == _TORCH), None)
 
     def _cuda(self) -> SourceLine | None:
         for code in self.codes:
@@ -200,7 +200,7 @@ class _Project:
         found = self._stated("version", "version")
         files = [
             _SETUP,
-            *(f"{base}{self.module}/{one}" for base in _BASES for one in _VERSION_FILES),
+            *(f"{base}{self.module}/{name}" for base in _BASES for name in _VERSION_FILES),
         ]
         for file in files if found is None else ():
             text = self.texts.read(file)
@@ -209,7 +209,7 @@ class _Project:
         return found
 
     def _repository(self) -> str:
-        """Return the address of a code host in the metadata: one called repository comes first."""
+        """Return the address of a code host in the metadata, preferably one called repository."""
         found = [(str(key), str(url)) for key, url in _table(self.project, "urls").items()]
         for line in self.metadata.get_all("Project-URL", []):
             key, _, url = str(line).partition(",")
@@ -222,7 +222,7 @@ class _Project:
         return next((match[0] for _, url in found if (match := _FORGE.match(url))), "")
 
     def _torch_ranges(self) -> Iterator[SourceLine]:
-        """Yield the torch versions that metadata, setup.py, CMake and the stable ABI ask for."""
+        """Yield the torch versions required by metadata, setup.py, CMake and the stable ABI."""
         lines = [SourceLine(text, _METADATA) for text in self.requires]
         named = (*self.build_system, *_list(self.project, "dependencies"))
         lines += (self._line(text, text) for text in named)
@@ -230,9 +230,9 @@ class _Project:
             lines += (*code.hook, *code.keywords.get("install_requires", ()))
         for line in lines:
             with suppress(*MALFORMED):
-                asked = Requirement(line.text)
-                if asked.name == _TORCH and asked.specifier and asked.marker is None:
-                    yield SourceLine(str(asked.specifier), line.file, line.line)
+                need = Requirement(line.text)
+                if need.name == _TORCH and need.specifier and need.marker is None:
+                    yield SourceLine(str(need.specifier), line.file, line.line)
         for found in (code.torch for code in self.codes):
             if found and found.text:
                 yield SourceLine(f">={found.text}", found.file, found.line)
@@ -243,11 +243,11 @@ class _Project:
                 yield SourceLine(f">={version}", file, line_at(text, match.start()))
 
     def _switches(self) -> Iterator[Switch]:
-        """Yield each switch once: where its default is known, or else where it is first."""
+        """Yield each switch once: where its default is known, else where it is first read."""
         found: dict[str, Switch] = {}
         for switch in chain.from_iterable(code.switches for code in self.codes):
-            known = found.setdefault(switch.text, switch)
-            if (switch.default or switch.expects) and not (known.default or known.expects):
+            first = found.setdefault(switch.text, switch)
+            if (switch.default or switch.expects) and not (first.default or first.expects):
                 found[switch.text] = switch
         for name, switch in found.items():
             if not any_match(name, reading_table().ordinary):
@@ -255,32 +255,32 @@ class _Project:
 
     def _downloads(self) -> Iterator[Download]:
         found = list(chain.from_iterable(code.downloads for code in self.codes))
-        vendored = {one.text for one in found if self._is_vendored(one)}
-        yield from (one for one in found if one.text not in vendored)
+        vendored = {download.text for download in found if self._is_vendored(download)}
+        yield from (download for download in found if download.text not in vendored)
         modules = self.texts.read(".gitmodules")
-        known = {found[1]: found for found in _SUBMODULE.finditer(modules)}
-        for path in empty_folders(self.texts.root, tuple(known)):
-            line, kind = line_at(modules, known[path].start()), DownloadKind.SUBMODULE
-            yield Download(path, ".gitmodules", line, kind=kind, url=known[path][2])
+        declared = {match[1]: match for match in _SUBMODULE.finditer(modules)}
+        for path in empty_folders(self.texts.root, tuple(declared)):
+            line, kind = line_at(modules, declared[path].start()), DownloadKind.SUBMODULE
+            yield Download(path, ".gitmodules", line, kind=kind, url=declared[path][2])
         if "Cargo.toml" in self.texts.paths and not (self.texts.root / "vendor").is_dir():
             yield Download("crates", "Cargo.toml", kind=DownloadKind.CARGO)
 
     def _is_vendored(self, download: Download) -> bool:
-        """Return whether CMake takes a download from a file of the source itself."""
+        """Return whether a download is a file of the source itself."""
         path = _HERE.sub("", download.url)
         folder = self.texts.root / Path(download.file).parent
         return path != download.url and (folder / path).is_file()
 
     def _build_requires(self) -> Iterator[SourceLine]:
-        """Yield requirements of what the build imports, or its own backend asks for."""
+        """Yield requirements of the build's imports and of its own backend."""
         table = reading_table()
-        own = {path.partition("/")[0].removesuffix(".py") for path in self.texts.paths}
-        own |= {Path(code.file).stem for code in self.python} | table.present
+        modules = {path.partition("/")[0].removesuffix(".py") for path in self.texts.paths}
+        modules |= {Path(code.file).stem for code in self.python} | table.present
         lines = [line for code in self.python for line in code.hook]
         lines += (line for code in self.python for line in code.keywords.get("setup_requires", ()))
         for found in chain.from_iterable(code.needed for code in self.python):
             module = found.text.partition(".")[0]
-            if module not in own and not module.startswith(self.module or "."):
+            if module not in modules and not module.startswith(self.module or "."):
                 text = table.requirements.get(module, module.replace("_", "-"))
                 lines.append(SourceLine(text, found.file, found.line))
         named = {_TORCH, "", *map(_required, self.build_system)}
@@ -292,7 +292,7 @@ class _Project:
                 yield line
 
     def _undeclared(self) -> Iterator[SourceLine]:
-        """Yield modules that files of the package import, each once."""
+        """Yield modules imported by the package's files, each once."""
         folders = tuple(f"{base}{self.module}/" for base in _BASES if self.module)
         files = [path for path in self.texts.named(".py") if path.startswith(folders)]
         declared = "\n".join([*map(self.texts.read, _DECLARING), *self.requires])
@@ -315,7 +315,7 @@ class _Project:
         return next((lines[0] for lines in found if len(lines) == 1), None)
 
     def _line(self, text: str, sought: str) -> SourceLine:
-        """Return the first line of pyproject.toml that has a text in it, as saying `text`."""
+        """Return `text` with the first line of pyproject.toml that contains `sought`."""
         at = self.pyproject.find(sought)
         return SourceLine(text, PYPROJECT, line_at(self.pyproject, at) if at >= 0 else 0)
 
@@ -327,7 +327,7 @@ def _table(table: Mapping[str, object], key: str) -> Mapping[str, object]:
 
 def _list(table: Mapping[str, object], key: str) -> list[str]:
     found = table.get(key)
-    return [str(one) for one in found] if isinstance(found, list) else []
+    return [str(item) for item in found] if isinstance(found, list) else []
 
 
 def _files_of(module: str, roots: list[str]) -> list[str]:

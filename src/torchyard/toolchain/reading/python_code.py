@@ -1,4 +1,4 @@
-"""What Python code says: variables of the environment, downloads, imports, modules to compile."""
+"""Facts from Python code: environment variables, downloads, imports, modules to compile."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ _COMPUTED = "*"
 
 
 def read_python(file: str, text: str) -> CodeReading:
-    """Return what the text of a file says; nothing if it is no Python."""
+    """Return the facts in the text of a file; empty if it is not Python."""
     try:
         return _Reader(file, _parse(text)).read()
     except _UNREADABLE:
@@ -32,7 +32,7 @@ def read_python(file: str, text: str) -> CodeReading:
 
 
 def first_imports(file: str, text: str) -> list[SourceLine]:
-    """Return the modules that a file imports when it is imported, whatever happens."""
+    """Return the modules that a file always imports when it is imported."""
     try:
         return list(_imports(file, _parse(text).body))
     except _UNREADABLE:
@@ -46,7 +46,7 @@ class _Reader:
         self.file = file
         self.nodes = list(ast.walk(tree))
         self.functions = [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
-        self.bodies = [*tree.body, *chain.from_iterable(one.body for one in self.functions)]
+        self.bodies = [*tree.body, *chain.from_iterable(f.body for f in self.functions)]
         self.assigned = {
             node.targets[0].id: node.value
             for node in tree.body
@@ -59,7 +59,7 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 names.setdefault(node.id if isinstance(node, ast.Name) else node.attr, node.lineno)
-        hooks = [one for one in self.functions if one.name == "get_requires_for_build_wheel"]
+        hooks = [f for f in self.functions if f.name == "get_requires_for_build_wheel"]
         return CodeReading(
             file=self.file,
             switches=tuple(self._switches()),
@@ -73,7 +73,7 @@ class _Reader:
         )
 
     def _text(self, node: ast.AST | None, unknown: str = "") -> str:
-        """Return a text as far as it is known; `unknown` stands for what is computed."""
+        """Return a text as far as it is known, with `unknown` for computed parts."""
         if isinstance(node, ast.Name) and isinstance(self.assigned.get(node.id), ast.Constant):
             node = self.assigned[node.id]
         match node:
@@ -89,23 +89,23 @@ class _Reader:
                 return unknown
 
     def _texts(self, node: ast.AST) -> Iterator[SourceLine]:
-        """Yield the texts in lists within a node, or behind its name."""
+        """Yield the texts in the lists of a node, or of the variable that it names."""
         if isinstance(node, ast.Name):
             node = self.assigned.get(node.id, node)
         for part in ast.walk(node):
-            for one in part.elts if isinstance(part, ast.List | ast.Tuple) else ():
-                if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                    yield SourceLine(one.value, self.file, one.lineno)
+            for item in part.elts if isinstance(part, ast.List | ast.Tuple) else ():
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    yield SourceLine(item.value, self.file, item.lineno)
 
     def _keywords(self) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
         for node in self.nodes:
             if isinstance(node, ast.Call) and _dotted(node.func).endswith("setup"):
-                for one in node.keywords:
-                    text = self._text(one.value, _COMPUTED)
-                    line = SourceLine(text, self.file, one.value.lineno)
+                for keyword in node.keywords:
+                    text = self._text(keyword.value, _COMPUTED)
+                    line = SourceLine(text, self.file, keyword.value.lineno)
                     yield (
-                        one.arg or "",
-                        tuple(self._texts(one.value) if _COMPUTED in text else [line]),
+                        keyword.arg or "",
+                        tuple(self._texts(keyword.value) if _COMPUTED in text else [line]),
                     )
 
     def _switches(self) -> Iterator[Switch]:
@@ -113,10 +113,10 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
                 expected |= dict.fromkeys(ast.walk(node.left), self._text(node.comparators[0]))
-        askers = {one.name for one in self.functions if _asks_for_its_parameter(one)}
+        askers = {function.name for function in self.functions if _reads_its_parameter(function)}
         for node in self.nodes:
-            if isinstance(node, ast.expr) and (asked := _asked(node, askers)):
-                name, default = self._text(asked[0], _COMPUTED), self._text(asked[1])
+            if isinstance(node, ast.expr) and (lookup := _lookup(node, askers)):
+                name, default = self._text(lookup[0], _COMPUTED), self._text(lookup[1])
                 if name.strip(_COMPUTED):
                     expects = expected.get(node, "")
                     yield Switch(name, self.file, node.lineno, default=default, expects=expects)
@@ -129,8 +129,8 @@ class _Reader:
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             called, first = _dotted(node.func), node.args[0]
-            parts = [one for one in ast.walk(first) if isinstance(one, ast.Constant)]
-            words = " ".join(str(one.value) for one in parts)
+            parts = [leaf for leaf in ast.walk(first) if isinstance(leaf, ast.Constant)]
+            words = " ".join(str(leaf.value) for leaf in parts)
             if f".{called}".endswith(functions):
                 kind, text = DownloadKind.PYTHON, called
                 url = self._text(first) or ast.unparse(first)
@@ -142,7 +142,7 @@ class _Reader:
             yield Download(text[:_LONGEST], self.file, node.lineno, kind=kind, url=url[:_LONGEST])
 
     def _modules(self) -> Iterator[SourceLine]:
-        """Yield where the code makes modules to compile, by a keyword or the key of a table."""
+        """Yield where the code lists modules to compile, by a keyword or the key of a table."""
         for node in self.nodes:
             if isinstance(node, ast.keyword | ast.Constant):
                 name = node.arg if isinstance(node, ast.keyword) else node.value
@@ -156,7 +156,7 @@ def _parse(text: str) -> ast.Module:
 
 
 def _imports(file: str, nodes: list[ast.AST] | list[ast.stmt]) -> Iterator[SourceLine]:
-    """Yield the modules that nodes import, but for relative ones and those of Python itself."""
+    """Yield the modules that nodes import, without relative ones and Python's own."""
     for node in nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -168,15 +168,15 @@ def _imports(file: str, nodes: list[ast.AST] | list[ast.stmt]) -> Iterator[Sourc
                 yield SourceLine(name, file, getattr(node, "lineno", 0))
 
 
-def _asks_for_its_parameter(function: ast.FunctionDef) -> bool:
-    """Return whether a function asks the environment for its first parameter."""
+def _reads_its_parameter(function: ast.FunctionDef) -> bool:
+    """Return whether a function reads the environment variable in its first parameter."""
     first = function.args.args[0].arg if function.args.args else ""
-    keys = (asked[0] for node in ast.walk(function) if (asked := _asked(node, set())))
+    keys = (lookup[0] for node in ast.walk(function) if (lookup := _lookup(node, set())))
     return any(isinstance(key, ast.Name) and key.id == first for key in keys)
 
 
-def _asked(node: ast.AST, askers: set[str]) -> tuple[ast.expr, ast.expr | None] | None:
-    """Return the name and the default of a variable that an expression asks the environment for."""
+def _lookup(node: ast.AST, askers: set[str]) -> tuple[ast.expr, ast.expr | None] | None:
+    """Return the name and default of the environment variable that an expression reads."""
     match node:
         case ast.Call(func=function, args=[key, *rest]):
             called = _dotted(function)
@@ -193,7 +193,7 @@ def _asked(node: ast.AST, askers: set[str]) -> tuple[ast.expr, ast.expr | None] 
 
 
 def _dotted(node: ast.AST) -> str:
-    """Return a dotted name; of other expressions, the attributes at their end."""
+    """Return a dotted name; for other expressions, the attributes at their end."""
     if isinstance(node, ast.Attribute):
         return f"{_dotted(node.value)}.{node.attr}".lstrip(".")
     return node.id if isinstance(node, ast.Name) else ""

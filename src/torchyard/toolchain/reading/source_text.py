@@ -1,4 +1,4 @@
-"""The texts of a source tree that is not trusted, and what lines of them say."""
+"""The texts of an untrusted source tree, and the facts in their lines."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MOST_ENTRIES = 100_000
 
 
 class SourceLine(Value):
-    """What a line of a file says; line 0 is the file as a whole."""
+    """A fact in a line of a file; line 0 means the whole file."""
 
     text: str
     file: str
@@ -31,10 +31,10 @@ class SourceLine(Value):
 
 
 class Switch(SourceLine, kw_only=True):
-    """A variable that a build asks its environment for, or an option of CMake: `text` is its name.
+    """An environment variable that a build reads, or an option of CMake; `text` is its name.
 
-    `default` is its value if it is not set, `expects` the one that the code compares it with; each
-    is empty if the code does not say it. Computed parts of a name are `*`.
+    `default` is its value if it is not set, `expects` the one that the code compares it with; both
+    are empty if unknown. Computed parts of a name are `*`.
     """
 
     default: str = ""
@@ -43,7 +43,7 @@ class Switch(SourceLine, kw_only=True):
 
 
 class DownloadKind(StrEnum):
-    """By what something is downloaded while a project is built."""
+    """The means of a download during a build."""
 
     FETCH_CONTENT = "FetchContent"
     EXTERNAL_PROJECT = "ExternalProject"
@@ -56,10 +56,10 @@ class DownloadKind(StrEnum):
 
 
 class Download(SourceLine, kw_only=True):
-    """Something that a build downloads: `text` is its name there, or the call that does it.
+    """A download of a build: `text` is its name there, or the call.
 
-    `url` can have variables in it, as written. `revision` is a git commit, tag or branch; without
-    one, `url` is a file. `digest` is what the project expects, as `SHA256=…`.
+    `url` may contain variables. `revision` is a git commit, tag or branch; without
+    one, `url` is a file. `digest` is the one that the project expects, as `SHA256=…`.
     """
 
     kind: DownloadKind
@@ -69,13 +69,12 @@ class Download(SourceLine, kw_only=True):
 
 
 class CodeReading(Value, kw_only=True):
-    """What one file of Python or CMake says.
+    """The facts in a file of Python or CMake.
 
-    `imports` are modules that are not Python's own, `needed` those of them that are imported
-    without an `if` or `try` around it. `names` are all that it uses, by their first line.
-    `keywords` are those of setup(), with their texts; `hook` has those of a build backend's
-    requirements. `compiles` is what makes modules of compiled code, `torch` and `cuda` where CMake
-    finds Torch, and turns CUDA on.
+    `imports` are modules other than Python's own; `needed` are those imported outside of `if` and
+    `try`. `names` are all used names, by their first line. `keywords` are those of setup(), with
+    their texts; `hook` has the requirements of a build backend. `compiles` is where modules are
+    compiled, `torch` and `cuda` where CMake finds Torch and enables CUDA.
     """
 
     file: str
@@ -121,7 +120,7 @@ def line_at(text: str, position: int) -> int:
 
 
 def read_beginning(path: Path) -> str:
-    """Return the first megabyte of a text file; empty if it can't be read, or is no file."""
+    """Return the first megabyte of a text file; empty if it is not a readable file."""
     try:
         if not path.is_file():  # a pipe would never end
             return ""
@@ -132,7 +131,7 @@ def read_beginning(path: Path) -> str:
 
 
 def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:
-    """Yield the submodules of a tree that have no files; paths that lead out of it are left out."""
+    """Yield the submodules of a tree without files, except paths that lead out of it."""
     for name in names:
         folder = tree / name
         if ".." in Path(name).parts or Path(name).is_absolute():
@@ -143,7 +142,7 @@ def empty_folders(tree: Path, names: tuple[str, ...]) -> Iterator[str]:
 
 
 class SourceTexts:
-    """The files of a directory, by their paths in it; some folders of `reading_table` are left out.
+    """The files of a directory, by relative path, without some folders of `reading_table`.
 
     Links that lead out of it have no text.
     """
@@ -155,13 +154,13 @@ class SourceTexts:
 
     def read(self, path: str) -> str:
         """Return the beginning of a file, or an empty text."""
-        with suppress(OSError, RuntimeError, ValueError):  # a circle of links, or a zero byte
+        with suppress(OSError, RuntimeError, ValueError):  # circular links, or a zero byte
             if (self.root / path).resolve().is_relative_to(self._inside):
                 return read_beginning(self.root / path)
         return ""
 
     def named(self, *endings: str) -> list[str]:
-        """Return the paths of files with such an ending, the shallow ones first."""
+        """Return the paths of files with such an ending, shallow ones first."""
         return [path for path in self.paths if path.endswith(endings)]
 
 

@@ -44,7 +44,7 @@ class RetryPolicy:
         now = builder.master.reactor.seconds()
         if self._started is None:
             self._started = now
-        attempts = await self._attempts.known(builder.master, request.id)
+        attempts = await self._attempts.cached(builder.master, request.id)
         able = {_machine(other) for other in builder.workers}
         offer = JobOffer(able, now, now - self._started)
         wait = retry_delay(machine, attempts, offer, self._limits)

@@ -15,8 +15,8 @@ def forget_connections(
     connection: sa.Connection, model: type[Model], masters: sa.Select[int]
 ) -> None:
     """Delete the records of workers connected to masters that were killed."""
-    known = model.connected_workers
-    connection.execute(known.delete().where(known.c.masterid.in_(masters)))
+    connections = model.connected_workers
+    connection.execute(connections.delete().where(connections.c.masterid.in_(masters)))
 
 
 def drop_half_open(manager: WorkerManager) -> None:

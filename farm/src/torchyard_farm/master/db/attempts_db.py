@@ -28,21 +28,21 @@ class AttemptHistory:
 
     def __init__(self, *, shared: bool) -> None:
         self._shared = shared
-        self._known: dict[int, list[AttemptRecord]] | None = None
+        self._cache: dict[int, list[AttemptRecord]] | None = None
 
     @async_to_deferred
-    async def known(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
+    async def cached(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
         """Return the attempts of a request that this master has in memory."""
-        if self._known is None:
+        if self._cache is None:
             read = await master.db.pool.do(_read, master.db.model, None)
-            if self._known is None:  # else a concurrent call has read it, and more was added since
-                self._known = read
-        return self._known.get(request, [])
+            if self._cache is None:  # else a concurrent call has read it, and more was added since
+                self._cache = read
+        return self._cache.get(request, [])
 
     @async_to_deferred
     async def read(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
         """Return all completed attempts of a request."""
-        if not self._shared and not await self.known(master, request):
+        if not self._shared and not await self.cached(master, request):
             return []
         read = await master.db.pool.do(_read, master.db.model, request)
         return read.get(request, [])
@@ -51,21 +51,21 @@ class AttemptHistory:
         """Return whether a machine may have been lost with a job, and not have returned with it."""
         return self._shared or any(
             attempt.machine == machine and attempt.verdict is AttemptVerdict.LOST
-            for attempts in (self._known or {}).values()
+            for attempts in (self._cache or {}).values()
             for attempt in attempts
         )
 
     def remember(self, request: int, attempts: list[AttemptRecord]) -> None:
-        if self._known is not None:
-            self._known[request] = attempts
+        if self._cache is not None:
+            self._cache[request] = attempts
 
     def forget(self, request: int) -> None:
-        if self._known is not None:
-            self._known.pop(request, None)
+        if self._cache is not None:
+            self._cache.pop(request, None)
 
     def forget_all(self) -> None:
         """Read all attempts again when they are needed: another master may have made some."""
-        self._known = None
+        self._cache = None
 
 
 def _read(

@@ -326,7 +326,7 @@ class JobBuildChooser(BuildChooserBase):
                 pending.values(), able, reserved, self._dispatcher.locality, self._dispatcher.now()
             )
             if found is None:
-                if any(one.is_cooling_down for one in able):
+                if any(capacity.is_cooling_down for capacity in able):
                     self._dispatcher.wake_after_cooldowns(self.bldr)
                 return None, None
             job, machine = found

@@ -113,10 +113,10 @@ class PeerMasters(PollingService):
         """Take over from masters without a sign of life, by this machine's clock alone."""
         for other in await self.master.db.masters.getMasters():
             sign = (other.active, other.last_active)
-            known, since = self._signs.get(other.id, (None, now))
-            if sign != known:
+            seen, since = self._signs.get(other.id, (None, now))
+            if sign != seen:
                 self._signs[other.id] = sign, now
-                if known is not None and not other.active:
+                if seen is not None and not other.active:
                     self._when_lost()
             elif other.active and now - since > _DEAD:
                 log.msg(f"master {other.name} gives no sign of life: this one takes over")

@@ -54,11 +54,11 @@ class Janitor(PollingService):
     async def _forget_plans(self, before: int) -> None:
         """Delete old plans that are over and have no job left."""
         old = [name for name in self._plans.ended() if self._plans.moment(name) < before]
-        known = await self.master.db.pool.do(known_plans, self.master.db.model, old)
+        kept = await self.master.db.pool.do(known_plans, self.master.db.model, old)
         if self._is_shared:  # all masters have to forget a plan, or they would copy it back
-            await withdraw_plans(self.master, set(old) - known)
+            await withdraw_plans(self.master, set(old) - kept)
             return
-        for name in set(old) - known:
+        for name in set(old) - kept:
             self._plans.forget(name)
 
 

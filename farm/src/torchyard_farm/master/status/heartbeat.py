@@ -113,8 +113,8 @@ class Heartbeat(PollingService):
     ) -> None:
         await super().reconfigService()
         if not self.is_polling:  # no worker can connect before
-            model, own = self.master.db.model, sa.select(sa.literal(self.master.masterid))
-            await self.master.db.pool.do_with_transaction(forget_connections, model, own)
+            model, this_master = self.master.db.model, sa.select(sa.literal(self.master.masterid))
+            await self.master.db.pool.do_with_transaction(forget_connections, model, this_master)
         self._patience = patience
         self._statuses = statuses
         self._attempts = attempts

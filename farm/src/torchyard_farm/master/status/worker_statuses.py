@@ -32,8 +32,8 @@ class WorkerStatuses:
 
     def orphans(self, machine: str, followed: Collection[str]) -> dict[str, Resources]:
         """Return the resources of jobs that no build follows now or did at the last report."""
-        known = self._orphans.get(machine, {})
-        return {name: takes for name, takes in known.items() if name not in followed}
+        orphans = self._orphans.get(machine, {})
+        return {name: takes for name, takes in orphans.items() if name not in followed}
 
     def update(self, machine: str, report: str, followed: Collection[str]) -> WorkerStatus | None:
         """Take in a machine's report; builds follow these of its jobs."""
