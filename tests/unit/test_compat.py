@@ -251,7 +251,7 @@ def test_ranges(text: str, found: tuple[object, object]) -> None:
 
 @pytest.mark.parametrize("text", ["", "..", "2", "2.10.", "2.13..2.10", "2.102.13", "new.."])
 def test_no_ranges(text: str) -> None:
-    with pytest.raises(UsageError, match="names no releases"):
+    with pytest.raises(UsageError, match="is not a range of torch releases"):
         TorchRange.parse(text)
 
 

@@ -34,7 +34,7 @@ class TorchRange(NamedTuple):
         high = (int(found[4]), int(found[5])) if found and found[4] else None
         wrong = not found or not (low or high) or (low and high and low > high)
         if wrong or (low and high and not (found and found[3])):
-            msg = f"`--torch {text}` is no range of torch releases"
+            msg = f"`--torch {text}` is not a range of torch releases"
             raise UsageError(msg, hint="write 2.10.. or 2.10..2.13, ..2.13, or 2.13 alone")
         return cls(low, high if found and found[3] else low)
 
