@@ -314,7 +314,8 @@ def test_libraries_that_requirements_bring_stay_there(
 ) -> None:
     """As metatensor-torch's: libmetatensor.so is in metatensor-core, by which it is found."""
     image = make_image(tmp_path)
-    site = tmp_path / "env/lib/python3.11/site-packages"
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    site = tmp_path / "env/lib" / version / "site-packages"
     for name, library in (("numpy-core", "libmetis.so.5"), ("other", "libother.so")):
         about = site / f"{name.replace('-', '_')}-1.dist-info"
         about.mkdir(parents=True)

@@ -17,6 +17,7 @@ USERS = ["caller", "nobody"] if os.geteuid() == 0 else ["caller"]
 
 CONNECT = "python3 -c 'import socket, sys; socket.socket(socket.{}).connect({})' {}"
 
+NOT_PYTHONS = "-not -path '*/versions/*' -not -path '*/torchyard-pythons/*'"
 NOT_OWN = "-not -path '/proc/[0-9]*' -not -path '/proc/*self/*'"
 
 ATTACKS = {
@@ -42,7 +43,7 @@ ATTACKS = {
     "read the passwords": "grep . /etc/shadow",
     "read the keys": "find /etc/ssl/private /etc/ssh/*_key -type f | grep .",
     "read home directories": "find /home -mindepth 1 | grep .",
-    "read settings of root": "find /root -type f -not -path '*/versions/*' | grep .",
+    "read settings of root": f"find /root -type f {NOT_PYTHONS} | grep .",
     "read temporary files": "cat $VICTIM/file",
     "write temporary files": "echo x > $VICTIM/file",
     "list the work directory": "ls $VICTIM/../work",
