@@ -23,7 +23,7 @@ HANDLER = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 PACKAGES = (
     *("base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip"),
     *("hostname", "libc-bin", "mawk", "sed", "tar", "util-linux"),
-    *("python3-venv", "python3-dev", "gcc", "g++", "make"),
+    *("python3-venv", "python3-dev", "gcc", "g++", "git", "make"),
 )
 USERS = ("root:x:0:0:root:/root:/bin/sh", "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin")
 CHANGES = """
