@@ -12,6 +12,7 @@ from tests.support.made_elf import Made, make_elf
 
 from torchyard.host.zstd import compress
 from torchyard.package.contents import DeviceCode
+from torchyard.package.device import scan
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS
@@ -52,10 +53,10 @@ def packed(data: bytes, version: int, *, zstd: bool) -> bytes:
 
 
 def found(data: bytes, step: int = 1 << 16) -> tuple[DeviceCode, ...]:
-    scan = DeviceScan()
+    stream = DeviceScan()
     for place in range(0, len(data), step):
-        scan.feed(data[place : place + step])
-    return scan.found()
+        stream.feed(data[place : place + step])
+    return stream.found()
 
 
 def padded(data: bytes, to: int = 4096) -> bytes:
@@ -119,6 +120,13 @@ def test_amds_oldest_compressed_programs_have_no_size() -> None:
 def test_both_in_one_file_and_after_other_bytes() -> None:
     data = padded(NVIDIA) + AMD[4096:]
     assert set(found(data, 1000)) == {*NVIDIA_CODE, *AMD_CODE}
+
+
+def test_compute_platforms_say_what_bundles_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = listed(("host-x86_64", 0), ("musa-mt-linux--mp_31", 500))
+    assert found(data) == ()
+    monkeypatch.setattr(scan, "_bundled_kinds", lambda: {b"musa": "mubin"})
+    assert found(data) == (DeviceCode("mubin", "mp_31", 1, 500),)
 
 
 @pytest.mark.parametrize(

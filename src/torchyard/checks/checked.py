@@ -107,8 +107,8 @@ def describe_package(subject: Subject, undecided: Mapping[str, int]) -> CheckedP
 
 def _device_of(contents: Contents) -> list[DeviceCode]:
     """Return the device code of all libraries together."""
-    programs: Counter[tuple[Literal["cubin", "ptx", "hsaco"], str]] = Counter()
-    sizes: Counter[tuple[Literal["cubin", "ptx", "hsaco"], str]] = Counter()
+    programs: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
     for file in contents.files.values():
         for code in file.binary.device if file.binary else ():
             programs[code.kind, code.arch] += code.programs

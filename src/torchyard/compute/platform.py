@@ -148,6 +148,8 @@ class ComputePlatform(Protocol):
     """How to write an architecture: `gfx90a for ROCm`."""
     device_kinds: tuple[str, ...] = ()
     """The kinds of its device code in packages, as `package.device` names them."""
+    bundled_kinds: Mapping[str, str] = {}
+    """The kinds of device code in Clang's bundles, by a word of the targets that have it."""
     device_loaders: tuple[str, ...] = ()
     """Prefixes of the names of libraries that load device code."""
     device_files: tuple[str, ...] = ()

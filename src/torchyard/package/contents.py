@@ -49,7 +49,8 @@ class Oddity(NamedTuple):
 class DeviceCode(Reported):
     """Device code for one GPU architecture: the number of programs, and their size."""
 
-    kind: Literal["cubin", "ptx", "hsaco"]
+    kind: str
+    """`cubin`, `ptx`, `hsaco` …: one of the `device_kinds` of a compute platform."""
     arch: str
     """`sm_90a` for machine code, `compute_90` for PTX, `gfx90a` for AMD's."""
     programs: int

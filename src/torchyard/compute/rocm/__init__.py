@@ -33,6 +33,7 @@ class Rocm(ComputePlatform):
     arch = r"gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-])*"
     arch_hint = "gfx90a for ROCm"
     device_kinds: tuple[str, ...] = ("hsaco",)
+    bundled_kinds: Mapping[str, str] = {"amdgcn": "hsaco"}
     device_code = "gfx[0-9a-f]+"
     device_loaders: tuple[str, ...] = ("libamdhip64.", "libhiprtc.", "libhsa-")
     device_files: tuple[str, ...] = ("hip", "roc")

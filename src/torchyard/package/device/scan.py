@@ -1,9 +1,9 @@
 """Streaming scanner for GPU code in libraries; no GPU or vendor tool is needed.
 
 nvcc puts programs into containers, one for each file of source: a header, then for each program a
-header of its own and its bytes. The containers begin at multiples of eight. Clang makes bundles for
-AMD's GPUs, which begin at multiples of 4096 (see `bundles`). The bytes of programs that were found
-are skipped.
+header of its own and its bytes. The containers begin at multiples of eight. Clang makes bundles,
+such as for AMD's GPUs, which begin at multiples of 4096. The bytes of programs that were found are
+skipped.
 """
 
 import re
@@ -72,9 +72,10 @@ def _list(data: bytes) -> CodeBundle:
         (target,) = struct.unpack_from(f"{min(length, _LONGEST_LIST)}s", data, position + 24)
         position += 24 + length
         end = max(end, offset + size)
-        if b"amdgcn" in target and size:
+        kind = next((kind for word, kind in _bundled_kinds().items() if word in target), "")
+        if kind and size:
             arch = target.rpartition(b"--")[2].decode(errors="backslashreplace")
-            found.append(DeviceCode("hsaco", arch, 1, size))
+            found.append(DeviceCode(kind, arch, 1, size))
     return CodeBundle(tuple(found), end)
 
 
@@ -143,6 +144,12 @@ def is_likely_in(name: str) -> bool:
 def _likely() -> re.Pattern[str]:
     words = (word for platform in compute_platforms() for word in platform.device_files)
     return re.compile("|".join((*words, "gpu", "triton", "kernel")), re.IGNORECASE)
+
+
+@cache
+def _bundled_kinds() -> dict[bytes, str]:
+    platforms = compute_platforms()
+    return {word.encode(): kind for one in platforms for word, kind in one.bundled_kinds.items()}
 
 
 @cache
