@@ -419,6 +419,11 @@ def no_rocm(_yard: Yard) -> None:
     """It is in no test's machine."""
 
 
+@spoils("torchyard can't set up a toolchain for xpu", ("xpu",))
+def a_compute_without_a_toolchain(yard: Yard) -> None:
+    yard.change("rocm7.2", "xpu")
+
+
 # ----------------------------------------------------------------------------- the tree
 
 
@@ -538,6 +543,7 @@ OF_PROJECT = frozenset(
 QUICK = frozenset(
     (
         "a-cmake-that-the-release-refuses",
+        "a-compute-without-a-toolchain",
         "a-container-that-lets-nothing-be-traced",
         "a-container-without-namespaces",
         "a-disk-that-is-too-small",

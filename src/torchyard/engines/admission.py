@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.compute.registry import compute_platforms
+from torchyard.compute.toolkit_check import TOOLKIT_CHECK
 from torchyard.doctor.bench import Bench, BuildDemand
 from torchyard.doctor.check import (
     MachineCheck,
@@ -92,7 +93,7 @@ def all_machine_checks() -> dict[str, MachineCheck]:
     """Return all checks: of the machine itself, and of each compute platform."""
     platforms = compute_platforms(plug_ins=True)
     of_platforms = (check for platform in platforms for check in platform.machine_checks())
-    return {**MACHINE_CHECKS, **{check.id: check for check in of_platforms}}
+    return {**MACHINE_CHECKS, **{check.id: check for check in (TOOLKIT_CHECK, *of_platforms)}}
 
 
 def examine(bench: Bench, checks: Iterable[MachineCheck]) -> Examination:
