@@ -50,7 +50,7 @@ def ci_explain() -> None:
 @click.option("--force", is_flag=True, help="Overwrite edits, and files of others.")
 @reports("write_ci_files")
 def ci_generate() -> None:
-    """Write the files of PROVIDER: github, gitlab, circleci or azure.
+    """Write the files of PROVIDER, such as github or gitlab.
 
     Without one, those of [ci], or of the providers that the repository has files for. With
     --subset, only the pipelines that build it. What no machine of the provider can build is left
