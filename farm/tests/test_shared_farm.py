@@ -290,8 +290,8 @@ def test_a_worker_that_demands_a_sandbox_is_obeyed(work: Work, tmp_path: Path) -
     run, refused = (one for one in work.builds() if one["workerid"] == strict)
     assert (run["results"], refused["results"]) == (0, FAILURE)
     told = read_logs(farm, refused["buildid"])["stdio"]
-    assert f"error: this machine refuses {CORE}: it demands its own sandbox" in told
-    assert "hint: leave `readable` of [sandbox] out" in told
+    assert f"error: this machine refuses {CORE}: it requires its own sandbox" in told
+    assert "hint: remove `readable` from [sandbox]" in told
 
 
 @pytest.mark.skipif(bool(sandbox_fault()), reason="bubblewrap does not work here")

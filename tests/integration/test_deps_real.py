@@ -47,6 +47,6 @@ def test_the_rows_that_can_be_read_from_debians_tree() -> None:
         assert where in [one.where for one in rows[name].readings], name
     for row in document.dependencies:
         for one in row.readings:
-            if one.place is ReadFrom.TREE:
+            if one.read_from is ReadFrom.TREE:
                 line = (tree / one.file).read_text().splitlines()[one.line - 1]
                 assert one.version.removeprefix("==").split(",")[0].lstrip("<>=!~") in line

@@ -92,7 +92,7 @@ class Config:
         line = b""
         while not line.endswith(b"\n"):  # no more than this: `communicate` reads behind a buffer
             line += os.read(program.stderr.fileno(), 1)
-        assert b"runs detached on this machine already" in line
+        assert b"already runs detached on this machine" in line
         return program
 
     def run(self, job: str = CORE, *words: object) -> subprocess.CompletedProcess[str]:
@@ -227,12 +227,12 @@ def test_an_end_that_nobody_heard_is_told_once(config: Config) -> None:
     wait_until(lambda: is_gone(supervisor.pid))
     heard = config.detach()
     assert heard.returncode == 9
-    assert "ended while it was not followed" in heard.stderr
+    assert "ended without a follower" in heard.stderr
     assert "`list` failed with exit code 1" in heard.stderr
     assert len(config.tries) == 1
     again = config.detach()
     assert again.returncode == 9
-    assert "ended while it was not followed" not in again.stderr
+    assert "ended without a follower" not in again.stderr
     assert len(config.tries) == 2
 
 
@@ -254,7 +254,7 @@ def test_nobody_hears_for_a_reader_that_is_gone(config: Config) -> None:
     program.stderr.close()
     config.let_go(well=False)
     assert program.wait(timeout=120) == 141
-    assert "ended while it was not followed" in config.detach().stderr
+    assert "ended without a follower" in config.detach().stderr
 
 
 def test_a_follower_ends_with_its_parent(config: Config) -> None:
@@ -268,7 +268,7 @@ def test_a_follower_ends_with_its_parent(config: Config) -> None:
     config.let_go(well=False)
     supervisor = config.supervisor()
     wait_until(lambda: is_gone(supervisor.pid))
-    assert "ended while it was not followed" in config.detach().stderr
+    assert "ended without a follower" in config.detach().stderr
 
 
 def test_of_several_at_once_one_starts_it(config: Config) -> None:

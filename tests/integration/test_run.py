@@ -493,7 +493,7 @@ def test_rebuilding_never_takes_the_package_from_the_store(
         "rebuild", wheel, "--yes", "-f", file, "--store", store, "--work", tmp_path / "w"
     )
     assert f"started  {PACKAGE}" in again.err, "each time anew"
-    assert f"note     {CORE}: is taken from the store as it is" in result.err
+    assert f"note     {CORE}: is taken from the store unchanged" in result.err
 
 
 def test_only_what_builds_makes_a_store(torchyard: Command, tmp_path: Path) -> None:
@@ -871,4 +871,4 @@ def test_a_machine_refuses_jobs_of_stages_that_it_does_not_do(
         assert "send it to another machine" in refused.err
     assert not list((tmp_path / ".torchyard/work").iterdir())
     wrong = torchyard("run", CORE, "-f", file, "--stages", "cor")
-    assert (wrong.code, "`cor` is no list of stages" in wrong.err) == (2, True)
+    assert (wrong.code, "`cor` is not a list of stages" in wrong.err) == (2, True)

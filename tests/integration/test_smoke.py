@@ -103,7 +103,7 @@ def test_a_wheel_that_works_passes_by_both_installers(tmp_path: Path) -> None:
         "any/version.py",
     ]
     installed, *_, imported = package["runs"][-1]["tests"]
-    assert "uv installed the same files, so only their import is tried" in installed["why"]
+    assert "uv installed the same files, so only their import is tested" in installed["why"]
     assert imported["test"] == "any/import.py"
     validate(tried.report, "smoke")
 
@@ -347,7 +347,7 @@ def test_what_can_not_be_run_is_told(tmp_path: Path) -> None:
     for environment in ("clean", "hostile"):
         gpu = tried.test("own/gpu.py", environment)
         numpy = tried.test("own/numpy.py", environment)
-        assert (gpu["outcome"], gpu["why"]) == ("not run", "this package is for no GPU")
+        assert (gpu["outcome"], gpu["why"]) == ("not run", "it is for no GPU")
         assert numpy["outcome"] == "not run"
         assert numpy["why"].startswith("numpy can't be installed: ")
 
@@ -445,7 +445,7 @@ def test_a_conda_package_without_its_channel_is_told(packages: Path) -> None:
     assert tried.code == SmokeError.exit_code
     failed = tried.test("install")
     assert "for which no candidates were found" in failed["why"]
-    assert failed["why"].endswith("; name the channels that have what it needs by --channel")
+    assert failed["why"].endswith("; name channels with its requirements by --channel")
 
 
 # ---------------------------------------------------------------------------- torch

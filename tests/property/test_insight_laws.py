@@ -45,7 +45,7 @@ def test_any_text_can_be_read(text: str, file: str, required: bool) -> None:
 
 
 def reading(version: str) -> VersionReading:
-    return VersionReading(dependency="x", place=ReadFrom.TREE, version=version, file="f")
+    return VersionReading(dependency="x", read_from=ReadFrom.TREE, version=version, file="f")
 
 
 @given(VERSIONS, VERSIONS)

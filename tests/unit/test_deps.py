@@ -69,7 +69,8 @@ def test_every_row_of_the_table_kept_by_hand(document: DepsReport, name: str) ->
     (row,) = [row for row in document.dependencies if row.name == name]
     versions, where = SEED[name]
     assert sorted(row.versions(ReadFrom.TREE)) == sorted(versions)
-    assert where in [one.where for one in row.readings if one.place is ReadFrom.TREE] or not where
+    tree = [reading for reading in row.readings if reading.read_from is ReadFrom.TREE]
+    assert where in [reading.where for reading in tree] or not where
 
 
 def test_submodules_have_their_commits(made: Path, document: DepsReport) -> None:
@@ -395,7 +396,7 @@ def test_every_name_of_a_file_that_binds_is_a_dependency() -> None:
 
 def reading(version: str, *, ahead: bool = False) -> VersionReading:
     return VersionReading(
-        dependency="x", place=ReadFrom.TREE, version=version, file="f", ahead=ahead
+        dependency="x", read_from=ReadFrom.TREE, version=version, file="f", ahead=ahead
     )
 
 

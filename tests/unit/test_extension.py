@@ -188,7 +188,7 @@ def test_a_smoke_job_takes_pinned_requirements_only() -> None:
     assert _torch_of(spec) == [f"torch==2.13.0+cpu --hash=sha256:{'5' * 64}"]
     settings = {**spec.task.settings, "requires": ("torch==2.13.0\n--extra-index-url=x --hash",)}
     task = msgspec.structs.replace(spec.task, settings=settings)
-    with pytest.raises(ConfigError, match="is not one version of a package"):
+    with pytest.raises(ConfigError, match="is not a single version of a package"):
         _torch_of(msgspec.structs.replace(spec, tasks=(*spec.tasks[:-1], task)))
 
 

@@ -146,7 +146,7 @@ def spec(*changes: str) -> JobSpec:
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [
-        ([], "it was removed from the store, or built again on purpose"),
+        ([], "its result was removed from the store, or rebuilt on purpose"),
         (
             ['rev = "v2.14.0" => rev = "v2.14.1"'],
             "rev of source:torch-2.14.0 changed from `v2.14.0` to `v2.14.1`",

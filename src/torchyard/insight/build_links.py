@@ -15,7 +15,7 @@ from torchyard.insight.link_graph import LinkGraph, LinkNode, NodeKind, Origin
 from torchyard.insight.ninja_file import Edge
 
 Sizes = Callable[[str], int]
-"""Returns the bytes of a file of a build, by its path there; 0 if it is not there."""
+"""Returns the size of a build's file by its path, or 0 if it is missing."""
 
 _LINKER = re.compile(r"_([A-Z]+(?:_[A-Z]+)?)_LINKER__")
 _KINDS: Mapping[str, NodeKind] = {
@@ -25,7 +25,7 @@ _KINDS: Mapping[str, NodeKind] = {
     "SHARED_MODULE": "module",
     "STATIC_LIBRARY": "static",
 }
-"""What CMake's rules link."""
+"""The kinds of targets that CMake's rules link."""
 _SYMLINK = "CMAKE_SYMLINK_"
 _SHARED = re.compile(r"\.(?:so(?:\.\d+)*|dylib|dll|pyd)$")
 _STATIC = re.compile(r"\.(?:a|lib)$")
@@ -34,17 +34,17 @@ _MODULE = re.compile(
     r"(?:^|/)(?:third[_-]?party|external|extern|submodules|vendor)/(?P<folder>[^/]+)/"
     r"|(?:^|/)_deps/(?P<fetched>[^/]+)-(?:src|build)/"
 )
-"""Where projects have the source of others."""
+"""Folders in which projects keep third-party sources."""
 
 
 def module_of(path: str) -> str:
-    """Return the third-party project that a file of the source belongs to, if any."""
+    """Return the third-party project of a source file, if any."""
     found = _MODULE.search(path)
     return (found["folder"] or found["fetched"]) if found else ""
 
 
 class BuildLinks:
-    """The targets of a build, by the commands that ninja has for them."""
+    """The targets of a build, from ninja's commands."""
 
     def __init__(self, edges: Sequence[Edge]) -> None:
         self._objects: dict[str, str] = {}
@@ -73,7 +73,7 @@ class BuildLinks:
         self._sources.setdefault(target, []).extend(edge.inputs[:1])
 
     def _adopt_units(self) -> None:
-        """Give units whose names say nothing to the first target that they are linked into."""
+        """Assign units without telling names to the first target that links them."""
         self._sources.pop(OTHERS, None)
         for target, edge in self._linked.items():
             for name in edge.inputs:
@@ -86,12 +86,12 @@ class BuildLinks:
         return [name for name, owner in self._objects.items() if owner == target]
 
     def files(self) -> list[str]:
-        """Return all files that are linked, and the objects that they are made of."""
+        """Return all linked files and their objects."""
         return [*(edge.outputs[0] for edge in self._linked.values()), *self._objects]
 
     @cached_property
     def _targets(self) -> dict[str, str]:
-        """The targets by the files that they make."""
+        """Targets by the files they make."""
         return {name: t for t, edge in self._linked.items() for name in edge.outputs}
 
     def graph(
@@ -100,10 +100,10 @@ class BuildLinks:
         sizes: Sizes = lambda _path: 0,
         includes: Mapping[str, Iterable[str]] | None = None,
     ) -> LinkGraph:
-        """Return all targets, and the libraries outside of the build that they are linked with.
+        """Return all targets, and the external libraries that they link.
 
-        `includes` are the include directories of targets, in the source: third-party projects of
-        which only headers are used are found by these.
+        `includes` are the targets' include directories in the source, which reveal third-party
+        projects of which only headers are used.
         """
         seconds = {time.name: time.seconds for time in times}
         nodes: dict[str, LinkNode] = {}
@@ -147,25 +147,25 @@ class BuildLinks:
 
 
 def _common_folder(paths: Iterable[str]) -> str:
-    """Return the folder that all absolute paths have in common: that of the source."""
+    """Return the common folder of all absolute paths: the source."""
     absolute = [path for path in paths if os.path.isabs(path)]  # noqa: PTH117 - there are many
     return os.path.commonpath([min(absolute), max(absolute)]) if absolute else ""
 
 
 def file_size(folder: Path) -> Sizes:
-    """Return the sizes of files in a build directory."""
+    """Return a function for the sizes of files in a build directory."""
 
     def size(path: str) -> int:
         try:
             return os.stat(folder / path).st_size  # noqa: PTH116 - a Path would be made again
-        except (OSError, ValueError):  # a name can be too long, or have a null byte
+        except (OSError, ValueError):  # a name may be too long, or contain a null byte
             return 0
 
     return size
 
 
 def _kind(edge: Edge) -> NodeKind | None:
-    """Return what a command links, or None."""
+    """Return the kind of target that a command links, or None."""
     if found := _LINKER.search(edge.rule):
         return _KINDS.get(found[1])
     if any(is_object(name) for name in edge.inputs):
@@ -182,13 +182,13 @@ def _target_linked(edge: Edge) -> str:
 
 
 def _outside(name: str) -> LinkNode:
-    """Return a library that the build does not make, as it is on the link line."""
+    """Return the node of an external library on a link line."""
     kind: NodeKind = "static" if _STATIC.search(name) else "shared"
     return LinkNode(name, kind, "system", file="" if name.startswith("-l") else name)
 
 
 def _named(node: LinkNode) -> LinkNode:
-    """Return a library under the name of its file: `/usr/lib/libm.so` and `-lm` are libm.so."""
+    """Name a library by its file: `/usr/lib/libm.so` and `-lm` are libm.so."""
     if node.name.startswith("-l"):
         return replace(node, name=f"lib{node.name[2:]}.so")
     if node.origin != "system":
@@ -206,7 +206,7 @@ def _renamed(graph: LinkGraph) -> LinkGraph:
 
 
 def _with_headers(graph: LinkGraph, includes: Mapping[str, Iterable[str]]) -> LinkGraph:
-    """Add third-party projects that nothing is linked with, but whose headers are used."""
+    """Add third-party projects that are used only by their headers."""
     known = {node.module for node in graph.nodes.values()}
     nodes, links = dict(graph.nodes), dict(graph.links)
     for target, folders in includes.items():

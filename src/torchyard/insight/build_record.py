@@ -1,4 +1,4 @@
-"""A finished build: its commands with their times, and which of them need which."""
+"""A finished build: its commands, their times, and their dependencies."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +17,15 @@ LOG = ".ninja_log"
 _TARGET_FOLDER = re.compile(r"(?:^|/)CMakeFiles/([^/]+)\.dir/")
 _TARGET_RULE = re.compile(r"^[A-Z]+_(?:[A-Z]+_)+_([\w.-]+?)(?:_unscanned)?(?:_[A-Za-z]*)?$")
 _ENCODED = re.compile(r"\.([0-9a-f]{2})")
-"""How CMake writes other characters in names of rules."""
+"""CMake's escape of other characters in rule names."""
 _OBJECT = re.compile(r"\.(?:o|obj)$")
 OTHERS = "other commands"
 _LARGEST = 1 << 28
-"""Bytes of a file of ninja's that are read; those of PyTorch have a tenth."""
+"""The most bytes to read of a file of ninja; PyTorch's have a tenth."""
 
 
 class Unit(Reported):
-    """A command that was run: what it made, for which target, when, and in how much memory.
-
-    The bytes are None where they were not measured.
-    """
+    """A finished command: its output, target, times and memory; None if not measured."""
 
     name: str
     target: str
@@ -44,7 +41,7 @@ class Unit(Reported):
 
 
 class TargetTime(Reported):
-    """A target, and what its commands took."""
+    """A target, and the time of its commands."""
 
     name: str
     units: int
@@ -56,7 +53,7 @@ def _total(units: Iterable[Unit]) -> float:
 
 
 class BuildRecord:
-    """What a build left: its commands, in the order in which they ended."""
+    """A build's commands, in the order of their ends."""
 
     def __init__(
         self,
@@ -87,11 +84,11 @@ class BuildRecord:
 
     @property
     def work(self) -> float:
-        """The time of all commands together."""
+        """The total time of all commands."""
         return _total(self.units)
 
     def targets(self) -> list[TargetTime]:
-        """Return what each target took, the longest first."""
+        """Return the time of each target, the longest first."""
         found: dict[str, list[Unit]] = {}
         for unit in self.units:
             found.setdefault(unit.target, []).append(unit)
@@ -102,12 +99,12 @@ class BuildRecord:
         return sorted(times, key=lambda target: (-target.seconds, target.name))
 
     def slowest(self, most: int) -> list[Unit]:
-        """Return the commands that took longest."""
+        """Return the slowest commands."""
         return sorted(self.units, key=lambda unit: -unit.seconds)[:most]
 
     @cached_property
     def _work(self) -> Work:
-        """The commands as a graph; phony edges are followed to what they name."""
+        """The graph of commands; phony edges are replaced by their inputs."""
         numbers = {id(edge): number for number, edge in enumerate(self._edges) if edge is not None}
         makers = {output: edge for edge in self.edges for output in edge.outputs}
         needs = _Needs(makers, numbers)
@@ -117,16 +114,16 @@ class BuildRecord:
         )
 
     def with_slots(self, slots: int) -> float:
-        """Return how long the commands would take with a number of compile slots."""
+        """Return the time of the commands with a number of compile slots."""
         return makespan(self._work, slots)
 
     def critical_path(self) -> list[Unit]:
-        """Return the longest chain of commands each of which needs the one before."""
+        """Return the longest chain of commands, each of which needs the previous one."""
         return [self.units[number] for number in critical_path(self._work)]
 
 
 class _Needs:
-    """Finds the commands that make some inputs, through edges that ran no command."""
+    """Finds the commands that make inputs, through edges without commands."""
 
     def __init__(self, makers: dict[str, Edge], numbers: dict[int, int]) -> None:
         self._makers = makers
@@ -150,16 +147,16 @@ class _Needs:
         return self._through[id(edge)]
 
     def _follow(self, edge: Edge) -> None:
-        """Follow edges that ran no command; there can be more in a row than Python has calls."""
+        """Follow edges without commands, iteratively: chains may exceed the recursion limit."""
         waiting = [edge]
         while waiting:
-            one = waiting[-1]
-            inputs = (*one.inputs, *one.ordered)
-            if id(one) in self._through:
-                self._through[id(one)] = frozenset(self.of(inputs))
+            last = waiting[-1]
+            inputs = (*last.inputs, *last.ordered)
+            if id(last) in self._through:
+                self._through[id(last)] = frozenset(self.of(inputs))
                 waiting.pop()
             else:
-                self._through[id(one)] = frozenset()  # a phony edge may name itself
+                self._through[id(last)] = frozenset()  # a phony edge may name itself
                 needed = (self._makers[name] for name in inputs if name in self._makers)
                 waiting += (other for other in needed if not self._is_known(other))
 
@@ -168,7 +165,7 @@ class _Needs:
 
 
 def read_build(folder: Path) -> BuildRecord:
-    """Read what a build left in its directory."""
+    """Read the record of a build from its directory."""
     files = [left_by_ninja(folder, name) for name in (BUILD_FILE, LOG)]
     measured = folder / UNITS_FILE
     if measured.is_file() and measured.stat().st_size <= _LARGEST:
@@ -177,7 +174,7 @@ def read_build(folder: Path) -> BuildRecord:
 
 
 def read_started_build(folder: Path) -> BuildRecord:
-    """Read a build that ninja may not have begun yet."""
+    """Read a build that ninja may not have started."""
     if (folder / LOG).is_file():
         return read_build(folder)
     return BuildRecord(read_edges(folder), [])
@@ -191,13 +188,13 @@ def _last_read(
     *,
     times: tuple[int, ...],  # noqa: ARG001 - of the files: others are read again
 ) -> BuildRecord:
-    """Keep the last one: graph and timings are often asked for the same build."""
+    """Cache the last build: graph and timings are often requested for the same one."""
     usage = read_usage(measured) if measured else {}
     return BuildRecord(read_ninja_file(file), read_ninja_log(log), usage)
 
 
 def read_usage(path: Path) -> dict[str, UnitUsage]:
-    """Read what units took, by the file that each made; none, if the file can't be read."""
+    """Read the usage of units, by output file; empty if the file is unreadable."""
     try:
         return decode_units(path.read_bytes())
     except OSError:
@@ -205,12 +202,12 @@ def read_usage(path: Path) -> dict[str, UnitUsage]:
 
 
 def read_edges(folder: Path) -> list[Edge]:
-    """Read what ninja is to do in a directory."""
+    """Read the edges of ninja's build file in a directory."""
     return read_ninja_file(left_by_ninja(folder, BUILD_FILE))
 
 
 def left_by_ninja(folder: Path, name: str) -> Path:
-    """Return a file of ninja's, which has to be there and of a size that can be read."""
+    """Return the path of ninja's file; refuse a missing or huge one."""
     path = folder / name
     if not path.is_file():
         is_planned = name == LOG and (folder / BUILD_FILE).is_file()
@@ -220,7 +217,7 @@ def left_by_ninja(folder: Path, name: str) -> Path:
         raise UsageError(msg, hint=f"{hint}, or name a job of the plan")
     if (size := path.stat().st_size) > _LARGEST:
         msg = f"`{path}` has {size:,} bytes, and {_LARGEST:,} are read at most"
-        raise BuildError(msg, hint="is it what ninja wrote? `ninja -t recompact` makes a log short")
+        raise BuildError(msg, hint="`ninja -t recompact` shortens a log that ninja wrote")
     return path
 
 
@@ -239,12 +236,12 @@ def _unit(entry: LogEntry, edge: Edge | None, usage: Mapping[str, UnitUsage]) ->
 
 
 def is_object(output: str) -> bool:
-    """Return whether a file is what a compiler makes of a unit."""
+    """Return whether a file is a compiler's output for a unit."""
     return _OBJECT.search(output) is not None
 
 
 def target_of(output: str, rule: str) -> str:
-    """Return the target that a command belongs to: by CMake's names of folders and rules."""
+    """Return a command's target, from CMake's names of folders and rules."""
     if folder := _TARGET_FOLDER.search(output):
         return folder[1]
     named = _TARGET_RULE.match(rule)

@@ -1,4 +1,4 @@
-"""The table `data/dependencies.toml`: where versions of dependencies are written."""
+"""The table `data/dependencies.toml`: where dependencies' versions are written."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ _NAME = "dependencies.toml"
 
 
 class TreePattern(Value, kw_only=True):
-    """Globs of files in a tree, and the expression whose groups are a version.
+    """Globs of files in a tree, and an expression whose groups are a version.
 
-    `required` versions bind a build; others are what upstream's CI uses.
+    `required` versions bind a build; others are used by upstream's CI.
     """
 
     files: tuple[str, ...]
@@ -27,10 +27,10 @@ class TreePattern(Value, kw_only=True):
 
 
 class TablePattern(Value, kw_only=True):
-    """A file of torchyard, and the part of it that is about a torch release.
+    """A data file of torchyard, and its part about a torch release.
 
-    `row` is the release's own section, or that of the newest release that is not newer; without it,
-    the whole file. Without a pattern, the file lists Python packages.
+    `row` selects the release's section, or the newest that is not newer; without it, the whole file
+    counts. Without a pattern, the file lists Python packages.
     """
 
     file: str
@@ -47,7 +47,7 @@ class RequirementFiles(Value, kw_only=True):
 
 
 class DependencyRule(Value, kw_only=True):
-    """A dependency: its other names, and where its version is written."""
+    """A dependency: its aliases, and where its version is written."""
 
     pip: tuple[str, ...] | None = None
     conda: str = ""
@@ -65,7 +65,7 @@ class DependencyTable(Value, kw_only=True):
     dependencies: dict[str, DependencyRule]
 
     def rule(self, name: str) -> DependencyRule:
-        """Return the rule of a dependency; a plain one if it has no table."""
+        """Return the rule of a dependency, or the default one."""
         return self.dependencies.get(name, DependencyRule())
 
     def pip_names(self) -> dict[str, str]:
@@ -79,7 +79,7 @@ class DependencyTable(Value, kw_only=True):
 
 @cache
 def dependency_table() -> DependencyTable:
-    """Return the table, read once."""
+    """Return the table, which is read once."""
     return parse_dependency_table(read_data(_NAME))
 
 
@@ -96,8 +96,8 @@ def _problems(table: DependencyTable) -> Iterator[str]:
             owner = owners.setdefault(str(canonicalize_name(other)), name)
             if owner != name:
                 yield f"gives the package {other} to {owner} and to {name}"
-        patterns = [one.pattern for one in rule.tree] + [one.pattern for one in rule.tables]
-        globs += [glob for one in rule.tree for glob in one.files]
+        patterns = [row.pattern for row in rule.tree] + [row.pattern for row in rule.tables]
+        globs += [glob for row in rule.tree for glob in row.files]
         globs += [rule.submodule] if rule.submodule else []
         for pattern in patterns:
             yield from _pattern_problems(name, pattern)

@@ -1,4 +1,4 @@
-"""Which versions of a dependency disagree."""
+"""Find disagreeing versions of a dependency."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,115 +34,116 @@ class VersionDrift(Reported, kw_only=True):
 def find_drift(
     readings: Sequence[VersionReading], moved: Sequence[MovedSubmodule], table: DependencyTable
 ) -> list[VersionDrift]:
-    """Return what disagrees, the worst first.
+    """Return disagreements, the worst first.
 
-    Everything is compared with what the tree says. What contradicts a version that the tree
-    requires is an error, what differs from one that its CI uses a warning, and that the newest one
-    of an index does not fit is a note.
+    All readings are compared with the tree's. Contradicting a version that the tree requires is an
+    error, differing from its CI a warning, and for the newest version of an index, a note.
     """
-    found = [_moved(one) for one in moved]
-    for name in dict.fromkeys(one.dependency for one in readings):
-        own = [one for one in readings if one.dependency == name]
+    found = [_moved(submodule) for submodule in moved]
+    for name in dict.fromkeys(reading.dependency for reading in readings):
+        group = [reading for reading in readings if reading.dependency == name]
         several = table.rule(name).several
-        found += _missing(own) if several else _drift(own)
+        found += _missing(group) if several else _drift(group)
     order = list(Severity)
-    return sorted(found, key=lambda one: (order.index(one.severity), one.dependency))
+    return sorted(found, key=lambda drift: (order.index(drift.severity), drift.dependency))
 
 
-def _moved(one: MovedSubmodule) -> VersionDrift:
-    what = f"is checked out at {one.reading.commit[:10]}, and the tree names {one.named[:10]}"
+def _moved(submodule: MovedSubmodule) -> VersionDrift:
+    reading = submodule.reading
+    what = f"is checked out at {reading.commit[:10]}, and the tree names {submodule.named[:10]}"
     return VersionDrift(
-        dependency=one.reading.dependency,
-        severity=Severity.ERROR,
-        what=what,
-        reading=one.reading,
+        dependency=reading.dependency, severity=Severity.ERROR, what=what, reading=reading
     )
 
 
 def _drift(readings: Sequence[VersionReading]) -> Iterator[VersionDrift]:
-    """Yield what disagrees with the first line of the tree that contradicts it."""
-    tree = [one for one in readings if one.place is ReadFrom.TREE and one.version]
-    tree.sort(key=lambda one: not one.required)  # what binds first
-    for number, one in enumerate(tree):
+    """Yield readings with the tree's first line that contradicts them."""
+    tree = [r for r in readings if r.read_from is ReadFrom.TREE and r.version]
+    tree.sort(key=lambda reading: not reading.required)  # binding ones first
+    for number, reading in enumerate(tree):
         for other in tree[:number]:
-            if _may_meet(one, other) and not agree(one, other):
-                severity = Severity.ERROR if one.required and other.required else Severity.WARNING
-                yield _between(one, other, severity)
+            if _may_meet(reading, other) and not agree(reading, other):
+                required = reading.required and other.required
+                yield _between(reading, other, Severity.ERROR if required else Severity.WARNING)
                 break
-    others = [one for one in readings if one.place is not ReadFrom.TREE]
-    against = {id(one): _contradicted(one, tree) for one in others}
-    agreeing = {one.file for one in others if against[id(one)] is None}
-    for one in others:
-        found = against[id(one)]
-        is_choice = one.place is ReadFrom.TABLES and one.file in agreeing  # one for each compute
-        if found and not is_choice:
-            yield _between(one, found, _severity(one, found))
+    others = [reading for reading in readings if reading.read_from is not ReadFrom.TREE]
+    against = {id(reading): _contradicted(reading, tree) for reading in others}
+    agreeing = {reading.file for reading in others if against[id(reading)] is None}
+    for reading in others:
+        found = against[id(reading)]
+        is_choice = reading.read_from is ReadFrom.TABLES and reading.file in agreeing
+        if found and not is_choice:  # of tables, one compute's version has to agree
+            yield _between(reading, found, _severity(reading, found))
 
 
-def _may_meet(one: VersionReading, other: VersionReading) -> bool:
-    """Return whether both can be for one machine; of two markers, only if they are the same."""
-    return not one.marker or not other.marker or one.marker == other.marker
+def _may_meet(reading: VersionReading, other: VersionReading) -> bool:
+    """Return whether both can apply on a machine: two markers only if they are equal."""
+    return not reading.marker or not other.marker or reading.marker == other.marker
 
 
-def _severity(one: VersionReading, against: VersionReading) -> Severity:
-    if one.place not in _OURS:
+def _severity(reading: VersionReading, against: VersionReading) -> Severity:
+    if reading.read_from not in _OURS:
         return Severity.NOTE
     return Severity.ERROR if against.required else Severity.WARNING
 
 
-def _contradicted(one: VersionReading, tree: Sequence[VersionReading]) -> VersionReading | None:
+def _contradicted(reading: VersionReading, tree: Sequence[VersionReading]) -> VersionReading | None:
     """Return the line of the tree that a version contradicts.
 
-    Of what CI pins, one has to agree, and only if the tree requires nothing.
+    Pins of CI only count if the tree requires nothing; then one has to agree.
     """
     required = [other for other in tree if other.required]
     if required:
-        return next((other for other in required if not agree(one, other)), None)
-    return tree[0] if tree and not any(agree(one, other) for other in tree) else None
+        return next((other for other in required if not agree(reading, other)), None)
+    return tree[0] if tree and not any(agree(reading, other) for other in tree) else None
 
 
 def _missing(readings: Sequence[VersionReading]) -> Iterator[VersionDrift]:
-    """Yield versions of the tree that the tables don't have, each once."""
-    tables = [one for one in readings if one.place is ReadFrom.TABLES]
-    seen: set[str] = set()
-    for one in readings:
-        if one.place is not ReadFrom.TREE or not one.version or one.version in seen or not tables:
-            continue
-        seen.add(one.version)
-        if not any(agree(one, other) for other in tables):
-            what = f"{_HAS[one.place]} {one}, and {_HAS[ReadFrom.TABLES]} no row for it"
+    """Yield versions of the tree that are missing from the tables, each once."""
+    tables = [reading for reading in readings if reading.read_from is ReadFrom.TABLES]
+    tree = [r for r in readings if r.read_from is ReadFrom.TREE and r.version]
+    first: dict[str, VersionReading] = {}
+    for reading in tree:
+        first.setdefault(reading.version, reading)
+    for reading in first.values():
+        if tables and not any(agree(reading, other) for other in tables):
+            what = f"{_HAS[reading.read_from]} {reading}, and {_HAS[ReadFrom.TABLES]} no row for it"
             yield VersionDrift(
-                dependency=one.dependency,
+                dependency=reading.dependency,
                 severity=Severity.WARNING,
                 what=what,
-                reading=one,
+                reading=reading,
                 against=tables[0],
             )
 
 
-def _between(one: VersionReading, against: VersionReading, severity: Severity) -> VersionDrift:
-    what = f"{_HAS[one.place]} {one}, and {_HAS[against.place]} {against}"
+def _between(reading: VersionReading, against: VersionReading, severity: Severity) -> VersionDrift:
+    what = f"{_HAS[reading.read_from]} {reading}, and {_HAS[against.read_from]} {against}"
     return VersionDrift(
-        dependency=one.dependency, severity=severity, what=what, reading=one, against=against
+        dependency=reading.dependency,
+        severity=severity,
+        what=what,
+        reading=reading,
+        against=against,
     )
 
 
-def agree(one: VersionReading, other: VersionReading) -> bool:
-    """Return whether two readings can be of one version; what is not known agrees with all."""
-    mine, its = one.exact, other.exact
+def agree(reading: VersionReading, other: VersionReading) -> bool:
+    """Return whether two readings can mean the same version; unknown ones agree with all."""
+    mine, its = reading.exact, other.exact
     if mine and its:
-        return _is_same(mine, its, ahead=one.ahead, other_ahead=other.ahead)
-    for version, bounds in ((mine, other.bounds), (its, one.bounds)):
+        return _is_same(mine, its, ahead=reading.ahead, other_ahead=other.ahead)
+    for version, bounds in ((mine, other.bounds), (its, reading.bounds)):
         if version and bounds is not None:
             return bounds.contains(version, prereleases=True)
     return True
 
 
-def _is_same(one: Version, other: Version, *, ahead: bool, other_ahead: bool) -> bool:
-    """Compare versions as far as both go; commits on top of one may have made it a later one."""
-    if (ahead and other >= one) or (other_ahead and one >= other):
+def _is_same(version: Version, other: Version, *, ahead: bool, other_ahead: bool) -> bool:
+    """Compare versions to the shorter length; commits on top may lead to a later version."""
+    if (ahead and other >= version) or (other_ahead and version >= other):
         return True
-    length = min(len(one.release), len(other.release))
-    if one.release[:length] != other.release[:length]:
+    length = min(len(version.release), len(other.release))
+    if version.release[:length] != other.release[:length]:
         return False
-    return one.pre == other.pre or len(one.release) != len(other.release)
+    return version.pre == other.pre or len(version.release) != len(other.release)

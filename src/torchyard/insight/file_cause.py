@@ -19,12 +19,12 @@ from torchyard.toolchain.ninja import ExplainedBuild
 
 _DEPS = ".ninja_deps"
 _SECONDS = 120.0
-"""How long ninja may take: it reads the build of PyTorch, and the times of its files, in one."""
+"""The time limit of ninja, which needs a second for PyTorch's build."""
 _OTHER_LOG = re.compile(r"warning: (?:build|deps) log version")
 
 
 class JobView(NamedTuple):
-    """How a sandbox shows the directory of a job, and the command that runs another one in it."""
+    """A sandbox's path of a job's directory, and the command that runs others in it."""
 
     job: Path
     seen_as: str
@@ -32,7 +32,7 @@ class JobView(NamedTuple):
 
 
 class FileCauses:
-    """Explains the files of a build directory; `view` is that of the job that it belongs to."""
+    """Explains the files of a build directory; `view` is its job's."""
 
     def __init__(self, folder: Path, view: JobView | None = None) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class FileCauses:
         self._history = read_history(left_by_ninja(folder, LOG)) if has_run else {}
 
     def output(self, path: Path) -> str:
-        """Return the name that a file has in the build."""
+        """Return a file's name in the build."""
         resolved = path.resolve()
         name = str(path)
         if resolved.is_relative_to(self.folder.resolve()):
@@ -58,33 +58,33 @@ class FileCauses:
         raise SelectionError(msg, hint=did_you_mean(name, known[:1000]))
 
     def pending(self, output: str) -> RebuildCause | None:
-        """Return why ninja would make a file now; None if it would not."""
-        told = ExplainedBuild()
+        """Return why ninja would make a file now, or None if it would not."""
+        explained = ExplainedBuild()
         text = self._ask("-d", "explain", output)
         for line in text.splitlines():
-            told.listen(line)
-        path = self._search(output, told)
+            explained.listen(line)
+        path = self._search(output, explained)
         if not path:
             return None
-        return _cause(path, told.reason(path[-1]))
+        return _cause(path, explained.reason(path[-1]))
 
-    def _search(self, output: str, told: ExplainedBuild) -> list[str]:
-        """Return the files from one to the nearest that has a reason of its own."""
+    def _search(self, output: str, explained: ExplainedBuild) -> list[str]:
+        """Return the files from an output to the nearest one with its own reason."""
         before = {output: ""}
         waiting = deque([output])
         while waiting:
             name = waiting.popleft()
-            if told.reason(name):
+            if explained.reason(name):
                 return _path_from(before, name)
             edge = self._makers[name]
-            for needed in (*edge.inputs, *edge.ordered):  # generated headers are only ordered
+            for needed in (*edge.inputs, *edge.ordered):  # generated headers are order-only inputs
                 if needed in self._makers and needed not in before:
                     before[needed] = name
                     waiting.append(needed)
         return []
 
     def past(self, output: str) -> RebuildCause:
-        """Return why a file was made the last time."""
+        """Return why a file was last made."""
         path = [output]
         while True:
             reason, following = self._last_reason(path[-1])
@@ -93,7 +93,7 @@ class FileCauses:
             path.append(following)
 
     def _last_reason(self, output: str) -> tuple[str, str | None]:
-        """Return why a file was made, or the generated file because of which it was."""
+        """Return why a file was made, or the generated file that caused it."""
         times = self._history.get(output, [])
         if len(times) < 2:  # noqa: PLR2004 - once is no comparison
             return "it had not been made before", None
@@ -115,12 +115,12 @@ class FileCauses:
                 yield path.stat().st_mtime_ns, name
 
     def _included(self, output: str) -> list[str]:
-        """Return the headers that a compiler has told ninja of."""
+        """Return the headers that a compiler reported to ninja."""
         text = self._ask("-t", "deps", output)
         return [line.strip() for line in text.splitlines() if line.startswith("    ")]
 
     def _ask(self, *words: str) -> str:
-        """Run ninja on copies of its logs: one that can't read them deletes them, even with -n."""
+        """Run ninja on copies of its logs: it deletes logs that it can't read, even with -n."""
         with TemporaryDirectory(prefix="torchyard-why-") as scratch:
             for name in (LOG, _DEPS):
                 if (self.folder / name).is_file():
@@ -145,7 +145,7 @@ class FileCauses:
 
 
 def build_folder(path: Path) -> Path | None:
-    """Return the build directory that a file is in, or None."""
+    """Return the build directory of a file, or None."""
     for folder in path.absolute().parents:
         if (folder / BUILD_FILE).is_file():
             return folder
@@ -160,7 +160,7 @@ def _path_from(before: dict[str, str], name: str) -> list[str]:
 
 
 def _cause(path: Sequence[str], reason: str) -> RebuildCause:
-    """Describe the last file of a path as the cause of the first."""
+    """Describe a path's last file as the cause of its first."""
     first, last = path[0], path[-1]
     if first != last and reason.startswith(("it ", "its ")):
         subject = reason.partition(" ")[2]

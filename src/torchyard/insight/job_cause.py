@@ -1,4 +1,4 @@
-"""Why a job was run again: what its fingerprint covers, compared with its last result."""
+"""Why a job ran again: its fingerprint's inputs, compared with its last result."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from torchyard.model.step import Setting
 NEVER = "it was never built before"
 
 _LONGEST = 60
-"""Longer values are cut."""
+"""The longest value to show uncut."""
 
 _NAMED = 3
-"""So many files of a source that changed are named."""
+"""The most changed source files to name."""
 
 
 class RebuildCause(NamedTuple):
-    """What happened first, and the files or jobs on the way from there, the nearest last."""
+    """The first change, and the files or jobs it passed through, the nearest last."""
 
     first: str
     way: tuple[str, ...] = ()
@@ -28,9 +28,9 @@ def job_cause(
     before: JobSpec | None,
     changed: Callable[[str, str], Sequence[str]] = lambda _now, _before: (),
 ) -> RebuildCause:
-    """Return the first thing that differs between two runs of a job, nearest to the source.
+    """Return the first difference between two runs of a job, nearest to the source.
 
-    `changed` returns the files in which the results of two fingerprints differ.
+    `changed` returns the files that differ between the results of two fingerprints.
     """
     if before is None:
         return RebuildCause(NEVER)
@@ -48,11 +48,11 @@ def job_cause(
                 more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
                 first = f"{', '.join(files[:_NAMED])}{more} changed" if files else first
             return RebuildCause(first, tuple(_way(now, task)))
-    return RebuildCause("it was removed from the store, or built again on purpose")
+    return RebuildCause("its result was removed from the store, or rebuilt on purpose")
 
 
 def _way(spec: JobSpec, start: Task) -> Iterator[str]:
-    """Yield the jobs between the one that changed and the last one."""
+    """Yield the jobs between the changed one and the last one."""
     changed = {start.fingerprint}
     for task in spec.tasks[:-1]:
         if not changed.isdisjoint(task.inputs):
@@ -61,7 +61,7 @@ def _way(spec: JobSpec, start: Task) -> Iterator[str]:
 
 
 def _change(now: Task, before: Task) -> str:
-    """Return the first difference of a task itself, without its inputs; empty if there is none."""
+    """Return the first difference of a task except its inputs, or ""."""
     if now.label != before.label:
         return f"version changed from {before.label} to {now.label}"
     for name in dict.fromkeys((*now.settings, *before.settings)):

@@ -1,4 +1,4 @@
-"""Which targets and libraries are linked with which: of a build, or of a package."""
+"""The graph of linked targets and libraries, of a build or a package."""
 
 import re
 from collections import deque
@@ -11,22 +11,22 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Reported
 
 NodeKind = Literal["program", "module", "shared", "static", "objects", "headers", "group"]
-"""What a node is; a group is several nodes that are drawn as one."""
+"""The kind of a node; a group is several nodes drawn as one."""
 Origin = Literal["project", "bundled", "other", "system", "missing"]
-"""Where a node comes from: the project's own code, third-party code in its source or package,
-another package, the system, or nothing that is known."""
+"""The origin of a node: the project, third-party code in its source or package, another package,
+the system, or unknown."""
 
 _FOLDED = 3
-"""So many programs become one node."""
+"""From this many, programs become one node."""
 _VERSION = re.compile(
     r"(?:-[0-9a-f]{8}|\.cpython-[\w-]+|\.abi3)?(\.so|\.dylib)(?:\.\d+)*$|(?:\.\d+)+(\.dylib)$"
 )
 
 
 class LinkNode(Reported):
-    """A target or a library. `module` is the third-party project or package that it belongs to.
+    """A target or library; `module` is its third-party project or package.
 
-    Bytes, units and seconds are zero if they are not known. A group has the names of its members.
+    Bytes, units and seconds are zero if unknown. A group has the names of its members.
     """
 
     name: str
@@ -41,35 +41,35 @@ class LinkNode(Reported):
 
     @property
     def is_linked(self) -> bool:
-        """Whether it is found by the loader, and not a part of what it is linked into."""
+        """Whether the loader finds it, rather than it being part of what links it."""
         return self.kind in ("shared", "module")
 
 
 class LinkGraph(Reported):
-    """Nodes by name, and the names of the nodes that each is linked with."""
+    """Nodes by name, and the names of the nodes that each links."""
 
     nodes: dict[str, LinkNode]
     links: dict[str, tuple[str, ...]]
 
     def users(self, name: str) -> list[str]:
-        """Return the nodes that are linked with a node."""
+        """Return the nodes that link a node."""
         return [user for user, needed in self.links.items() if name in needed]
 
 
 def find_node(graph: LinkGraph, name: str) -> LinkNode:
-    """Return a node by its name, or by that of its file, with or without `lib` and version."""
+    """Return a node by its name, or its file's name with or without `lib` and version."""
     if name in graph.nodes:
         return graph.nodes[name]
     wanted = library_name(name)
     for node in graph.nodes.values():
         if wanted in (library_name(node.name), library_name(node.file), _stem(node)):
             return node
-    msg = f"nothing here is called `{name}`"
+    msg = f"there is no target or library `{name}`"
     raise SelectionError(msg, hint=did_you_mean(name, graph.nodes))
 
 
 def library_name(path: str) -> str:
-    """Return a library's name without folder, versions (also Python's), and auditwheel's digest."""
+    """Return a library's name without folder, versions, Python's tag, and auditwheel's digest."""
     return _VERSION.sub(r"\1\2", path.rpartition("/")[2])
 
 
@@ -79,12 +79,12 @@ def _stem(node: LinkNode) -> str:
 
 
 def neighbourhood(graph: LinkGraph, name: str) -> LinkGraph:
-    """Return a node with what it is linked with, and what is linked with it."""
+    """Return a node with the nodes that it links and that link it."""
     near = {name, *graph.links.get(name, ()), *graph.users(name)}
     return LinkGraph(
-        {one: node for one, node in graph.nodes.items() if one in near},
+        {user: node for user, node in graph.nodes.items() if user in near},
         {
-            user: tuple(one for one in needed if name in (user, one))
+            user: tuple(other for other in needed if name in (user, other))
             for user, needed in graph.links.items()
             if user in near
         },
@@ -92,7 +92,7 @@ def neighbourhood(graph: LinkGraph, name: str) -> LinkGraph:
 
 
 def chain(graph: LinkGraph, start: str, end: str) -> list[str]:
-    """Return the shortest chain of links from one node to another; empty if there is none."""
+    """Return the shortest chain of links between two nodes; empty if there is none."""
     before = {start: ""}
     waiting = deque([start])
     while waiting:
@@ -110,7 +110,7 @@ def chain(graph: LinkGraph, start: str, end: str) -> list[str]:
 
 
 def fold_graph(graph: LinkGraph) -> LinkGraph:
-    """Draw as one node: a third-party project, what the system has, and many programs."""
+    """Merge the nodes of each third-party project, of the system, and of many programs."""
     programs = [n for n in graph.nodes.values() if n.kind == "program" and n.origin == "project"]
     return _merged(graph, lambda node: _group(node, are_many=len(programs) >= _FOLDED))
 
@@ -132,10 +132,10 @@ def _merged(graph: LinkGraph, group: Callable[[LinkNode], str]) -> LinkGraph:
     owner = {node.name: name for name, nodes in members.items() for node in nodes}
     links: dict[str, dict[str, None]] = {name: {} for name in members}
     for user, needed in graph.links.items():
-        links[owner[user]].update((owner[one], None) for one in needed)
+        links[owner[user]].update((owner[name], None) for name in needed)
     return LinkGraph(
         {name: _one_of(name, nodes) for name, nodes in members.items()},
-        {user: tuple(one for one in needed if one != user) for user, needed in links.items()},
+        {user: tuple(name for name in needed if name != user) for user, needed in links.items()},
     )
 
 
@@ -154,28 +154,28 @@ def _one_of(name: str, nodes: list[LinkNode]) -> LinkNode:
 
 
 def reduce_links(graph: LinkGraph) -> LinkGraph:
-    """Leave out links that are implied by a chain of others, so that a picture is readable."""
+    """Remove links implied by a chain of others, to keep a picture readable."""
     reach = cache(partial(_reachable, graph.links))
 
-    def is_implied(user: str, one: str) -> bool:
-        """Return whether another link leads there, and not in a circle."""
+    def is_implied(user: str, target: str) -> bool:
+        """Return whether another link, outside of cycles, leads to the target."""
         return any(
-            one in reach(other) and user not in reach(other) and other not in reach(one)
+            target in reach(other) and user not in reach(other) and other not in reach(target)
             for other in graph.links[user]
-            if other != one
+            if other != target
         )
 
     return LinkGraph(
         graph.nodes,
         {
-            user: tuple(one for one in needed if not is_implied(user, one))
+            user: tuple(name for name in needed if not is_implied(user, name))
             for user, needed in graph.links.items()
         },
     )
 
 
 def _reachable(links: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    """Return all that can be reached from a node."""
+    """Return all nodes reachable from a node."""
     seen: set[str] = set()
     waiting = list(links.get(start, ()))
     while waiting:

@@ -9,20 +9,20 @@ _DOLLAR = re.compile(r"\$(?:([$ :])|\{([\w.-]+)\}|([\w-]+))")
 _SPLIT = re.compile(r"(?<!\$) +")
 _PHONY = "phony"
 _FIRST = 4096
-"""Where line endings of Windows would be found."""
+"""The length of text to search for Windows line endings."""
 _LIBRARIES = "\n  LINK_LIBRARIES = "
-"""Where CMake puts the libraries of a link line."""
+"""The variable in which CMake puts the libraries of a link line."""
 _LINKED = re.compile(r"""(?<!\S)-l[^\s"]+|[^\s",=]+\.(?:so(?:\.\d+)*|dylib|a)(?=[\s",]|$)""")
 _HERE = "cmake_ninja_workdir"
-"""The build directory, which CMake puts before some of its files."""
+"""The build directory, a prefix of CMake's file names."""
 _ORDERED = "||"
 _MARKS = frozenset(("|", "|@"))
 
 
 class Edge(NamedTuple):
-    """A command of a build. What is only `ordered` has to exist before, and is no input.
+    """A command of a build; `ordered` files must exist before it, but are no inputs.
 
-    `libraries` are those of a link line: paths, and `-lm`.
+    `libraries` are from the link line: paths, and `-lm`.
     """
 
     outputs: tuple[str, ...]
@@ -33,12 +33,12 @@ class Edge(NamedTuple):
 
     @property
     def is_phony(self) -> bool:
-        """Whether it runs nothing, and only names its inputs."""
+        """Whether it runs no command, and only names its inputs."""
         return self.rule == _PHONY
 
 
 def read_ninja_file(path: Path) -> list[Edge]:
-    """Return the edges of a build file, in its order; rules in included files are not read."""
+    """Return the edges of a build file in order, without those of included files."""
     text = path.read_bytes().decode(errors="replace")
     if text.find("\r\n", 0, _FIRST) >= 0:
         text = text.replace("\r\n", "\n")
@@ -68,7 +68,7 @@ def _libraries(block: str, here: str) -> tuple[str, ...]:
 
 
 def _assign(text: str, variables: dict[str, str]) -> None:
-    """Read the variables of the file; indented ones are those of an edge or a rule."""
+    """Read the file's variables; indented ones belong to an edge or a rule."""
     if " = " in text:
         for line in text.splitlines():
             name, equals, value = line.partition(" = ")
@@ -99,7 +99,7 @@ def _files(words: list[str]) -> tuple[str, ...]:
 
 
 def _halves(line: str) -> tuple[str, str]:
-    """Split at the first colon that is not escaped."""
+    """Split at the first unescaped colon."""
     found = re.search(r"(?<!\$)(?:\$\$)*:", line)
     at = found.end() if found else len(line)
     return line[: at - 1], line[at:]

@@ -1,4 +1,4 @@
-"""Reads ninja's log: when each command of a build began and ended."""
+"""Read ninja's log: when each command of a build began and ended."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _HEADER = b"# ninja log v"
 
 
 class LogEntry(NamedTuple):
-    """A command: when it began and ended, in seconds since ninja started, and its outputs."""
+    """A command: its begin and end in seconds since ninja's start, and its outputs."""
 
     run: int
     begin: float
@@ -23,9 +23,9 @@ class LogEntry(NamedTuple):
 
 
 def read_ninja_log(path: Path) -> list[LogEntry]:
-    """Return the last run of each command, in the order in which they ended.
+    """Return the last run of each command, in the order of their ends.
 
-    A build that was interrupted has several runs of ninja, each with its own clock.
+    An interrupted build has several runs of ninja, each with its own clock.
     """
     _refuse_other_files(path)
     latest: dict[str, tuple[int, int, int, str]] = {}
@@ -46,7 +46,7 @@ def read_ninja_log(path: Path) -> list[LogEntry]:
 
 
 class MadeOnce(NamedTuple):
-    """One of the times that a file was made: when, in nanoseconds, and a digest of its command.
+    """A past run that made a file: its time in nanoseconds, and a digest of its command.
 
     The time is 0 in logs of ninja before 1.11.
     """
@@ -56,7 +56,7 @@ class MadeOnce(NamedTuple):
 
 
 def read_history(path: Path) -> dict[str, list[MadeOnce]]:
-    """Return how often each file was made, as far as the log goes back."""
+    """Return all logged runs that made each file."""
     _refuse_other_files(path)
     found: dict[str, list[MadeOnce]] = {}
     for row in log_rows(path):

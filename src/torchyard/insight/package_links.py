@@ -1,4 +1,4 @@
-"""Which libraries of a package need which, in it and elsewhere."""
+"""The dependencies between libraries in a package and outside of it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,14 +14,14 @@ _NO_SYMBOLS = LinkerSymbols(frozenset(), frozenset())
 
 
 class FileSymbols(NamedTuple):
-    """A file, by its name in a build or package, and its symbols."""
+    """A file's name in a build or package, and its symbols."""
 
     file: str
     symbols: LinkerSymbols
 
 
 def symbols_in_files(folder: Path, files: Iterable[str]) -> Iterator[FileSymbols]:
-    """Yield the symbols of files in a build directory; missing files are left out."""
+    """Yield the symbols of files in a build directory; skip missing files."""
     for name in files:
         path = folder / name
         if path.is_file():
@@ -41,27 +41,27 @@ def symbols_in_package(contents: Contents) -> Iterator[FileSymbols]:
 
 
 def joined(files: Iterable[FileSymbols]) -> LinkerSymbols:
-    """Return the symbols of several files that are linked together."""
-    found = [one.symbols for one in files] or [_NO_SYMBOLS]
-    defined = frozenset().union(*(one.defined for one in found))
-    return LinkerSymbols(defined, frozenset().union(*(one.needed for one in found)) - defined)
+    """Return the combined symbols of files that are linked together."""
+    found = [file.symbols for file in files] or [_NO_SYMBOLS]
+    defined = frozenset().union(*(part.defined for part in found))
+    return LinkerSymbols(defined, frozenset().union(*(part.needed for part in found)) - defined)
 
 
 def carrying_symbols(user: LinkerSymbols, library: LinkerSymbols) -> list[str] | None:
-    """Return the names that one needs and the other defines; None if one has not been read."""
+    """Return the symbols that one file needs and the other defines; None if one is unread."""
     if not user.needed or not library.defined:
         return None
     return sorted(name.decode(errors="backslashreplace") for name in user.needed & library.defined)
 
 
 _COLLECTED = re.compile(r"\.libs/[^/]+$|-[0-9a-f]{8}\.so(?:\.\d+)*$")
-"""How auditwheel and its like name what they put into a wheel."""
+"""Names that auditwheel and similar tools give to libraries in a wheel."""
 
 
 def package_graph(contents: Contents, outside: Mapping[str, str]) -> LinkGraph:
     """Return the programs and libraries of a package, and what they need.
 
-    `outside` has the origin of each library that is needed and not in the package: `system`, a
+    `outside` maps needed libraries that are not in the package to their origin: `system`, a
     project, or nothing.
     """
     files = [file for file in contents.files.values() if file.binary and file.binary.dynamic]
@@ -76,15 +76,15 @@ def package_graph(contents: Contents, outside: Mapping[str, str]) -> LinkGraph:
     links: dict[str, tuple[str, ...]] = {}
     for file in files:
         needed = file.binary.needed if file.binary else ()
-        links[names[file.name]] = tuple(dict.fromkeys(by_soname.get(one, one) for one in needed))
-    for library in sorted({one for needed in links.values() for one in needed} - nodes.keys()):
+        links[names[file.name]] = tuple(dict.fromkeys(by_soname.get(name, name) for name in needed))
+    for library in sorted({name for needed in links.values() for name in needed} - nodes.keys()):
         nodes[library] = _needed_outside(library, outside.get(library, ""))
         links[library] = ()
     return LinkGraph(nodes, links)
 
 
 def _names(files: list[PackageFile]) -> dict[str, str]:
-    """Return a name for each file: that of the file alone, unless there are two of them."""
+    """Return a name for each file: without its folder, if that is unique."""
     bases = [file.name.rpartition("/")[2] for file in files]
     return {
         file.name: base if bases.count(base) == 1 else file.name

@@ -1,4 +1,4 @@
-"""Compares the times of two builds."""
+"""Compare the times of two builds."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -7,7 +7,7 @@ from torchyard.insight.build_record import BuildRecord
 from torchyard.model.values import Reported
 
 _LEAST_SECONDS = 1.0
-"""What takes less differs by chance."""
+"""Shorter times differ by chance."""
 
 
 class Slower(Reported):
@@ -24,10 +24,10 @@ class Slower(Reported):
 
 
 def find_slower(record: BuildRecord, before: BuildRecord, ratio: float) -> list[Slower]:
-    """Return what took at least `ratio` times as long as in an earlier build.
+    """Return targets and units that took at least `ratio` times as long as in an earlier build.
 
-    Another number of slots, or a busier machine, makes everything slower: each time is compared
-    with what it would be if the whole build had kept its proportions.
+    Fewer slots or a busier machine slow everything down, so times are compared after scaling the
+    earlier build to the same pace.
     """
     pace = common_pace(*({unit.name: unit.seconds for unit in r.units} for r in (record, before)))
     targets = _slower(
@@ -42,11 +42,11 @@ def find_slower(record: BuildRecord, before: BuildRecord, ratio: float) -> list[
         {unit.name: unit.seconds * pace for unit in before.units},
         ratio,
     )
-    return sorted((*targets, *units), key=lambda one: one.before - one.seconds)
+    return sorted((*targets, *units), key=lambda slower: slower.before - slower.seconds)
 
 
 def common_pace(now: Mapping[str, float], before: Mapping[str, float]) -> float:
-    """Return the median of the ratios of times that both builds have."""
+    """Return the median ratio of the times in both builds."""
     ratios = sorted(seconds / before[name] for name, seconds in now.items() if before.get(name))
     return ratios[len(ratios) // 2] if ratios else 1.0
 

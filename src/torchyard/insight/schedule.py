@@ -1,4 +1,4 @@
-"""Simulates a build: how long its commands take with some number of compile slots."""
+"""Simulate a build: the time of its commands with a number of compile slots."""
 
 import heapq
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from functools import cached_property
 
 
 class Work:
-    """The seconds of commands, and for each the numbers of those that it needs."""
+    """The seconds of commands, and the numbers of the commands that each needs."""
 
     def __init__(self, seconds: Sequence[float], needs: Sequence[Sequence[int]]) -> None:
         self.seconds = seconds
@@ -30,7 +30,7 @@ class Work:
 
     @cached_property
     def remaining(self) -> list[float]:
-        """For each command, the longest chain that begins with it."""
+        """For each command, the seconds of the longest chain from it."""
         found = list(self.seconds)
         for number in reversed(self.order):
             found[number] += max((found[user] for user in self.users[number]), default=0.0)
@@ -40,7 +40,7 @@ class Work:
 def makespan(work: Work, slots: int) -> float:
     """Return the seconds until all commands are done.
 
-    As ninja does, a free slot takes the command with the longest chain behind it.
+    Like ninja, a free slot takes the command with the longest chain after it.
     """
     if slots == 1:
         return sum(work.seconds)

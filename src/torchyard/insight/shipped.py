@@ -1,4 +1,4 @@
-"""Compares what a build links with what a package of it has."""
+"""Compare a build's link lines with the contents of its package."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _REASONS = {
 
 
 class Unmatched(Reported):
-    """A library that is linked and not shipped, or the reverse; what uses it; and why."""
+    """A library that is linked but not shipped, or the reverse; its users; and why."""
 
     library: str
     users: tuple[str, ...]
@@ -20,9 +20,9 @@ class Unmatched(Reported):
 
 
 def linked_not_shipped(build: LinkGraph, package: LinkGraph) -> list[Unmatched]:
-    """Return the shared libraries that something in the package was linked with in vain.
+    """Return the shared libraries that files of the package link, but the package lacks.
 
-    Static libraries are a part of what they are linked into.
+    Static libraries are parts of the files that link them.
     """
     shipped = set(_shipped(package))
     outside = {library_name(n.name): n for n in package.nodes.values() if not n.file}
@@ -36,13 +36,13 @@ def linked_not_shipped(build: LinkGraph, package: LinkGraph) -> list[Unmatched]:
 
 
 def shipped_not_linked(build: LinkGraph, package: LinkGraph) -> list[Unmatched]:
-    """Return the programs and libraries in the package that the build neither made nor linked."""
+    """Return the package's programs and libraries that the build neither made nor linked."""
     known = {_library(node) for node in build.nodes.values()}
     found = []
     for name, node in _shipped(package).items():
         if name not in known:
             users = tuple(package.users(node.name))
-            why = "what is shipped needs it" if users else "nothing in the package needs it"
+            why = "shipped files need it" if users else "nothing in the package needs it"
             found.append(Unmatched(node.name, users, why))
     return found
 

@@ -1,4 +1,4 @@
-"""The submodules of a tree: which commits it names, and which versions these are."""
+"""The submodules of a tree: their commits and versions."""
 
 import re
 from pathlib import Path
@@ -24,21 +24,21 @@ _NUMBERS = re.compile(r"\d+(?:[._]\d+)+(?:[-._]?(?:rc|a|b|alpha|beta)[-._]?\d+)?
 
 
 class MovedSubmodule(NamedTuple):
-    """A submodule that is checked out at another commit than the tree names."""
+    """A submodule checked out at another commit than the tree's."""
 
     reading: VersionReading
     named: str
 
 
 class Submodules(NamedTuple):
-    """The submodules of a tree, and which are at another commit."""
+    """The submodules of a tree, and those at another commit."""
 
     readings: tuple[VersionReading, ...]
     moved: tuple[MovedSubmodule, ...] = ()
 
 
 def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
-    """Return the submodules: from git, else as torchyard recorded them, else only their names."""
+    """Return the submodules: from git, or torchyard's record, or else only their names."""
     names = {rule.submodule: name for name, rule in table.dependencies.items() if rule.submodule}
     modules = read_beginning(tree / GITMODULES)
     lines = {
@@ -50,7 +50,7 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
         version, ahead = tag_version(tag)
         return VersionReading(
             dependency=names.get(path) or _name(path, is_nested=path not in lines),
-            place=ReadFrom.TREE,
+            read_from=ReadFrom.TREE,
             version=version,
             commit=commit,
             ahead=ahead,
@@ -62,8 +62,8 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
     if lines and (rows := _status(tree)):
         readings = [reading(row["path"], row["commit"], row["tag"] or "") for row in rows]
         moved = [
-            MovedSubmodule(one, _named(tree, row["path"]))
-            for row, one in zip(rows, readings, strict=True)
+            MovedSubmodule(reading, _named(tree, row["path"]))
+            for row, reading in zip(rows, readings, strict=True)
             if row["sign"] == "+"
         ]
         return Submodules(tuple(readings), tuple(moved))
@@ -76,13 +76,13 @@ def read_submodules(tree: Path, table: DependencyTable) -> Submodules:
 
 
 def _name(path: str, *, is_nested: bool) -> str:
-    """Return the name of a submodule; of one within another, `protobuf/googletest`."""
+    """Return the name of a submodule; a nested one is `protobuf/googletest`."""
     parts = [part.lower() for part in Path(path).parts if part != _VENDORED] or [path]
     return "/".join(parts) if is_nested else parts[-1]
 
 
 def _status(tree: Path) -> list[re.Match[str]]:
-    """Return what git says of submodules; nothing if this is no clone, or not one git believes."""
+    """Return git's status of submodules; empty if this is no clone, or one git distrusts."""
     if not is_checkout(tree):
         return []
     try:
@@ -93,7 +93,7 @@ def _status(tree: Path) -> list[re.Match[str]]:
 
 
 def _named(tree: Path, path: str) -> str:
-    """Return the commit that a tree names for a submodule; empty for one within another."""
+    """Return a tree's commit for a submodule; "" for a nested one."""
     try:
         fields = read_git(tree, "ls-tree", "HEAD", "--", path).split()
     except HostError:
@@ -102,7 +102,7 @@ def _named(tree: Path, path: str) -> str:
 
 
 def tag_version(tag: str) -> tuple[str, bool]:
-    """Return the version that `git describe` names, and whether there are commits on top of it."""
+    """Return the version in the output of `git describe`, and whether commits follow it."""
     base = _ON_TOP.sub("", tag)
     found = _NUMBERS.search(base[:_LONGEST_TAG])
     if not found:

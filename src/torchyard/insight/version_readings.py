@@ -1,4 +1,4 @@
-"""Versions of dependencies as files have them, each with its line."""
+"""Versions of dependencies in files, with their lines."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ _LINE = re.compile(
 _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 _HEADER = re.compile(r'^\["?(?P<row>[\d.]+)"?(?:\.(?P<part>\w+))?\]$', re.MULTILINE)
 _LONGEST = 1000
-"""What has more characters is no version, and no requirement."""
+"""The longest version or requirement to accept."""
 _PLAIN = ("", ".txt")
 _QUOTED = (".py", ".toml")
 
@@ -48,14 +48,14 @@ class ReadFrom(StrEnum):
 
 
 class VersionReading(Reported, kw_only=True):
-    """A version of a dependency, or a range, at a line of a file.
+    """A version or range of a dependency, at a line of a file.
 
-    `required` says that it binds, `ahead` that there are commits on top of the version. An empty
-    version is any version, or one that is not known.
+    `required` means that it binds, `ahead` that commits follow the version. An empty version is any
+    or an unknown version.
     """
 
     dependency: str
-    place: ReadFrom
+    read_from: ReadFrom
     version: str
     file: str
     line: int = 0
@@ -71,7 +71,7 @@ class VersionReading(Reported, kw_only=True):
 
     @property
     def exact(self) -> Version | None:
-        """The one version that is named; None for ranges, and for what is no version."""
+        """The version, or None for a range or an invalid version."""
         text = self.version.removeprefix("===").removeprefix("==").strip()
         try:
             return Version(text)
@@ -80,7 +80,7 @@ class VersionReading(Reported, kw_only=True):
 
     @property
     def bounds(self) -> SpecifierSet | None:
-        """The range that is named; None for one version, and for what is no range."""
+        """The range, or None for a single version or an invalid range."""
         try:
             return SpecifierSet(self.version) if self.version and self.exact is None else None
         except InvalidSpecifier:
@@ -93,7 +93,7 @@ class VersionReading(Reported, kw_only=True):
 
 
 def read_tree_versions(tree: Path, table: DependencyTable) -> Iterator[VersionReading]:
-    """Yield what the files of a tree say; submodules are `read_submodules`'."""
+    """Yield the versions in files of a tree, except submodules: see `read_submodules`."""
     for globs, required in ((table.files.required, True), (table.files.pinned, False)):
         for path in _files(tree, globs):
             name = path.relative_to(tree).as_posix()
@@ -101,32 +101,32 @@ def read_tree_versions(tree: Path, table: DependencyTable) -> Iterator[VersionRe
                 read_beginning(path), name, ReadFrom.TREE, table.pip_names(), required=required
             )
     for dependency, rule in table.dependencies.items():
-        for one in rule.tree:
-            yield from _matches(tree, dependency, one)
+        for pattern in rule.tree:
+            yield from _matches(tree, dependency, pattern)
 
 
-def _matches(tree: Path, dependency: str, one: TreePattern) -> Iterator[VersionReading]:
-    for path in _files(tree, one.files):
-        for version, line in find_versions(one.pattern, read_beginning(path)):
+def _matches(tree: Path, dependency: str, pattern: TreePattern) -> Iterator[VersionReading]:
+    for path in _files(tree, pattern.files):
+        for version, line in find_versions(pattern.pattern, read_beginning(path)):
             yield VersionReading(
                 dependency=dependency,
-                place=ReadFrom.TREE,
+                read_from=ReadFrom.TREE,
                 version=version,
                 file=path.relative_to(tree).as_posix(),
                 line=line,
-                required=one.required,
+                required=pattern.required,
             )
 
 
 def _files(tree: Path, globs: Iterable[str]) -> Iterator[Path]:
-    """Yield the files that globs match, each once; links that lead out of the tree are left out."""
+    """Yield the files that globs match, each once; skip links that lead out of the tree."""
     top = tree.resolve()
     found = dict.fromkeys(path for glob in globs for path in sorted(tree.glob(glob)))
     yield from (path for path in found if path.is_file() and path.resolve().is_relative_to(top))
 
 
 def find_versions(pattern: str, text: str, start: int = 0) -> Iterator[tuple[str, int]]:
-    """Yield the versions that an expression finds, with their lines."""
+    """Yield the versions that an expression finds, with their line numbers."""
     for found in re.finditer(pattern, text, re.MULTILINE):
         version = ".".join(filter(None, found.groups()))
         if len(version) > _LONGEST:
@@ -147,11 +147,11 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
 
     Args:
         text: The file.
-        file: Its name, by whose ending it is known whether a line can be a requirement by itself.
+        file: Its name; the ending tells whether a line can be a requirement by itself.
         read_from: Where it is.
-        names: The dependency of each distribution that is looked for.
-        required: Whether the file binds: then every requirement in it is one.
-        start: How many lines are before the text.
+        names: The dependency of each wanted distribution.
+        required: Whether the file's requirements bind.
+        start: The number of lines before the text.
     """
     suffix = Path(file).suffix if "METADATA" not in file else ""
     for number, whole in enumerate(text.splitlines(), start + 1):
@@ -168,7 +168,7 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
             if name in names or (alone and required and (suffix in _PLAIN or found["bounds"])):
                 yield VersionReading(
                     dependency=names.get(name, name),
-                    place=read_from,
+                    read_from=read_from,
                     version="".join(found["bounds"].split()),
                     file=file,
                     line=number,
@@ -178,28 +178,28 @@ def requirements_in(  # noqa: PLR0913 - what, from where, and what of it
 
 
 def _plain_marker(text: str) -> str:
-    """Return a marker with one kind of quotes, and without what ends its line."""
+    """Return a marker with one kind of quotes, and without the rest of its line."""
     plain = " ".join(text.replace("'", '"').rstrip(",\\ \t").split())
     return plain.removesuffix('"') if plain.count('"') % 2 else plain
 
 
 def read_table_versions(release: str, table: DependencyTable) -> Iterator[VersionReading]:
-    """Yield what the tables of torchyard say of a torch release."""
-    for one in table.listed:
-        for file in _table_files(one.file):
-            text, start = _part(read_data(file), one, release)
+    """Yield the versions in torchyard's tables for a torch release."""
+    for pattern in table.listed:
+        for file in _table_files(pattern.file):
+            text, start = _part(read_data(file), pattern, release)
             yield from requirements_in(
                 text, _shown(file), ReadFrom.TABLES, table.pip_names(), start=start
             )
     for dependency, rule in table.dependencies.items():
-        for one in rule.tables:
-            text, start = _part(read_data(one.file), one, release)
-            for version, line in find_versions(one.pattern, text, start):
+        for pattern in rule.tables:
+            text, start = _part(read_data(pattern.file), pattern, release)
+            for version, line in find_versions(pattern.pattern, text, start):
                 yield VersionReading(
                     dependency=dependency,
-                    place=ReadFrom.TABLES,
+                    read_from=ReadFrom.TABLES,
                     version=version,
-                    file=_shown(one.file),
+                    file=_shown(pattern.file),
                     line=line,
                 )
 
@@ -213,17 +213,17 @@ def _table_files(glob: str) -> list[str]:
     return sorted(path.relative_to(top).as_posix() for path in top.glob(glob))
 
 
-def _part(text: str, one: TablePattern, release: str) -> tuple[str, int]:
-    """Return the part of a table that is about a release, and how many lines are before it."""
-    if not one.row:
+def _part(text: str, pattern: TablePattern, release: str) -> tuple[str, int]:
+    """Return the part of a table about a release, and the number of lines before it."""
+    if not pattern.row:
         return text, 0
-    headers = [found for found in _HEADER.finditer(text) if (found["part"] or "") == one.part]
+    headers = [found for found in _HEADER.finditer(text) if (found["part"] or "") == pattern.part]
     wanted = version_numbers(release)
     fitting = [
         found
         for found in headers
         if (numbers := version_numbers(found["row"])) == wanted
-        or (one.row == "newest" and wanted and numbers < wanted)
+        or (pattern.row == "newest" and wanted and numbers < wanted)
     ]
     if not fitting:
         return "", 0

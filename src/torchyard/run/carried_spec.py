@@ -1,7 +1,7 @@
 """The spec in a package: what it may ask for, and what it would run.
 
-A package can come from anywhere, and its spec names any command. So it may only build, from a
-source to one package, and a person sees what it would run before it does.
+A package can come from anywhere, and its spec can contain any command. So it may only build, from a
+source to a package, and the user sees the commands before they run.
 """
 
 import re
@@ -27,13 +27,13 @@ _STAGES = (Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE)
 _ADDRESS = re.compile(
     r"(?:https?|ssh|git|file)://[^\s-]\S*|[\w.][\w.-]*@[\w.][\w.-]*:[^:\s-]\S*|/[^:]*"
 )
-"""Addresses of git repositories. `ext::COMMAND` and others with `::` would run a program."""
+"""Allowed addresses of git repositories; `ext::COMMAND` and others with `::` run programs."""
 
-_HINT = "packages that torchyard makes carry it; steps of your own can copy {spec} into theirs"
+_HINT = "torchyard's packages contain it; your own steps can copy {spec} into theirs"
 
 
 def carried_spec(package: Path) -> JobSpec:
-    """Return the spec that a package of any format carries, if it only builds a package."""
+    """Return the spec in a package of any format, if it only builds a package."""
     contents = read_package(package)
     text = spec_text(contents)
     if text is not None:
@@ -48,21 +48,21 @@ def carried_spec(package: Path) -> JobSpec:
         return spec
     for _, member, what in contents.faults:
         msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
-        raise StoreError(msg, hint="`torchyard check` lists all that is wrong with it")
-    msg = f"`{package}` does not say how it was made: there is no {SPEC_FILE} in it"
+        raise StoreError(msg, hint="`torchyard check` lists what is wrong with it")
+    msg = f"`{package}` does not say how it was made: it lacks {SPEC_FILE}"
     raise StoreError(msg, hint=_HINT)
 
 
 def _objections(spec: JobSpec) -> Iterator[str]:
-    """Yield what speaks against running the spec of a package."""
+    """Yield objections to running the spec of a package."""
     known: set[str] = set()
     for task in spec.tasks:
         if task.stage not in _STAGES:
             yield f"{task.id} is no job that builds"
         if not task.is_true:
-            yield f"the fingerprint of {task.id} is that of something else"
+            yield f"the fingerprint of {task.id} does not match it"
         if not known.issuperset(task.inputs):
-            yield f"{task.id} needs what is not in it"
+            yield f"{task.id} needs inputs that it does not contain"
         known.add(task.fingerprint)
         yield from _source_objections(task)
         yield from _step_objections(task)
@@ -72,7 +72,7 @@ def _objections(spec: JobSpec) -> Iterator[str]:
             if not is_pinned(name):
                 yield f"`{name}` is no version of a package to build with"
     if not spec.tasks or spec.task.stage is not Stage.PACKAGE:
-        yield "it does not end with a package"
+        yield "its last job makes no package"
 
 
 def _step_objections(task: Task) -> Iterator[str]:
@@ -92,22 +92,22 @@ def _source_objections(task: Task) -> Iterator[str]:
     if source is None:
         return
     if source.git is not None and not _ADDRESS.fullmatch(source.git):
-        yield f"`{source.git}` is no address that a source is fetched from"
+        yield f"`{source.git}` is no allowed address of a source"
     if source.commit is not None and source.commit != task.text("commit"):
         yield f"{task.id} would check out another commit than {task.text('commit')}"
     if source.archive is not None and not task.text("sha256"):
         yield f"{task.id} would unpack any archive: it has no sha256"
-    if {one.requested: one.identity for one in source.also} != task.table("also"):
-        yield f"{task.id} would download something else than {' '.join(task.table('also'))}"
-    for one in source.also:
-        if one.git is not None and not _ADDRESS.fullmatch(one.git):
-            yield f"`{one.git}` is no address that a source is fetched from"
+    if {extra.requested: extra.identity for extra in source.also} != task.table("also"):
+        yield f"{task.id} would download other files than {' '.join(task.table('also'))}"
+    for extra in source.also:
+        if extra.git is not None and not _ADDRESS.fullmatch(extra.git):
+            yield f"`{extra.git}` is no allowed address of a source"
     if not set(task.words("series")) <= set(task.table("patches")):
-        yield f"{task.id} would apply patches that are not in it"
+        yield f"{task.id} would apply patches that it does not contain"
 
 
 def describe_spec(spec: JobSpec) -> Iterator[str]:
-    """Yield the lines that say what a spec would run: sources, and the command of each step."""
+    """Yield lines that describe what a spec would run: sources, and the commands of steps."""
     for task in spec.tasks:
         yield f"{task.id}{_origin(task)}"
         if series := task.words("series"):
@@ -137,7 +137,7 @@ def _origin(task: Task) -> str:
 
 
 def _command(step: Step) -> str:
-    """Return the command of a step, as one would type it."""
+    """Return the command of a step as typed in a shell."""
     words = ("torchyard", *step.run[len(OWN) :]) if step.run[: len(OWN)] == OWN else step.run
     variables = (f"{name}={shlex.quote(value)}" for name, value in step.env.items())
     return " ".join((*variables, shlex.join(words)))

@@ -1,4 +1,4 @@
-"""Remove the work directories of jobs that are outdated."""
+"""Remove outdated work directories of jobs."""
 
 import time
 from collections.abc import Collection
@@ -13,14 +13,14 @@ from torchyard.run.workdir import KEPT, RECORD, lock_path, remove_work
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
-    """Remove directories of failed jobs that are in no plan any more and older than an age."""
+    """Remove old directories of failed jobs that are no longer in a plan."""
     wanted = {short_name(stage, fingerprint) for fingerprint in kept for stage in Stage}
     removed = []
     for folder in sorted(root.glob("*-*/")):
         if folder.name in wanted or not _is_outdated(folder, age):
             continue
         with locked(lock_path(folder), wait=False) as alone:
-            if alone and _is_outdated(folder, age):  # it may have been used meanwhile
+            if alone and _is_outdated(folder, age):  # it may be in use again
                 removed.append(folder)
                 if not dry_run:
                     remove_work(folder)
@@ -35,7 +35,7 @@ def _is_outdated(folder: Path, age: float) -> bool:
 
 
 def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
-    """Remove records of detached jobs that ended long ago without a follower."""
+    """Remove records of detached jobs whose end was not read for long."""
     removed = []
     for path in sorted(root.glob(f"*{RECORD}")):
         with folder_lock(root):

@@ -1,4 +1,4 @@
-"""How and where a job is run, and the sandbox that follows from it."""
+"""How and where a job runs, and its resulting sandbox."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ COPIES = "copies"
 
 
 class Conditions(NamedTuple):
-    """How and where a job is run; none of this changes its result."""
+    """How and where a job runs; none of this changes its result."""
 
     work: Path
     file: str
@@ -52,11 +52,11 @@ class Conditions(NamedTuple):
     cache: str | None = None
     copies: int = 0
     foreign: bool = False
-    """Whether the spec is not the caller's own: no step runs without a sandbox, or sees a variable
-    of the caller."""
+    """Whether the spec is from somewhere else: no step runs without a sandbox, or sees the caller's
+    variables."""
 
     def kept(self, task: Task) -> LocalCache | None:
-        """Return the cache of store files on this machine; it leaves a job the disk it needs."""
+        """Return this machine's cache of store files, which leaves a job the disk it needs."""
         spare = task.needs.disk or 0
         return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
@@ -64,8 +64,8 @@ class Conditions(NamedTuple):
 def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) -> Conditions:
     """Return conditions whose root is a directory of this machine, if the job uses one.
 
-    Jobs run in it, and it gets the source packages of Debian. On a machine that offers roots, it is
-    the one that was planned, wherever that is; else it is where the file says.
+    Jobs run in the root, and it fetches Debian's source packages. On a machine that offers roots,
+    it is the planned one, at any path; otherwise it is at the file's path.
     """
     asked, task = conditions.sandbox, spec.task
     if asked.root is None or not (kind == "bwrap" or task.text("debian")):
@@ -79,10 +79,10 @@ def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) ->
     if conditions.demanded == "bwrap":
         refuse_wider_view(task, asked)
     base = Path(conditions.file).parent
-    places = offered_roots() or [asked.root]
-    roots = [find_root(place, base, conditions.work) for place in places]
-    found = dict(zip(map(root_identity, places, roots), roots, strict=True))
-    tables = (one.table("identity") for one in spec.tasks)
+    offered = offered_roots() or [asked.root]
+    roots = [find_root(path, base, conditions.work) for path in offered]
+    found = dict(zip(map(root_identity, offered, roots), roots, strict=True))
+    tables = (other.table("identity") for other in spec.tasks)
     wanted = next((table["root"] for table in tables if "root" in table), None)
     if wanted not in found and (wanted is not None or compiles_by_recipe(task)):
         compare({"root": wanted} if wanted else {}, {"root": "; ".join(found)})
@@ -100,16 +100,16 @@ def sandbox_here(asked: Sandbox) -> Sandbox:
 
 
 def choose_sandbox(spec: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
-    """Return the kind of sandbox for a job: as asked for or better, and never less than demanded.
+    """Return the kind of sandbox for a job: at least the requested and the required one.
 
-    A recipe that compiles needs a view at least: its build tree is restored elsewhere at the same
-    path. Without a choice, jobs that share a compile cache get no more than that, because such a
-    cache is outside of any boundary.
+    A recipe that compiles needs at least a view: its build tree is restored elsewhere at the same
+    path. By default, jobs that share a compile cache get no more, because the cache is outside of
+    any sandbox.
     """
     task, asked = spec.task, conditions.sandbox
     if conditions.demanded == "bwrap":
         refuse_code_outside(spec)
-    if runs_only_ours(task) and not conditions.foreign:  # they need what a sandbox keeps out
+    if runs_only_ours(task) and not conditions.foreign:  # they need what a sandbox hides
         return "none"
     kind = asked.kind
     if kind is None:
@@ -132,7 +132,7 @@ def choose_sandbox(spec: JobSpec, conditions: Conditions, on_event: Listener) ->
 
 
 def _fault(kind: SandboxKind, work: Path) -> str:
-    """Return why there can't be a kind of sandbox here, or ""."""
+    """Return why a kind of sandbox does not work here, or ""."""
     fault = "" if kind == "none" else sandbox_fault(kind)
     if kind == "view" and fault:
         traced = fixed_path_fault(work)
@@ -147,7 +147,7 @@ def enclosure_of(
     tools: Mapping[str, str],
     store: Store,
 ) -> Enclosure:
-    """Return the sandbox of a kind: what of the machine a job's steps can see."""
+    """Return the sandbox of a kind: the parts of the machine that steps see."""
     asked, spec = conditions.sandbox, workdir.spec
     plain = _without_toolkits(kind, workdir, asked.root)
     if kind != "bwrap":
@@ -173,9 +173,9 @@ def enclosure_of(
 
 
 def _without_toolkits(kind: SandboxKind, workdir: WorkDir, root: str | None) -> Enclosure:
-    """Return a sandbox without the toolkits of platforms that a job does not compile for.
+    """Return a sandbox without toolkits of other compute platforms than the job's.
 
-    Projects decide by what they find whether they compile for a GPU.
+    Projects that find a toolkit may compile for its GPUs.
     """
     task, system = workdir.spec.task, (root or "") if kind == "bwrap" else ""
     if not compiles_by_recipe(task):
@@ -199,7 +199,7 @@ def _names_base(spec: JobSpec) -> bool:
 
 
 def _channel_directories(task: Task, base: Path) -> list[str]:
-    """Return the directories with channels that a smoke job installs from."""
+    """Return the channel directories that a smoke job installs from."""
     if task.stage is not Stage.SMOKE:
         return []
     paths = (channel.removeprefix("file://") for channel in task.words("channels"))
@@ -207,7 +207,7 @@ def _channel_directories(task: Task, base: Path) -> list[str]:
 
 
 def _devices(task: Task) -> tuple[str, ...]:
-    """Return the devices that tests of a package need: GPUs of its compute platform."""
+    """Return the devices for tests of a package: GPUs of its compute platform."""
     if task.stage is not Stage.SMOKE or "compute" not in task.facts:
         return ()
     if not platform_for(task.facts["compute"]).device_nodes:

@@ -1,8 +1,8 @@
-"""Jobs that outlive the command that started them; the same command follows a job that runs.
+"""Jobs that outlive the command that started them; the same command follows a running job.
 
 A supervisor runs the job and writes a record beside the job's directory: its process, events, and
-how the job ended. A record that is left over has an end that no command has read yet, or none
-because the supervisor was killed.
+the job's exit. A leftover record has an exit that no command has read yet, or none because the
+supervisor was killed.
 """
 
 import os
@@ -35,22 +35,22 @@ from torchyard.run.workdir import RECORD, WorkDir
 from torchyard.store.store import Store
 
 _SOON, _SELDOM = 0.02, 0.5
-"""Seconds between two reads of a record, after an event and while there is none."""
+"""Seconds between two reads of a record, after an event and without one."""
 
 _PATIENCE = 2 * GRACE + 5
-"""Seconds for a supervisor to end its steps, which get GRACE twice."""
+"""Seconds for a supervisor to end its steps; these get GRACE twice."""
 
 Role = Literal["starts", "joins", "hears"]
-"""What a command does: start the job, follow one that runs, or read how it ended."""
+"""What a command does: start the job, follow it, or read its exit."""
 
 _NOTES: dict[Role, str] = {
-    "joins": "runs detached on this machine already; these are its events from the beginning",
-    "hears": "ended while it was not followed; these are its events, and the next run begins anew",
+    "joins": "already runs detached on this machine; these are its events from the beginning",
+    "hears": "ended without a follower; these are its events, and the next run starts anew",
 }
 
 
 class SupervisorStarted(Event, kw_only=True, tag="begun"):
-    """A supervisor has started: its process, and the job that it runs."""
+    """A supervisor has started: its process and its job."""
 
     pid: int
     born: str
@@ -58,19 +58,19 @@ class SupervisorStarted(Event, kw_only=True, tag="begun"):
 
     @property
     def age(self) -> float:
-        """Seconds since it started."""
+        """Seconds since the start."""
         return process_age(self.born)
 
 
 class JobExit(Event, kw_only=True, tag="over"):
-    """A job has ended: the exit code, and what went wrong."""
+    """A job has ended: its exit code and its error."""
 
     code: int
     faults: tuple[Diagnostic, ...] = ()
 
 
 class Assignment(Value, kw_only=True):
-    """What a supervisor gets through a pipe, secrets included."""
+    """The input of a supervisor through a pipe, including secrets."""
 
     spec: JobSpec
     store: str
@@ -108,10 +108,10 @@ def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
     on_event: Callable[[AnyEvent], None],
     on_stray: Callable[[bytes], None],
 ) -> JobExit:
-    """Follow a job that runs detached, or start it; return how it ended.
+    """Follow a detached job, or start it; return its exit.
 
-    `supervisor` is the command that runs a job detached: it gets the record's path and lock as
-    arguments, and an `Assignment` on standard input.
+    `supervisor` is the command that runs a job detached: its arguments are the record's path and
+    lock, its standard input is an `Assignment`.
     """
     workdir = WorkDir(conditions.work, spec)
     secrets = dict(secrets_for(spec.task.stage, store))
@@ -132,8 +132,8 @@ def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
 
 
 def _lost(spec: JobSpec) -> ElsewhereError:
-    msg = f"{spec.task.id}: the detached process that ran it is gone, and did not say how it ended"
-    hint = "it was killed, or the machine's disk is full; the same command goes on with the job"
+    msg = f"{spec.task.id}: the detached process that ran it is gone, and left no exit code"
+    hint = "it was killed, or the machine's disk is full; the same command continues the job"
     return ElsewhereError(msg, hint=hint)
 
 
@@ -156,7 +156,7 @@ def forget_detached(workdir: WorkDir) -> None:
 def _join(
     workdir: WorkDir, supervisor: Sequence[str], assignment: Assignment
 ) -> tuple[RunRecord, Role]:
-    """Open the record of a job, and start it if it does not run; of several callers one does."""
+    """Open the record of a job, and start it if it does not run; only one caller does."""
     path = workdir.record
     with folder_lock(path.parent):
         record = find_record(path)
@@ -174,7 +174,7 @@ def _join(
 
 
 def _read(line: bytes) -> AnyEvent | SupervisorStarted | JobExit | None:
-    """Decode a line; None if it is no event, but output of a library or of Python itself."""
+    """Decode a line; return None for output of a library or of Python itself."""
     with suppress(*UNDECODABLE):
         read: AnyEvent | SupervisorStarted | JobExit = _LINES.decode(line)
         return read
@@ -184,14 +184,14 @@ def _read(line: bytes) -> AnyEvent | SupervisorStarted | JobExit | None:
 def follow_record(
     record: RunRecord, on_event: Callable[[AnyEvent], None], on_stray: Callable[[bytes], None]
 ) -> JobExit | None:
-    """Pass on the events of a record up to the job's exit, and return that.
+    """Pass on the events of a record up to the job's exit, and return the exit.
 
-    Returns None if the supervisor died without one. Stops if this process has lost its parent:
-    else it would consume the exit, and no other command could read it.
+    Return None if the supervisor died without one. Stop if this process has lost its parent:
+    otherwise it would consume the exit, and no other command could read it.
     """
     parent, nap = os.getppid(), _SOON
     while True:
-        is_running = record.is_running()  # asked first, so that the last lines are read
+        is_running = record.is_running()  # checked first, so that the last lines are read
         is_quiet = True
         for line in record.lines():
             is_quiet = False
@@ -219,9 +219,9 @@ def _stay_with(parent: int) -> None:
 
 
 def end_detached(workdir: WorkDir) -> bool:
-    """End a job that runs detached, and all its processes; return whether there was one.
+    """End a detached job and all its processes; return whether it ran.
 
-    Its directory stays. Processes of a supervisor that was killed are ended, too.
+    Its directory stays. Processes left by a killed supervisor are ended, too.
     """
     record = _find(workdir)
     was_running = False
@@ -237,7 +237,7 @@ def end_detached(workdir: WorkDir) -> bool:
 
 
 def detached_in(work: Path) -> dict[str, SupervisorStarted | None]:
-    """Return the detached jobs in a work directory by name; None for one that is just starting."""
+    """Return the detached jobs in a work directory by name; a starting job is None."""
     found = {}
     for path in sorted(work.glob(f"*{RECORD}")):
         record = find_record(path)
@@ -249,7 +249,7 @@ def detached_in(work: Path) -> dict[str, SupervisorStarted | None]:
 
 
 def end_named(work: Path, name: str) -> None:
-    """End a detached job by its name; its supervisor ends all its processes."""
+    """End a detached job by name; the supervisor ends all its processes."""
     record = find_record(work / f"{name}{RECORD}")
     if record is not None:
         try:
@@ -265,7 +265,7 @@ def _find_started(record: RunRecord) -> SupervisorStarted | None:
 
 
 def _end(record: RunRecord) -> None:
-    """Send SIGTERM to a supervisor, wait until it has ended, and else kill it."""
+    """Send SIGTERM to a supervisor, wait for its end, and kill it if it does not end."""
     begun = None
     for _ in range(2):
         until = time.monotonic() + _PATIENCE
@@ -275,10 +275,10 @@ def _end(record: RunRecord) -> None:
             if begun is None:
                 begun = _find_started(record)
                 if begun is not None and is_same_process(begun.pid, begun.born):
-                    with suppress(ProcessLookupError):  # it has just ended by itself
+                    with suppress(ProcessLookupError):  # it just ended
                         os.kill(begun.pid, signal.SIGTERM)
             time.sleep(_SOON)
         if begun is not None and is_same_process(begun.pid, begun.born):
             kill_all(family(begun.pid))
     msg = "the detached process does not end"
-    raise BusyError(msg, hint="`ps` may show what it waits for; try once more")
+    raise BusyError(msg, hint="`ps` may show what it waits for; try again")

@@ -1,12 +1,12 @@
-"""A tree to develop in: a finished core, restored where it was compiled, and built after edits.
+"""A tree to develop in: a finished core, restored at its path and built after edits.
 
-    development.json        what is needed to run something in it, without planning
+    development.json        what is needed to run commands in it, without planning
     activate.bash …         for shells outside
-    env/ tools/ toolchain/  as in a job's directory, and `job`, too; but nothing here is removed
-    job/build/              the tree, unless it is a checkout that is elsewhere
+    env/ tools/ toolchain/  as in a job's directory, like `job/`; but never removed
+    job/build/              the tree, unless it is a checkout elsewhere
 
-CMake has written absolute paths into the tree, so programs see it where the core's job did: steps
-of a development run in a view of this machine, or in the root that the core was compiled in.
+CMake has written absolute paths into the tree, so programs see it at the path of the core's job:
+steps run in a view of this machine, or in the root that the core was compiled in.
 """
 
 import csv
@@ -43,17 +43,17 @@ RECORD_FILE = "development.json"
 COMMANDS = "compile_commands.json"
 _NINJA_LOG = "build/.ninja_log"
 _INSTALLED = "installed"
-"""A file that is newer than ninja's log if all that ninja made is installed."""
+"""A stamp that is newer than ninja's log if ninja's outputs are installed."""
 
 _METADATA = "tmp/metadata"
 _INSTALLER = "torchyard"
 _GIT = ".git/"
 _VIEW = re.compile(rf"{re.escape(INSIDE)}(?:/({'|'.join((BUILD, *EQUIPMENT))})(?![\w.-]))?")
-"""A path of the view, and the first directory in it if that is apart."""
+"""A path of the view, and a separate first directory in it."""
 
 
 class DevelopDir(WorkDir):
-    """The directory of a development; its tree can be a checkout that is elsewhere."""
+    """The directory of a development; its tree may be a checkout elsewhere."""
 
     def __init__(self, folder: Path, spec: JobSpec, tree: Path | None = None) -> None:
         super().__init__(folder.parent, spec, folder.name)
@@ -65,7 +65,7 @@ class DevelopDir(WorkDir):
 
 
 class Development(Value, kw_only=True):
-    """What is needed to run something in a development."""
+    """What is needed to run commands in a development."""
 
     cell: str
     core: str
@@ -77,7 +77,7 @@ class Development(Value, kw_only=True):
 
 
 class MadeKind(StrEnum):
-    """What ninja made: a compiled unit, something that is linked or archived, another file."""
+    """The kind of ninja's output: a compiled unit, a linked or archived file, or another file."""
 
     UNIT = "unit"
     LIBRARY = "library"
@@ -85,7 +85,7 @@ class MadeKind(StrEnum):
 
 
 class MadeFile(Reported):
-    """A file that ninja made; without `why` only because of what it is made from."""
+    """A file that ninja made; without `why`, only because an input was made."""
 
     output: str
     kind: MadeKind
@@ -100,7 +100,7 @@ class MadeFile(Reported):
 
 
 class OpenDevelopment:
-    """A development, to run things in."""
+    """A development to run commands in."""
 
     def __init__(self, workdir: DevelopDir, record: Development) -> None:
         self.workdir = workdir
@@ -123,7 +123,7 @@ class OpenDevelopment:
         replace_bytes(self.workdir.folder / RECORD_FILE, msgspec.json.encode(self.record))
 
     def outside(self, text: str) -> str:
-        """Return a text in which paths of the view are those of this machine."""
+        """Return a text with paths of the view replaced by this machine's."""
 
         def path(found: re.Match[str]) -> str:
             match found[1]:
@@ -137,11 +137,11 @@ class OpenDevelopment:
         return _VIEW.sub(path, text)
 
     def run(self, step: Step, on_line: Callable[[str], object]) -> None:
-        """Run a step, and pass on its lines, with paths of this machine.
+        """Run a step, and pass on its lines with paths of this machine.
 
-        If it fails, an error with the cause is raised.
+        If it fails, raise an error with the cause.
         """
-        filled = step.filled(self.context.places())
+        filled = step.filled(self.context.words())
         argv = enclose(self.record.enclosure, filled, self.workdir, None)
         env = self.context.environment() | filled.env
         with Log(self.workdir.log) as log:
@@ -173,7 +173,7 @@ class OpenDevelopment:
     def build(
         self, on_line: Callable[[str], object], targets: tuple[str, ...] = (), jobs: int = 0
     ) -> list[MadeFile]:
-        """Let ninja make what is out of date, and return that, each with ninja's reason."""
+        """Let ninja make outdated files, and return them with ninja's reasons."""
         log = self.tree / _NINJA_LOG
         before, heard = read_log(log), ExplainedBuild()
         limit = ("-j", str(jobs)) if jobs else ()
@@ -187,7 +187,7 @@ class OpenDevelopment:
         ]
 
     def install(self, steps: tuple[Step, ...], on_line: Callable[[str], object]) -> None:
-        """Put what ninja made where Python imports it from, unless it is there."""
+        """Install ninja's outputs where Python imports them from, unless up to date."""
         stamp, log = self.workdir.folder / _INSTALLED, self.tree / _NINJA_LOG
         if stamp.exists() and stamp.stat().st_mtime_ns > log.stat().st_mtime_ns:
             return
@@ -196,7 +196,7 @@ class OpenDevelopment:
         stamp.touch()
 
     def write_commands(self) -> None:
-        """Write `compile_commands.json` with paths of this machine into the tree, if it is old."""
+        """Update `compile_commands.json` in the tree, with paths of this machine."""
         target, source = self.tree / COMMANDS, self.tree / "build/build.ninja"
         if target.is_file() and target.stat().st_mtime_ns >= source.stat().st_mtime_ns:
             return
@@ -209,7 +209,7 @@ class OpenDevelopment:
     def install_editable(self) -> str:
         """Make Python import the project from the tree; return its name and version.
 
-        Its metadata is what the project's backend wrote.
+        Its metadata is written by the project's backend.
         """
         with UntrustedTree(self.workdir.job, _METADATA) as tree:
             found = [entry.path for entry in tree.walk() if entry.path.endswith("/METADATA")]
@@ -223,7 +223,7 @@ class OpenDevelopment:
                     with tree.open_file(f"{info}/{name}") as file:
                         texts[f"{info}/{name}"] = file.read()
         path_file = f"__editable__.{info.removesuffix('.dist-info')}.pth"
-        folders = (str(self.tree), f"{INSIDE}/{BUILD}")  # the second is there in a root only
+        folders = (str(self.tree), f"{INSIDE}/{BUILD}")  # the second exists only in a root
         texts[path_file] = os.fsencode("".join(f"{folder}\n" for folder in folders))
         texts[f"{info}/INSTALLER"] = f"{_INSTALLER}\n".encode()
         origin = {"url": self.tree.as_uri(), "dir_info": {"editable": True}}
@@ -241,10 +241,9 @@ class OpenDevelopment:
 
 
 def restore_core(store: Store, core: Result, folder: str, tree: Path) -> tuple[File, ...]:
-    """Lay out the build tree of a core, which is a folder of its result; edited files are kept.
+    """Restore the build tree from a core's result, except edited files; return its files.
 
-    Return its files. Those that are there and have the same content get the times that they had,
-    so that ninja makes nothing again.
+    Existing files with the same content get their original times, so that ninja rebuilds nothing.
     """
     whole = core.tree.below(folder)
     has_history = (tree / _GIT).is_dir()
@@ -262,9 +261,9 @@ def set_up(
     core: tuple[File, ...],
     on_line: Callable[[str], object],
 ) -> list[MadeFile]:
-    """Bind a restored core to the cell's Python, build what is missing, and install it.
+    """Bind a restored core to the cell's Python, build missing files, and install them.
 
-    `core` are its files. Return what ninja made.
+    `core` are the core's files. Return ninja's outputs.
     """
     run = partial(development.run, on_line=on_line)
     for step in steps.bind:

@@ -1,19 +1,18 @@
-"""Find the few lines of a log that say why a step failed.
+"""Find the lines of a log that explain why a step failed.
 
-One pass that skips most lines unread: a build prints hundreds of thousands of compile commands of
-thousands of characters each. What counts as the cause, the best first:
+A single pass skips most lines unread: a build prints hundreds of thousands of compile commands of
+thousands of characters each. Causes, the best first:
 
-1. the first command that failed under ninja, with what it printed;
-2. another error that names its cause: the one with the highest priority, and of these the first;
+1. the first command that failed under ninja, with its output;
+2. an error that names its cause: the first one of the highest priority;
 3. the first other error: a CMake error, a traceback, a line with a fatal pattern;
-4. the last line of those that a step may survive, such as a download that is tried again;
-5. the lines above the first one that says that something else failed;
+4. the last error that a step may survive, such as a failed download;
+5. the lines above the first report that something else failed;
 6. the last lines of the log.
 
 When ninja starts or finishes, or CI begins a step, 2 to 5 are discarded: they were not fatal.
 
-The time is bounded whatever a step prints: of a log full of errors, only the begin and the end are
-read.
+The time is bounded whatever a step prints: of a log full of errors, only head and tail are read.
 """
 
 import re
@@ -50,21 +49,21 @@ from torchyard.run.log_text import LogText, NumberedLine, pieces_of, pieces_of_l
 LIMIT = 12
 TAIL = 8
 _LONG = 400
-"""Longer lines are taken for commands unless they look otherwise."""
+"""Longer lines count as commands unless they look different."""
 _COMMAND_HEAD = 200
 _EFFORT = 2_000_000
-"""What the begin of a log may cost, in short and ordinary lines: a few seconds."""
+"""Budget for a log's head, in short ordinary lines: a few seconds."""
 _SUSPICIOUS = 50
-"""What a line costs that is not ordinary."""
+"""The cost of a suspicious line."""
 _SHORT = 100
 """Longer lines cost more."""
 _GENERAL = 8
-"""A failure with a lower priority only says that there is an error."""
+"""A failure with a lower priority only reports an error, without its cause."""
 _FLAG = re.compile(r" [-/][A-Za-z]")
 _DULL = ("-- ", "copying ", "creating ", "adding ", "running ", "writing ", "Installing ")
 """Harmless lines of CMake and setuptools, such as `-- Performing Test X - Failed`."""
 _VARIABLE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,64}\b|\d+|/tmp/\S+")
-"""What differs between two logs of the same build."""
+"""Text that differs between two logs of the same build."""
 _TEMPLATES = 100_000
 _FRAMES = (FAILED, TRACEBACK, CMAKE_ERROR, *CMAKE_WARNING)
 
@@ -72,14 +71,14 @@ _FRAMES = (FAILED, TRACEBACK, CMAKE_ERROR, *CMAKE_WARNING)
 def diagnose_log(
     lines: Iterable[str], failures: Mapping[str, Failure], *, limit: int = LIMIT
 ) -> Diagnosis:
-    """Return why a step failed, from the lines of its log."""
+    """Diagnose the lines of a failed step's log."""
     return diagnose_pieces(pieces_of_lines(lines), failures, limit=limit).causes[0]
 
 
 def diagnose_stream(
     stream: BinaryIO, failures: Mapping[str, Failure], *, passed: AbstractSet[str] = frozenset()
 ) -> LogDiagnosis:
-    """Return what a log says; lines that logs of passed builds have, too, do not count."""
+    """Diagnose a log, without lines that are also in logs of passed builds."""
     return diagnose_pieces(pieces_of(stream), failures, passed=passed)
 
 
@@ -90,14 +89,14 @@ def diagnose_pieces(
     limit: int = LIMIT,
     passed: AbstractSet[str] = frozenset(),
 ) -> LogDiagnosis:
-    """Return what a log says that is given in pieces."""
+    """Diagnose a log given in pieces."""
     known = _patterns(failures)
     text = LogText(pieces, known.signs)
     return _Reader(LogMatcher(known, text, passed), text, limit).read()
 
 
 def templates_of(pieces: Iterable[bytes], failures: Mapping[str, Failure]) -> set[str]:
-    """Return the lines of a log that look like failures, without what differs between builds."""
+    """Return the suspicious lines of a log, without text that differs between builds."""
     known = _patterns(failures)
     text = LogText(pieces, known.signs)
     found: set[str] = set()
@@ -111,7 +110,7 @@ _LAST: list[tuple[Mapping[str, Failure], FailurePatterns]] = []
 
 
 def _patterns(failures: Mapping[str, Failure]) -> FailurePatterns:
-    """Return the patterns of a table; they are kept until another table is used."""
+    """Return the patterns of a table, cached until another table is used."""
     if not _LAST or _LAST[0][0] is not failures:
         _LAST[:] = [(failures, FailurePatterns(failures, _FRAMES))]
     return _LAST[0][1]
@@ -122,7 +121,7 @@ def _template(line: str) -> str:
 
 
 class LogMatcher:
-    """The known failures as they are searched for in one log."""
+    """Matches known failures in a log."""
 
     def __init__(self, known: FailurePatterns, text: LogText, passed: AbstractSet[str]) -> None:
         self._known = known
@@ -130,7 +129,7 @@ class LogMatcher:
         self._passed = passed
 
     def matches(self, line: str) -> list[Match]:
-        """Return the failures that a line matches where it stands."""
+        """Return the failures that a line matches in its context."""
         found = self._known.matches(line)
         if not found or (self._passed and _template(line) in self._passed):
             return []
@@ -139,14 +138,14 @@ class LogMatcher:
 
 
 def _frames(line: str) -> bool:
-    """Return whether a line opens a block of its own."""
+    """Return whether a line opens a block."""
     if line.startswith(FAILED) or line.endswith(TRACEBACK):
         return True
     return "CMake" in line[:40] and line.lstrip().startswith((CMAKE_ERROR, *CMAKE_WARNING))
 
 
 def _is_command(line: str) -> bool:
-    """Return whether a long line is a command, and not a message about one.
+    """Return whether a long line is a command, rather than a message about one.
 
     A message: `sh: line 1: 42 Killed c++ -c`.
     """
@@ -173,7 +172,7 @@ class _Reader:
         self._times: Counter[str] = Counter()
 
     def read(self) -> LogDiagnosis:
-        """Read the log, and return what it says."""
+        """Read the log, and return its diagnosis."""
         effort = 0
         while (line := self._next()) is not None:
             cost = _SUSPICIOUS if self._take(self._text.number, line) else 1
@@ -194,7 +193,7 @@ class _Reader:
     def _causes(self, total: int) -> list[Diagnosis]:
         """Return the diagnoses, the best first."""
         blocks = sorted(self._fatal.values(), key=_rank)
-        if self._ninja:  # what it ran may have printed its error before ninja says so
+        if self._ninja:  # a command may have printed its error before ninja reports it
             is_known = best(self._ninja.matches.values()) is not None
             blocks.insert(0 if is_known else _first_general(blocks), self._ninja)
         blocks += reversed(self._doubtful.values())
@@ -206,7 +205,7 @@ class _Reader:
         return [Diagnosis(found=found, line=line, lines=last, total=total)]
 
     def _take(self, number: int, line: str) -> bool:
-        """Take a line in, and return whether it may be part of a cause."""
+        """Process a line, and return whether it may be part of a cause."""
         if self._open and not (_frames(line) and isinstance(self._open, LineBlock)):
             if self._open.take(number, line):
                 return True
@@ -218,16 +217,16 @@ class _Reader:
         return bool(line) and self._judge(number, line)
 
     def _forget(self) -> None:
-        """Discard candidates: something begins or has succeeded, so nothing before was fatal."""
+        """Discard candidates: progress shows that no earlier error was fatal."""
         self._fatal = {k: v for k, v in self._fatal.items() if isinstance(v, CMakeBlock)}
         self._doubtful = {}
         self._wrapper = []
 
     def _begin(self, *, proven: bool) -> None:
-        """Discard candidates: what begins now begins after a success.
+        """Discard candidates: a step begins only after a success.
 
-        If that is not proven, those stay that name a cause; and after a failure CI begins only what
-        it always does.
+        Unless that is proven, keep those that name a cause: CI also begins its final steps after a
+        failure.
         """
         if proven:
             self._ninja, self._fatal, self._has_failed = None, {}, False
@@ -238,7 +237,7 @@ class _Reader:
         self._wrapper = []
 
     def _judge(self, number: int, line: str) -> bool:
-        """Open a block if a line is the start of one; return whether it is suspicious."""
+        """Open a block if a line starts one; return whether the line is suspicious."""
         if line.startswith(FAILED):
             self._close()
             self._open = NinjaBlock(self._known, self._limit, number, line)
@@ -259,7 +258,7 @@ class _Reader:
         return bool(matches)
 
     def _frame(self, number: int, line: str) -> None:
-        """Open the block whose first line this is."""
+        """Open a block at its first line."""
         last = next((text for _, text in self._text.recent(1)), "")
         self._close()
         if line.lstrip().startswith(CMAKE_ERROR):
@@ -274,7 +273,7 @@ class _Reader:
             self._open.adopt(block, number)
 
     def _line(self, number: int, line: str, matches: list[Match]) -> None:
-        """Open a block for a single line, or remember what it stands for."""
+        """Open a block for a single line, or remember the line's meaning."""
         severities = {match.severity for match in matches}
         if severities & {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
             self._open = LineBlock(self._known, self._limit, self._text.recent(TAIL))
@@ -313,14 +312,14 @@ class _Reader:
             self._fatal[key] = block
 
     def _lose(self, block: LogBlock) -> None:
-        """Remember what a block says is left out."""
+        """Remember the part that a block reports as left out."""
         for match in block.matches.values():
             if match.severity == LineSeverity.SILENT:
                 self._lost.setdefault(match.title, block.only(match))
 
 
 def _rank(block: LogBlock) -> tuple[int, int]:
-    """Return the place of a fatal block among others: by priority if it names a cause."""
+    """Return the rank of a fatal block: by priority if it names a cause."""
     match = best(block.matches.values())
     if not match or SPECIFIC > match.failure.priority >= _GENERAL:
         return (_GENERAL - SPECIFIC, block.first)
@@ -328,7 +327,7 @@ def _rank(block: LogBlock) -> tuple[int, int]:
 
 
 def _first_general(blocks: list[LogBlock]) -> int:
-    """Return the index of the first of ranked blocks that names no cause of its own."""
+    """Return the index of the first ranked block that names no cause."""
     return next((i for i, block in enumerate(blocks) if _rank(block)[0] > -SPECIFIC), len(blocks))
 
 

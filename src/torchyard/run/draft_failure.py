@@ -1,4 +1,4 @@
-"""Draft an entry of the table of known failures from a line of a log."""
+"""Draft a known failure from a line of a log."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ _PRIORITY = 60
 _WORDS = 4
 _TITLE = 80
 _STAGES = {Found.NINJA: "compile", Found.CMAKE: "configure"}
-_PLACE = re.compile(r"^(?:[^\s:]+:\d+(?::\d+)?:|[^\s:]+\(\d+\)\s*:)\s*")
-"""Where an error is: `file.cpp:12:3: `, `file.cu(12): `."""
+_LOCATION = re.compile(r"^(?:[^\s:]+:\d+(?::\d+)?:|[^\s:]+\(\d+\)\s*:)\s*")
+"""The location of an error: `file.cpp:12:3: `, `file.cu(12): `."""
 _PART = re.compile(
     r"""
       (?P<quoted> '[^']+' | "[^"]+" | `[^`']+['`] | \u2018[^\u2019]+\u2019 )
@@ -27,13 +27,13 @@ _GENERAL = {"hex": "[0-9a-fx]+", "path": r"\S+", "number": r"[\d.,]+"}
 
 
 def draft_failure(diagnosis: Diagnosis) -> tuple[str, Failure]:
-    """Return a name and an entry that recognises the telling line of a diagnosis.
+    """Return a name and an entry that recognises a diagnosis by its most telling line.
 
-    What differs from build to build is generalised: numbers, paths, hashes and quoted names. Cause
-    and fix are left to the author.
+    Numbers, paths, hashes and quoted names, which differ between builds, are generalised. The
+    author adds cause and fix.
     """
     line = diagnosis.line.text.strip() if diagnosis.line else ""
-    text = _PLACE.sub("", line)
+    text = _LOCATION.sub("", line)
     pattern = "".join(_pattern(text))
     if min(map(len, literals(pattern)), default=0) < SHORTEST_LITERAL:
         pattern = _escaped(text)

@@ -1,4 +1,4 @@
-"""The environment of a job, composed from nothing: steps see only what is listed here."""
+"""The environment of a job, composed from scratch: steps see only these variables."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from torchyard.toolchain.variables import compose as in_front
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _BUILD = {"CMAKE_GENERATOR": "Ninja"}
-"""What every build gets, in jobs and outside of them."""
+"""Variables of every build, in jobs and outside of them."""
 
 
 def job_environment(
@@ -27,9 +27,9 @@ def job_environment(
     *,
     foreign: bool = False,
 ) -> dict[str, str]:
-    """Return the environment of a job's steps, without the additions of each step.
+    """Return the environment of a job's steps, without the additions of single steps.
 
-    `work` is the directory that the steps own. A `foreign` job gets nothing from the caller.
+    `work` is the steps' directory. A `foreign` job gets nothing from the caller.
     """
     env = {
         "PATH": SYSTEM_PATH,
@@ -57,17 +57,17 @@ def job_environment(
 
 
 def cell_variables(task: Task, tools: Mapping[str, str], programs: str) -> dict[str, str]:
-    """Return what a shell needs besides its own variables to compile as a job does.
+    """Return the variables that a shell needs to compile like a job.
 
-    `programs` is the directory with the programs that torchyard brings.
+    `programs` is the directory of torchyard's programs.
     """
     return in_front(in_front(_BUILD, tools), {"PATH": programs}) | task.table("env")
 
 
 def bring_ninja(folder: Path) -> None:
-    """Put the ninja that came with torchyard first on a job's PATH.
+    """Put torchyard's ninja first on a job's PATH.
 
-    The system's own is often too old for a jobserver.
+    The system's is often too old for a jobserver.
     """
     folder.mkdir(parents=True, exist_ok=True)
     bring_program("ninja", folder / "ninja")
@@ -76,9 +76,9 @@ def bring_ninja(folder: Path) -> None:
 def without_programs(
     names: Collection[str], folder: Path, seen_as: str, root: str = ""
 ) -> dict[str, str]:
-    """Return substitutes for the directories of a system's PATH that have one of these programs.
+    """Return substitutes for the directories of a system's PATH with any of these programs.
 
-    They are below `folder`, which is at `seen_as` for steps, and have links to everything else.
+    They are below `folder`, which steps see at `seen_as`, and link all other programs.
     """
     replaced: dict[str, str] = {}
     for directory in SYSTEM_PATH.split(":"):
@@ -87,7 +87,7 @@ def without_programs(
             continue
         replaced[directory] = f"{seen_as}{directory}"
         links.mkdir(parents=True, exist_ok=True)
-        wanted, made = ({path.name for path in one.iterdir()} for one in (real, links))
+        wanted, made = ({path.name for path in where.iterdir()} for where in (real, links))
         wanted -= {*names}
         for name in wanted - made:
             (links / name).symlink_to(f"{directory}/{name}")

@@ -35,18 +35,18 @@ from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import StepContext, StepError
 
 _ROOTS = ("build", "inputs/source")
-"""Where the files of a project are in the directory of a job."""
+"""The directories of project files in the directory of a job."""
 _SUFFIXES = (".py", ".toml", ".cfg", ".txt", ".cmake", ".cpp", ".cc", ".cu", ".c", ".h", ".cuh")
 _GENERATED = re.compile(r"^(?:build|dist)/|\.egg-info/|/CMakeFiles/|\.txt/|(?<!CMakeLists)\.txt$")
 _MOST = 20_000
-"""How many entries of a directory are looked at."""
+"""The most entries of a directory to look at."""
 _LARGEST = 1 << 20
 
 
 def blamed_line(diagnosis: Diagnosis, job: Path, work: str) -> Span | None:
-    """Return the line that the known failure looks for, or else the one that its log names.
+    """Return the source line that the known failure searches for, or that the log names.
 
-    `work` is the directory of the job as its steps see it.
+    `work` is the job's directory as its steps see it.
     """
     if diagnosis.find:
         with suppress(HostError, OSError), UntrustedTree(job, _ROOTS[0]) as tree:
@@ -64,7 +64,7 @@ def blamed_line(diagnosis: Diagnosis, job: Path, work: str) -> Span | None:
 
 
 def _search(tree: UntrustedTree, wanted: re.Pattern[str]) -> Iterator[Span]:
-    """Yield the first line of each file that matches; of files near the top first."""
+    """Yield the first matching line of each file, in files near the top first."""
     names = [
         entry.path
         for entry in islice(tree.walk(partly=True), _MOST)
@@ -87,27 +87,27 @@ def _read(tree: UntrustedTree, name: str) -> str:
 
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""The exit codes of a killed program, and of a shell that ran one."""
+"""The exit codes of a killed program and of its shell."""
 
 _SMOKE = "smoke"
-"""The stage of known failures that a step of torchyard itself prints."""
+"""The stage of known failures in output of torchyard's own steps."""
 
 _SHOWN, _WIDE = 4, 150
-"""How many lines of a log are shown, and how much of each: two lines of a terminal."""
+"""The most lines of a log to show, and the most characters of each: two terminal lines."""
 
 _UNFILLED = re.compile(r"<\w+>")
-"""A name in a text for which nothing was matched."""
+"""A group in a text that matched nothing."""
 
 _LINES, _WIDTH = 1000, 2000
-"""How much of what a step of torchyard itself printed is shown."""
+"""The most lines and characters to show of output of torchyard's own steps."""
 
 
 def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
-    """Return the error for a failed step: the cause in its log, its kind, and what to do."""
-    told = _explained(error, context)
-    with suppress(OSError):  # the disk may be what failed
+    """Return the error for a failed step, with the cause in its log, the kind, and a fix."""
+    failed = _explained(error, context)
+    with suppress(OSError):  # the disk may be the cause
         log.add(f"== {error}")
-    return told
+    return failed
 
 
 def _explained(error: StepError, context: StepContext) -> TorchyardError:
@@ -116,39 +116,39 @@ def _explained(error: StepError, context: StepContext) -> TorchyardError:
         stream.seek(error.mark)
         diagnosis = diagnose_stream(stream, failures).causes[0]
     kind = _kind(context, error, diagnosis)
-    is_own = error.step.run[: len(OWN)] == (context.places()["self"], *OWN[1:])
-    if is_own and error.ended.code in _own_classes():  # else what it ran has failed
-        told, failure = _own_error(context, error, kind), failures.get(diagnosis.name or "")
+    is_own = error.step.run[: len(OWN)] == (context.words()["self"], *OWN[1:])
+    if is_own and error.ended.code in _own_classes():  # otherwise, a program that it ran has failed
+        result, failure = _own_error(context, error, kind), failures.get(diagnosis.name or "")
         if failure is not None and failure.stage == _SMOKE:
             known = Diagnostic(
                 diagnosis.title or "", hint=_what_helps(context, diagnosis, kind, None)
             )
-            told.diagnostics = (known, *told.diagnostics)
-        return told
+            result.diagnostics = (known, *result.diagnostics)
+        return result
     if error.ended.code in _KILLED:
         diagnosis = _killed(diagnosis)
     return _error(context, error, diagnosis, kind)
 
 
 def _own_classes() -> dict[int, type[TorchyardError]]:
-    """Return the errors that torchyard prints, by exit code; 1 is that of any program."""
+    """Return torchyard's errors by exit code, without 1, which any program uses."""
     return {known.exit_code: known for known in all_errors() if known is not TorchyardError}
 
 
 def _own_error(context: StepContext, error: StepError, kind: Kind) -> TorchyardError:
-    """Return the error for a step of torchyard itself, which has printed it."""
+    """Return the error that a step of torchyard itself has printed."""
     text = "\n".join((str(error), *_last_lines(context.workdir.log, error.mark)))
     own = _own_classes()[error.ended.code] if kind is Kind.BUILD else _class_of(kind)
     return own(text, hint=_look_around(context), reason=kind.value)
 
 
 def _last_lines(path: Path, mark: int) -> Iterable[str]:
-    """Return the end of a log: a step of torchyard itself may pass on what a package prints."""
+    """Return the end of a log: torchyard's own steps may pass on a package's output."""
     return deque((line[:_WIDTH] for line in lines_since(path, mark)), maxlen=_LINES)
 
 
 def _kind(context: StepContext, error: StepError, diagnosis: Diagnosis) -> Kind:
-    """Return the kind of a failure; the state of the machine counts more than the log."""
+    """Return the kind of a failure; the machine's state takes precedence over the log."""
     if error.ended.code in _KILLED:
         return Kind.MEMORY  # only the OOM killer kills compilers
     if shutil.disk_usage(context.workdir.folder).free < FULL:
@@ -162,9 +162,9 @@ def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
 
 
 def _flags(context: StepContext) -> str:
-    """Return the options that `torchyard shell` needs to find the same directory."""
+    """Return the options with which `torchyard shell` finds the same directory."""
     file, work = Path(context.file), context.workdir.folder.parent
-    if not file.exists():  # the spec was sent without its file
+    if not file.exists():  # the spec came without its file
         spec = context.workdir.spec_path
         return "".join(
             f" --{name} {shlex.quote(str(value))}"
@@ -176,7 +176,7 @@ def _flags(context: StepContext) -> str:
 
 
 def _look_around(context: StepContext) -> str:
-    """Return the commands that show more, of this job if it is not the last one of a file."""
+    """Return the commands that show more, with the job's name unless it is the file's last one."""
     flags, log = _flags(context), context.workdir.log
     if "--spec" in flags:
         return f"look around: torchyard shell {context.workdir.spec.task.id}{flags}  (log: {log})"
@@ -185,7 +185,7 @@ def _look_around(context: StepContext) -> str:
 
 
 def _killed(diagnosis: Diagnosis) -> Diagnosis:
-    """Return the diagnosis with the explanation of killed steps, whatever the log says."""
+    """Return the diagnosis with the explanation of killed steps, whatever is in the log."""
     known = load_failures()["killed"]
     return msgspec.structs.replace(diagnosis, title=known.title, cause=known.cause, fix=known.fix)
 
@@ -193,26 +193,26 @@ def _killed(diagnosis: Diagnosis) -> Diagnosis:
 def _error(
     context: StepContext, error: StepError, diagnosis: Diagnosis, kind: Kind
 ) -> TorchyardError:
-    """Return the error for what a step ran: its cause, what to do, and which step failed."""
+    """Return the error for a step's program: its cause, a fix, and the failed step."""
     last = diagnosis.line.text.strip() if diagnosis.line else ""
-    if not diagnosis.title:  # a message of its own, which may be in its code
+    if not diagnosis.title:  # a project's own message, which may be in its code
         diagnosis = msgspec.structs.replace(diagnosis, find=re.escape(last))
-    span = blamed_line(diagnosis, context.workdir.job, context.places()["work"])
+    span = blamed_line(diagnosis, context.workdir.job, context.words()["work"])
     what, at = diagnosis.title or last, diagnosis.where
     if span is None and (at or diagnosis.unit):
         what += f" ({at.file}:{at.line})" if at else f" ({diagnosis.unit})"
     what = _shortened(what, context) + _excerpt(context, error, diagnosis, span)
     cause = Diagnostic(what, span, _what_helps(context, diagnosis, kind, span))
-    told = _class_of(kind)(str(error), hint=_look_around(context), reason=kind.value)
+    result = _class_of(kind)(str(error), hint=_look_around(context), reason=kind.value)
     if diagnosis.title or last:
-        told.diagnostics = (cause, *told.diagnostics)
-    return told
+        result.diagnostics = (cause, *result.diagnostics)
+    return result
 
 
 def _excerpt(
     context: StepContext, error: StepError, diagnosis: Diagnosis, span: Span | None
 ) -> str:
-    """Return the few lines of the log around the one that tells most."""
+    """Return the lines of the log around the most telling one."""
     telling = diagnosis.line.number if diagnosis.line else 0
     once = {line.text: line for line in diagnosis.lines}.values()
     lines = [line for line in once if not (span and _is_code(line, diagnosis))]
@@ -231,13 +231,13 @@ def _is_code(line: LogLine, diagnosis: Diagnosis) -> bool:
 
 
 def _shortened(text: str, context: StepContext) -> str:
-    """Return a line of a log without the directory that a job works in."""
-    work = context.places()["work"]
+    """Return a line of a log without the job's directory."""
+    work = context.words()["work"]
     return text.replace(f"{work}/build/", "").replace(f"{work}/", "")
 
 
 def _switch_lines(context: StepContext, remedy: ExtensionRemedy) -> str:
-    """Return the lines that set a variable which the project reads; empty if it reads none."""
+    """Return the lines that set a variable that the project reads; empty if it reads none."""
     from torchyard.toolchain.reading.project import (  # noqa: PLC0415 - few failures need it
         read_project,
     )
@@ -252,7 +252,7 @@ def _switch_lines(context: StepContext, remedy: ExtensionRemedy) -> str:
 def _what_helps(
     context: StepContext, diagnosis: Diagnosis, kind: Kind, span: Span | None
 ) -> str | None:
-    """Return what to do: for an extension, with the lines to add to its file."""
+    """Return the fix; for an extension, with the lines to add to its file."""
     remedy, recipe = diagnosis.extension, known_recipes().get(context.workdir.spec.task.recipe)
     if remedy is None or recipe is None or not recipe.is_extension:
         if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:

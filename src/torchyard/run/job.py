@@ -1,7 +1,7 @@
 """Run one job: fetch its inputs, run its steps, store its result.
 
-A job can be killed at any moment and run again, on any machine, or twice at once: its result is in
-the store exactly once and complete, or not at all.
+A job can be killed at any moment and run again, on any machine, or twice at once: its result is
+stored exactly once and completely, or not at all.
 """
 
 import gzip
@@ -57,19 +57,19 @@ _POLL = 1.0
 
 
 class JobOutcome(NamedTuple):
-    """The result of a job, and whether it was built now."""
+    """The result of a job, and whether this run built it."""
 
     result: Result
     built: bool
 
 
 def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
-    """Run a job, unless the store has its result, and emit how it ended as its last event."""
+    """Run a job unless the store has its result; its last event is its outcome."""
     task, workdir = spec.task, WorkDir(conditions.work, spec)
     with _telling_failure(task, on_event):
         if not spec.is_true:
-            msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
-            raise StoreError(msg, hint="take it from `torchyard plan` anew")
+            msg = f"the spec of {task.id} was changed: its fingerprint does not match"
+            raise StoreError(msg, hint="get it again from `torchyard plan`")
         found = store.find(task.fingerprint)
         if found is not None:
             workdir.tidy()
@@ -114,7 +114,7 @@ def _telling_failure(task: Task, on_event: Listener) -> Iterator[None]:
 
 @contextmanager
 def _alone(workdir: WorkDir, conditions: Conditions, on_event: Listener) -> Iterator[None]:
-    """Keep other processes of this machine out of a job's directory; wait for one that is there."""
+    """Lock a job's directory on this machine; wait for the process that uses it."""
     task = workdir.spec.task
     with workdir.alone(wait=False) as alone:
         if alone:
@@ -122,7 +122,7 @@ def _alone(workdir: WorkDir, conditions: Conditions, on_event: Listener) -> Iter
             return
     if not conditions.wait:
         msg = f"another process of this machine is working on {task.id}"
-        raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+        raise BusyError(msg, hint="wait for it, or omit --no-wait")
     on_event(Noted(job=task.id, text="waiting for another process of this machine"))
     with workdir.alone(wait=True):
         yield
@@ -132,12 +132,12 @@ def _alone(workdir: WorkDir, conditions: Conditions, on_event: Listener) -> Iter
 def _claimed(
     workdir: WorkDir, store: Store, conditions: Conditions, on_event: Listener
 ) -> Iterator[Result | None]:
-    """Hold the claim of a job, or return its result if another process that held it made that."""
+    """Hold the claim of a job, or return the result that another process made meanwhile."""
     task = workdir.spec.task
     patience = ClaimMonitor(store.objects)
     has_noted = False
     while True:
-        found = store.find(task.fingerprint)  # another process may have stored it meanwhile
+        found = store.find(task.fingerprint)  # another process may have stored it
         if found is not None:
             yield found
             return
@@ -148,7 +148,7 @@ def _claimed(
                 return
         if not conditions.wait:
             msg = f"process {holder.pid} on {holder.host} is working on {task.id}"
-            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+            raise BusyError(msg, hint="wait for it, or omit --no-wait")
         if not has_noted:
             on_event(Noted(job=task.id, text=f"waiting for {holder.host}, which works on it"))
             has_noted = True
@@ -159,14 +159,14 @@ def _claimed(
 def open_job(
     spec: JobSpec, store: Store, conditions: Conditions, on_event: Listener
 ) -> StepContext:
-    """Prepare the directory of a job with all its inputs and tools, and run nothing.
+    """Prepare the directory of a job with its inputs and tools, and run nothing.
 
-    Of a job that is finished, and whose directory is gone, the result is restored. Nothing is
-    changed in the directory of a job that another process runs.
+    If the directory of a finished job is gone, its result is restored. The directory of a job that
+    another process runs is not changed.
     """
     workdir = WorkDir(conditions.work, spec)
     finished = None if workdir.folder.exists() else store.find(spec.task.fingerprint)
-    if workdir.folder.exists():  # as it was left, and not as it would be made now
+    if workdir.folder.exists():  # as it was left, not as it would be made now
         sandbox = msgspec.structs.replace(conditions.sandbox, kind=workdir.state().sandbox)
         conditions = conditions._replace(sandbox=sandbox)
     with workdir.alone(wait=False) as alone:
@@ -187,14 +187,14 @@ def _look_into(
     if state.tools is None:
         msg = f"another process prepares {workdir.folder} for {workdir.spec.task.id}"
         raise BusyError(msg, hint="try it again when the first step runs")
-    text = "runs now: if it succeeds, its directory is removed"
+    text = "is running: if it succeeds, its directory is removed"
     on_event(Noted(job=workdir.spec.task.id, text=text))
     conditions = with_found_root(conditions, workdir.spec, state.sandbox)
     return _context(workdir, store, conditions, state.sandbox, state.tools)
 
 
 def _restore(workdir: WorkDir, store: Store, result: Result, on_event: Listener) -> None:
-    """Lay out the result of a job as its steps left it, to look at: no run continues from there."""
+    """Restore a job's result for inspection, as its steps left it; no run continues from it."""
     workdir.save(msgspec.structs.replace(workdir.state(), boot=""))
     fetch_tree(store, result.tree, workdir.out)
     recipe, text = find_recipe(result.spec.task.recipe), "its result is restored"
@@ -260,7 +260,7 @@ def _build(
             job=task.id, fingerprint=task.fingerprint, work=str(workdir.folder), pid=os.getpid()
         )
     )
-    prepares = partial(Progress, job=task.id, unit="bytes", what="fetching what it needs")
+    prepares = partial(Progress, job=task.id, unit="bytes", what="fetching its inputs")
     with written_bytes(lambda done: on_event(prepares(done=done))):
         kept = KeptBuild.of(workdir, store, conditions)
         context = _open(workdir, store, conditions, on_event, kept=kept)
@@ -283,8 +283,8 @@ def _build(
                 kept.keep()
     with UntrustedTree(workdir.job, OUT) as out:
         if task.stage is Stage.PACKAGE and not out.entries():
-            msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
-            raise BuildError(msg, hint="let a step put it there")
+            msg = f"{task.id}: all steps succeeded, but there is no package in {{out}}"
+            raise BuildError(msg, hint="add a step that puts it there")
     if conditions.keep:
         workdir.keep()
     writer = Writer(store)
@@ -337,7 +337,7 @@ def _fetch_inputs(
             tree.make_directory(path.rpartition("/")[0])
             if tree.find(path) is not None:
                 continue
-            part = workdir.folder / f"{INPUTS}.part"  # where no step can interfere
+            part = workdir.folder / f"{INPUTS}.part"  # out of the reach of steps
             remove_tree(part)
             part.mkdir()
             try:
@@ -359,7 +359,7 @@ def _fetch_inputs(
 
 
 def _needed_of(tree: Tree, made: Task, user: Task) -> Tree:
-    """Return the part of a result that a job uses: a core's build tree is for bindings only."""
+    """Return the part of a result that a job uses: only bindings need a core's build tree."""
     recipe = find_recipe(made.recipe)
     if made.stage is not Stage.CORE or user.stage is Stage.BINDINGS or not recipe:
         return tree
@@ -367,7 +367,7 @@ def _needed_of(tree: Tree, made: Task, user: Task) -> Tree:
 
 
 def _packed(path: Path) -> Path:
-    """Compress the log, without a time, so that equal logs give equal files."""
+    """Compress the log without a timestamp, so that equal logs give equal files."""
     packed = path.with_name("log.gz")
     with (
         path.open("rb") as plain,
@@ -379,7 +379,7 @@ def _packed(path: Path) -> Path:
 
 
 def _compare(mine: Result, store: Store, on_event: Listener) -> Result:
-    """Return the result that another process stored first; note it if ours differs."""
+    """Return the result that another process stored first; note a difference from ours."""
     theirs = store.get(mine.fingerprint, mine.id)
     ours = {file.path: file.digest for file in mine.tree.files}
     if ours != {file.path: file.digest for file in theirs.tree.files}:

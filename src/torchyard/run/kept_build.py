@@ -1,12 +1,12 @@
-"""What the last build of a working directory leaves to the next one, after an edit.
+"""The parts of a working directory's last build that speed up the next one, after an edit.
 
-For each cell and kind of sandbox, there are its Python environment, compiled Python modules, and
-objects that ninja made, with the digest and time of each file of the source. If a job's source has
-the same files, links and build script, it begins with the objects: files that did not change get
-the times they had, others a later one, so ninja compiles what was edited, or includes what was.
+For each cell and kind of sandbox, these are its Python environment, compiled Python modules, and
+ninja's objects, with the digest and time of each source file. If a job's source has the same files,
+links and build script, it starts with the objects: unchanged files get their old times, others a
+later one, so ninja compiles edited files and those that include them.
 
-Only objects are kept of which ninja knows what they include, and these are files of the source as
-it was given, or outside of the job: times of files that a build copies or unpacks mean nothing.
+Objects are only kept if ninja knows their includes, and all of these are unchanged source files or
+outside of the job: times of files that a build copies or unpacks mean nothing.
 """
 
 import os
@@ -40,14 +40,14 @@ _SOURCE = f"{INPUTS}/{Stage.SOURCE}"
 _LOG, _DEPS = ".ninja_log", ".ninja_deps"
 _LONGEST = 1 << 28
 _SCRIPTS = ("setup.py", "setup.cfg", "pyproject.toml")
-"""Files that can change what compilers do by variables, which are no part of their commands."""
+"""Files that may change compilers' behaviour by variables instead of commands."""
 
 
 class _Record(Value, kw_only=True):
-    """What objects were made from.
+    """The inputs of kept objects.
 
-    `basis` is a digest of the source's names, links and scripts. `times` has the digest and time of
-    each file, `outside` the time of the last change of each file that is not the job's. `newest` is
+    `basis` is a digest of the source's names, links and scripts. `times` holds the digest and time
+    of each file, `outside` the time of the last change of each file outside of the job. `newest` is
     the time of the newest object.
     """
 
@@ -58,7 +58,7 @@ class _Record(Value, kw_only=True):
 
 
 class KeptBuild(NamedTuple):
-    """What is kept for a job's cell and settings; `digests` are those of the source's files."""
+    """The kept build for a job's cell and settings; `digests` are of the source's files."""
 
     workdir: WorkDir
     work: Path
@@ -68,12 +68,12 @@ class KeptBuild(NamedTuple):
 
     @classmethod
     def of(cls, workdir: WorkDir, store: Store, conditions: Conditions) -> "KeptBuild | None":
-        """Return it for a job that compiles the caller's own extension from a directory."""
+        """Return the kept build of a job that compiles the caller's extension in a directory."""
         task, recipe = workdir.spec.task, find_recipe(workdir.spec.task.recipe)
-        folders = [one for one in workdir.spec.tasks if one.source and one.source.path is not None]
+        folders = [job for job in workdir.spec.tasks if job.source and job.source.path is not None]
         if not (recipe and recipe.is_extension and task.stage is Stage.BINDINGS and folders):
             return None
-        if conditions.foreign or conditions.demanded:  # others could write what is reused
+        if conditions.foreign or conditions.demanded:  # others could write the reused files
             return None
         settings = msgspec.structs.replace(task.payload, inputs=[])
         source = store.get(folders[0].fingerprint, folders[0].id).tree
@@ -85,19 +85,19 @@ class KeptBuild(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The directory; what was made in another sandbox is another one's."""
+        """The directory, which depends on the sandbox."""
         named = fingerprint([self.settings, self.workdir.state().sandbox])
         return self.work / short_name("kept", named)
 
     def restore(self) -> bool:
-        """Give what is kept to a job that has not begun; return whether objects are part of it.
+        """Give the kept files to a job that has not started; return whether they include objects.
 
-        If a file was added they are not: it can be a header that is found before another one.
+        They do not if a file was added: it may be a header that is found before another one.
         """
         own = self.workdir.folder / "last"
         remove_folder(own)
         try:
-            self.folder.rename(own)  # at once: another build may be about to replace it
+            self.folder.rename(own)  # at once: another build may replace it
             record = msgspec.json.decode((own / _RECORD).read_bytes(), type=_Record)
         except (OSError, msgspec.DecodeError):
             return False
@@ -120,7 +120,7 @@ class KeptBuild(NamedTuple):
         return False
 
     def keep(self) -> None:
-        """Keep the objects of which it is known what they include, also if another one failed."""
+        """Keep the objects with known includes, even if others failed."""
         part = self.workdir.folder / "next"
         remove_folder(part)
         with suppress(HostError), UntrustedTree(self.workdir.job) as tree:
@@ -152,14 +152,14 @@ class KeptBuild(NamedTuple):
                     part.rename(self.folder)
 
     def take_equipment(self) -> None:
-        """Keep the environment of a job that is finished, and whose directory is to be removed."""
+        """Keep the environment of a finished job whose directory will be removed."""
         with suppress(OSError):
             for name in EQUIPMENT:
                 (self.workdir.folder / name).rename(self.folder / name)
 
 
 class _Made:
-    """What a job's steps left: regular files, and what ninja says that they include."""
+    """The regular files left by a job's steps, and their includes according to ninja."""
 
     def __init__(self, tree: UntrustedTree, seen_as: str, digests: dict[str, str]) -> None:
         self.found = {
@@ -177,18 +177,18 @@ class _Made:
                 for name, names in read_deps(file.read(_LONGEST)).items():
                     output = posixpath.normpath(posixpath.join(folder, name))
                     self.includes[output] = [
-                        posixpath.normpath(posixpath.join(folder, one)) for one in names
+                        posixpath.normpath(posixpath.join(folder, included)) for included in names
                     ]
 
     def is_reusable(self, path: str) -> bool:
-        """Return whether an object includes nothing but files that are given."""
+        """Return whether an object only includes given files."""
         if not is_unit(path) or path.removeprefix(f"{BUILD}/") in self._digests:
             return False
         includes = self.includes.get(self._top + path, [])
         return bool(includes) and all(map(self._is_given, includes))
 
     def _is_given(self, path: str) -> bool:
-        """Return whether a file is the source's, as it was, or none that a step has made."""
+        """Return whether a file is an unchanged source file, or not made by any step."""
         if path not in self._known:
             inside = path.removeprefix(self._top)
             if inside == path:
@@ -207,7 +207,7 @@ class _Made:
 
 
 def _changes(paths: Iterable[str]) -> dict[str, int]:
-    """Return when each file was last changed or replaced, whatever time it was given; 0 if gone."""
+    """Return the inode change time of each file, which no program can set; 0 if gone."""
     found = {}
     for path in paths:
         found[path] = 0

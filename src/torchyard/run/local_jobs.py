@@ -1,4 +1,4 @@
-"""The detached jobs of this machine, and the disk space that is available to jobs."""
+"""The detached jobs of this machine, and the disk space available to jobs."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from torchyard.store.local_cache import LocalCache
 
 
 class LocalJob(NamedTuple):
-    """A detached job: its fingerprint, and for how many seconds it has run.
+    """A detached job: its fingerprint, and the seconds since its start.
 
-    `takes` is what it needs; None while it waits for a result that another process makes.
+    `takes` are its needs; None while it waits for another process's result.
     """
 
     name: str

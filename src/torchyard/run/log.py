@@ -10,17 +10,17 @@ from typing import Self
 from torchyard.host.secrets import redact
 
 STAMP = len("2026-11-15T05:16:14.123Z ")
-"""The number of characters of each line that are its time."""
+"""The length of the time at the start of each line."""
 
 
 _TAIL = 1 << 16
-"""Bytes at the end of an older log that are searched first for the time of its last line."""
+"""Bytes at the end of an existing log to search first for its last time."""
 
 
 class Log:
-    """A file that lines are appended to, without the caller's secrets.
+    """A log file: lines are appended without the caller's secrets.
 
-    Times are monotonic even if the clock jumps, also across runs.
+    Times never decrease, even across runs and if the clock jumps.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Log:
 
 
 def _last_time(path: Path) -> tuple[datetime, bool]:
-    """Return when the last line of a log was written, and whether a full disk cut it short."""
+    """Return the time of a log's last line, and whether a full disk cut the line."""
     reach, tail, size = _TAIL, b"", path.stat().st_size if path.exists() else 0
     while len(tail) < size:
         with path.open("rb") as file:
@@ -58,7 +58,7 @@ def _last_time(path: Path) -> tuple[datetime, bool]:
             with suppress(ValueError):
                 found = datetime.strptime(line[: STAMP - 1].decode(), "%Y-%m-%dT%H:%M:%S.%f%z")
                 return found, not tail.endswith(b"\n")
-        reach *= 16  # the last line is a long one
+        reach *= 16  # the last line is long
     return datetime.min.replace(tzinfo=UTC), bool(tail)
 
 
@@ -71,7 +71,7 @@ def last_line(path: Path) -> str:
 
 
 def lines_since(path: Path, mark: int) -> Iterator[str]:
-    """Yield the lines of a log from an offset on, without their times."""
+    """Yield the lines of a log from an offset, without their times."""
     with path.open(encoding="utf-8", errors="replace") as file:
         file.seek(mark)
         for line in file:

@@ -1,6 +1,6 @@
-"""Lines of a log that belong together, such as a traceback or one ninja command's output.
+"""Lines of a log that belong together, such as a traceback or a ninja command's output.
 
-A block is fed line by line and keeps only the few lines that may be shown.
+A block is fed line by line, and only keeps lines that may be shown.
 """
 
 import re
@@ -43,11 +43,11 @@ _LOCATION = re.compile(
 _STRING = "<string>"
 _SETUP_PY = "setup.py"
 _RUNS_SETUP_PY = "setuptools/build_meta.py"
-"""A traceback has `<string>` for the setup.py that this runs."""
+"""Tracebacks show `<string>` for the setup.py of these commands."""
 
 
 def location_in(line: str) -> SourceLocation | None:
-    """Return the place in a source file that a line names, as compilers, CMake or Python do."""
+    """Return the source location in a line of a compiler, CMake or Python."""
     found = _LOCATION.search(line)
     if found is None:
         return None
@@ -59,14 +59,14 @@ def location_in(line: str) -> SourceLocation | None:
 
 
 def _nearest(lines: Iterable[str]) -> SourceLocation | None:
-    """Return the first place that belongs to what is built, or else the first one."""
+    """Return the first location in the project, or else the first one."""
     found = [location for line in lines if (location := location_in(line))]
     own = (location for location in found if not location.is_foreign)
     return next(own, found[0] if found else None)
 
 
 class LineMatcher(Protocol):
-    """What recognises failures in lines."""
+    """Recognises failures in lines."""
 
     def matches(self, line: str) -> list[Match]:
         """Return the failures that a line matches."""
@@ -77,7 +77,7 @@ def indentation(line: str) -> int:
 
 
 def excerpt(number: int, line: str, start: int = 0) -> LogLine:
-    """Return a line as it is shown: if it is too long, the part with the error."""
+    """Return a line, or if it is too long, its part with the error."""
     if len(line) > WIDTH:
         begin = max(0, start - WIDTH // 3)
         part = line[begin : begin + WIDTH]
@@ -89,7 +89,7 @@ _TELLING = {LineSeverity.FATAL, LineSeverity.DOUBTFUL}
 
 
 class LogBlock:
-    """Lines that matched, each with the lines that lead to it and the source quoted under it."""
+    """Matching lines, each with the lines that lead to it and the quoted source below it."""
 
     found = Found.LINE
 
@@ -98,7 +98,7 @@ class LogBlock:
         self.limit = limit
         self.lines: dict[int, LogLine] = {}
         self.matches: dict[str, Match] = {}
-        self.places: dict[str, LogLine] = {}
+        self.match_lines: dict[str, LogLine] = {}
         self.locations: dict[str, SourceLocation | None] = {}
         self.last = 0
         self.unit: str | None = None
@@ -108,7 +108,7 @@ class LogBlock:
 
     @property
     def severity(self) -> LineSeverity:
-        """The severity of the most severe known line; fatal if none is known."""
+        """The highest severity of known lines; fatal if there is none."""
         severities = {match.severity for match in self.matches.values()} - {LineSeverity.SILENT}
         return next((s for s in LineSeverity if s in severities), LineSeverity.FATAL)
 
@@ -118,15 +118,15 @@ class LogBlock:
         return min(self.lines, default=0)
 
     def adopt(self, other: "LogBlock", number: int) -> None:
-        """Take over the lines of a block that ended shortly before this one began."""
+        """Take over the lines of a block that ended shortly before this one."""
         if number - other.last <= _GAP:
             self.lines |= other.lines
             self.keep(other.matches.values())
-            self.places = other.places | self.places
+            self.match_lines = other.match_lines | self.match_lines
             self.locations = other.locations | self.locations
 
     def take(self, number: int, line: str) -> bool:
-        """Add a line; return False if it is no longer part of this block."""
+        """Add a line; return False if it is not part of this block."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -137,53 +137,53 @@ class LogBlock:
             self.lines.setdefault(number, excerpt(number, line, start))
 
     def keep(self, matches: Iterable[Match], location: tuple[int, str] | None = None) -> None:
-        """Remember matches, each failure once, with its line."""
+        """Keep matches, each failure once, with its line."""
         for match in matches:
             is_new = self.matches.setdefault(match.name, match) is match
             if location:
                 line = excerpt(*location, match.start)
-                old = self.places.get(match.name)
-                if is_new or (old and old.text == line.text):  # tried again: the last one counts
-                    self.places[match.name] = line
+                old = self.match_lines.get(match.name)
+                if is_new or (old and old.text == line.text):  # a retry: the last one counts
+                    self.match_lines[match.name] = line
 
     @property
     def telling(self) -> LogLine | None:
-        """The line that says most."""
+        """The most telling line."""
         match = self.chosen or best(self.matches.values())
-        return self.places.get(match.name) if match else None
+        return self.match_lines.get(match.name) if match else None
 
     @property
     def where(self) -> SourceLocation | None:
-        """The place in the source that the failure names."""
+        """The source location of the failure."""
         match = self.chosen or best(self.matches.values())
         return self.locations.get(match.name) if match else None
 
     def repeats(self, other: "LogBlock") -> bool:
-        """Return whether another block says the same: something was tried again."""
+        """Return whether another block repeats this one, after a retry."""
         mine, theirs = self.telling, other.telling
         return mine is not None and theirs is not None and mine.text == theirs.text
 
     def evidence(self) -> tuple[tuple[LogLine, ...], Match | None]:
-        """Return the lines to show, and the failure that explains them, whose line is included."""
+        """Return the lines to show, including the line of the failure that explains them."""
         match = self.chosen or best(self.matches.values())
         lines = dict(sorted(self.lines.items())[: self.limit])
-        if match and (location := self.places.get(match.name)) and location.number not in lines:
+        if match and (line := self.match_lines.get(match.name)) and line.number not in lines:
             if len(lines) == self.limit:
                 lines.popitem()
-            lines[location.number] = location
+            lines[line.number] = line
         return tuple(line for _, line in sorted(lines.items())), match
 
     def only(self, match: Match) -> "LogBlock":
-        """Return a block with nothing but a match and its line."""
+        """Return a block of a single match and its line."""
         block = LogBlock(self.known, self.limit)
         block.matches[match.name] = block.chosen = match
-        location = self.places.get(match.name) or next(iter(self.lines.values()), None)
-        if location:
-            block.lines[location.number] = block.places[match.name] = location
+        line = self.match_lines.get(match.name) or next(iter(self.lines.values()), None)
+        if line:
+            block.lines[line.number] = block.match_lines[match.name] = line
         return block
 
     def look(self, number: int, line: str) -> list[Match]:
-        """Keep a line that matches, and the lines that belong to it."""
+        """Keep a matching line, and the lines that belong to it."""
         matches = self.known.matches(line)
         self.keep((m for m in matches if m.severity == LineSeverity.SILENT), (number, line))
         telling = [m for m in matches if m.severity in _TELLING]
@@ -194,7 +194,7 @@ class LogBlock:
             self.keep(telling, (number, line))
             above = [text for _, text in self._recent if text.lstrip().startswith(_LEADS)]
             location = _nearest((line, *reversed(above)))
-            if ": note: " in line:  # which belongs to the error above
+            if ": note: " in line:  # part of the error above
                 location = next(iter(self.locations.values()), location)
             self.locations = {match.name: location for match in telling} | self.locations
             self.last = number
@@ -213,12 +213,12 @@ class LogBlock:
         self.keep(self.known.matches(whole))
 
     def _leads(self) -> list[tuple[int, str]]:
-        """Return the lines above an error that say where it is."""
+        """Return the lines above an error that locate it."""
         recent = list(self._recent)
         for index, (_, line) in reversed(list(enumerate(recent))):
             if not line.startswith(" "):
                 break
-            if line.lstrip().startswith('File "'):  # of a traceback: the place and the code there
+            if line.lstrip().startswith('File "'):  # of a traceback: a location and its code
                 return recent[index : index + 2]
         if recent and not self.known.matches(recent[-1][1]):
             line = recent[-1][1].strip()
@@ -228,7 +228,7 @@ class LogBlock:
 
 
 class LineBlock(LogBlock):
-    """Single errors near each other that belong to no tool's block."""
+    """Single errors near each other, outside of any tool's block."""
 
     def __init__(self, known: LineMatcher, limit: int, recent: Iterable[tuple[int, str]]) -> None:
         super().__init__(known, limit)
@@ -250,7 +250,7 @@ class LineBlock(LogBlock):
 
 
 class NinjaBlock(LogBlock):
-    """A command that failed under ninja: its targets, the command itself, and its output."""
+    """A command that failed under ninja: its targets, the command, and its output."""
 
     found = Found.NINJA
 
@@ -282,7 +282,7 @@ class NinjaBlock(LogBlock):
 
 
 class CMakeBlock(LogBlock):
-    """CMake's wrapped and indented message about one error, or about several in a row."""
+    """CMake's wrapped and indented messages about one or more errors in a row."""
 
     found = Found.CMAKE
 
@@ -310,7 +310,7 @@ class CMakeBlock(LogBlock):
 
     @property
     def where(self) -> SourceLocation | None:
-        """The first place in the call stack that belongs to the project."""
+        """The first location in the call stack that belongs to the project."""
         return _nearest(self._text)
 
     def close(self) -> None:
@@ -318,7 +318,7 @@ class CMakeBlock(LogBlock):
 
 
 class PythonBlock(LogBlock):
-    """A traceback and the ones chained to it: frame, exception, message."""
+    """A traceback and its chained ones: frame, exception, message."""
 
     found = Found.PYTHON
 
@@ -332,13 +332,13 @@ class PythonBlock(LogBlock):
 
     @property
     def where(self) -> SourceLocation | None:
-        """The innermost frame that belongs to the project, or else what its message names."""
+        """The innermost frame in the project, or else the location in the message."""
         own = next((frame for frame in reversed(self._frames) if not frame.is_foreign), None)
         return own or super().where
 
     @property
     def severity(self) -> LineSeverity:
-        """Fatal, unless the traceback only says that another program failed."""
+        """Fatal, unless the traceback only reports another program's failure."""
         known = super().severity
         return known if known == LineSeverity.WRAPPER else LineSeverity.FATAL
 
@@ -358,7 +358,7 @@ class PythonBlock(LogBlock):
         return True
 
     def _frame(self, number: int, line: str) -> None:
-        """Remember the innermost frame, without carets."""
+        """Keep the innermost frame, without carets."""
         if line.lstrip().startswith('File "') and (frame := location_in(line)):
             is_setup = any(frame.file.endswith(_RUNS_SETUP_PY) for frame in self._frames)
             if is_setup and frame.file == _STRING:
@@ -414,7 +414,7 @@ class IgnoredBlock(LogBlock):
         return False
 
     def _read(self, number: int, line: str) -> None:
-        """Keep what is wanted of a warning: that something is left out."""
+        """Keep the part of a warning that reports an omission."""
         if len(self._text) < _TEXT:
             self.add(number, line)
             self._text.append(line)

@@ -1,7 +1,7 @@
-"""The lines of a log of any size, most of which are skipped unread.
+"""The lines of a log of any size; most are skipped unread.
 
-A log is read in pieces of two megabytes. Of the lines in a piece only those are looked at that
-contain a sign of a known failure, and those around them.
+A log is read in pieces of two megabytes. Only lines with a sign of a known failure, and lines
+around them, are inspected.
 """
 
 import re
@@ -14,20 +14,20 @@ from typing import BinaryIO
 
 PIECE = 1 << 21
 BEFORE = 1 << 18
-"""How many bytes before a line can be looked back at."""
+"""Bytes before a line that stay readable."""
 END = 2 << 20
-"""How many bytes are left after a jump to the end."""
+"""Bytes to keep in a jump to the end."""
 LONGEST = 10_000
-"""Longer lines are cut."""
+"""The longest line to return uncut."""
 
 NumberedLine = tuple[int, str]
 Signs = Callable[[bytes, int, int], Sequence[int]]
-"""Return where in a part of a text there are signs of failures, in ascending order."""
+"""Returns the offsets of signs of failures in a part of a text, in ascending order."""
 _NEWLINE = ord("\n")
 
 _GZIP = zlib.MAX_WBITS | 16
 _EDGE = re.compile(rb"\[(?:1/\d+|(\d+)/\1)\] ")
-"""The first and the last line of ninja's progress."""
+"""The first and last lines of ninja's progress."""
 _COLOUR = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])"
 )
@@ -45,7 +45,7 @@ _STAMP_STARTS = frozenset("0123456789[#")
 
 
 def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what a stream contains, decompressed if it is gzip, and as UTF-8 if it is UTF-16."""
+    """Yield the content of a stream, decompressed from gzip, and recoded from UTF-16."""
     first = stream.read(PIECE)
     if first[:2] == b"\x1f\x8b":
         yield from _inflated(first, stream)
@@ -58,7 +58,7 @@ def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _inflated(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what gzip compressed, up to where it is damaged or cut off."""
+    """Yield decompressed gzip data, up to damage or truncation."""
     inflate = zlib.decompressobj(wbits=_GZIP)
     while first:
         if inflate.eof:
@@ -72,7 +72,7 @@ def _inflated(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _recoded(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what PowerShell wrote."""
+    """Recode PowerShell's UTF-16."""
     decoder = getincrementaldecoder("utf-16")(errors="replace")
     while first:
         yield decoder.decode(first).encode("utf-8", errors="replace")
@@ -80,26 +80,26 @@ def _recoded(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def pieces_of_lines(lines: Iterable[str]) -> Iterator[bytes]:
-    """Yield lines, whether they end with a line break or not."""
+    """Yield pieces of lines, with or without line breaks."""
     ended = (line if line.endswith("\n") else f"{line}\n" for line in lines)
     while text := "".join(islice(ended, 10_000)):
         yield text.encode("utf-8", errors="replace")
 
 
 class LogText:
-    """A log that is read once, forwards, with a view back over the last lines."""
+    """A log read once, forwards, with access to the last lines."""
 
     def __init__(self, pieces: Iterable[bytes], signs: Signs) -> None:
         self.number = 0
-        """The number of the line that was read last; at the end, the number of all lines."""
+        """The number of the last read line; at the end, the number of lines."""
         self._pieces = iter(pieces)
         self._signs = signs
-        self._data = b""  # lines before, whole lines, and from _end on the begin of a line
+        self._data = b""  # previous lines, whole lines, and from _end, a partial line
         self._start = self._at = self._end = 0
         self._found: Sequence[int] | None = None
 
     def next(self) -> str | None:
-        """Return the next line; None at the end."""
+        """Return the next line, or None at the end."""
         if self._at >= self._end and not self._fill():
             self._start = self._at
             return None
@@ -110,7 +110,7 @@ class LogText:
         return plain_line(self._data[self._start : self._at])
 
     def next_sign(self, *, edges: bool) -> str | None:
-        """Return the next line with a sign of a failure, or at an edge of ninja's progress."""
+        """Return the next line with a sign of a failure, or of ninja's start or end."""
         while self._at < self._end or self._fill():
             sign = self._next_sign(edges=edges)
             if sign is not None:
@@ -134,7 +134,7 @@ class LogText:
         return sign
 
     def recent(self, count: int) -> list[NumberedLine]:
-        """Return the last lines before the one that was read last, without empty ones."""
+        """Return the lines before the last read one, without empty ones."""
         lines: list[NumberedLine] = []
         number, end = self.number, self._start
         if self._start < self._end:
@@ -148,12 +148,12 @@ class LogText:
         return lines[::-1]
 
     def before(self) -> str:
-        """Return the text before the line that was read last, as far as it is still there."""
+        """Return the available text before the last read line."""
         start = max(0, self._start - BEFORE)
         return self._data[start : self._start].decode("utf-8", errors="replace")
 
     def jump(self) -> None:
-        """Skip all lines but the last ones."""
+        """Skip all lines except the last ones."""
         last, passed = self._data[self._at : self._end], self.number
         while self._fill():
             last += self._data[self._at : self._end]
@@ -169,7 +169,7 @@ class LogText:
         self._end = len(self._data)
 
     def _fill(self) -> bool:
-        """Take in more whole lines; return False at the end."""
+        """Read more whole lines; return False at the end."""
         kept = self._data[max(0, self._end - BEFORE) : self._end]
         rest = self._data[self._end :]
         self._found = None
@@ -188,14 +188,14 @@ class LogText:
 
 
 def _shortened(rest: bytes) -> bytes:
-    """Cut a line whose end has not been seen: the last state of a progress bar is enough."""
+    """Shorten an unfinished line: the last state of a progress bar is enough."""
     if len(rest) <= PIECE:
         return rest
     return rest.rpartition(b"\r")[2][:PIECE]
 
 
 def plain_line(raw: bytes) -> str:
-    """Return a line without its time and overwritten progress bars, cut if it is long."""
+    """Return a line without its time and overwritten progress bars, cut if too long."""
     raw = raw.rstrip()
     if b"\r" in raw:
         raw = raw.rpartition(b"\r")[2]

@@ -1,4 +1,4 @@
-"""Which stages a machine runs, in which sandbox, and which jobs get secrets."""
+"""A machine's permissions: its stages, its sandbox, and which jobs get secrets."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -13,58 +13,58 @@ from torchyard.recipes import runs_only_ours
 from torchyard.store.store import Store
 
 STAGES = "TORCHYARD_STAGES"
-"""The variable that limits a machine to some stages, whatever it is asked to run."""
+"""The variable that limits a machine to certain stages."""
 
 
 SANDBOX = "TORCHYARD_SANDBOX"
-"""The variable by which a machine demands a sandbox, whatever a spec or a command says."""
+"""The variable by which a machine requires a sandbox, whatever a spec or command says."""
 
 ROOTS = "TORCHYARD_ROOTS"
-"""The variable with the roots that a machine offers: paths, separated as in `PATH`."""
+"""The variable with a machine's roots: paths, separated as in `PATH`."""
 
 _STRICTNESS: tuple[SandboxKind, ...] = ("none", "view", "bwrap")
 
 
 def demanded_sandbox() -> SandboxKind | None:
-    """Return the sandbox that this machine demands."""
+    """Return the sandbox that this machine requires."""
     text = os.environ.get(SANDBOX)
     if not text:
         return None
     for kind in _STRICTNESS:
         if kind == text:
             return kind
-    msg = f"{SANDBOX} is `{text}`, which is no sandbox"
+    msg = f"{SANDBOX} is `{text}`, which is not a kind of sandbox"
     raise UsageError(msg, hint=f"the sandboxes are {', '.join(_STRICTNESS)}")
 
 
-def stricter(one: SandboxKind, other: SandboxKind | None) -> SandboxKind:
+def stricter(kind: SandboxKind, other: SandboxKind | None) -> SandboxKind:
     """Return the stricter one of two sandboxes."""
-    return max(one, other or one, key=_STRICTNESS.index)
+    return max(kind, other or kind, key=_STRICTNESS.index)
 
 
 def offered_roots() -> list[str]:
-    """Return the roots that this machine offers; if there are some, jobs run in no other one."""
+    """Return the roots that this machine offers; if any, jobs run in no others."""
     return [root for root in os.environ.get(ROOTS, "").split(os.pathsep) if root]
 
 
 def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
-    """Refuse a spec that wants to see more of a machine that demands a sandbox."""
+    """Refuse a spec that wants to see more of a machine that requires a sandbox."""
     if sandbox.readable:
-        hint = "leave `readable` of [sandbox] out"
+        hint = "remove `readable` from [sandbox]"
         raise _refusal(task, "asks to read more paths", hint)
     if sandbox.root is not None and not offered_roots():
-        hint = "leave `root` of [toolchain] out, or start the worker with `--root PLACE`"
+        hint = "remove `root` from [toolchain], or start the worker with `--root PATH`"
         raise _refusal(task, "has a root", hint)
 
 
 def refuse_code_outside(spec: JobSpec) -> None:
-    """Refuse a spec that has code of its choice run outside of the sandbox that is demanded.
+    """Refuse a spec that can run its own code outside of the required sandbox.
 
-    Fetching the source and asking a compiler for its version happen outside.
+    The source is fetched, and compilers are asked for their versions, outside of it.
     """
     task = spec.task
     if runs_only_ours(task) and (env := task.table("env")):
-        hint = f"leave `env` for stage `{task.stage}` out of overrides"
+        hint = f"remove `env` for stage `{task.stage}` from overrides"
         raise _refusal(task, f"sets {', '.join(env)} of a job outside of it", hint)
     if any(map(names_own_compiler, spec.tasks)):
         what = "names a compiler that is not the system's"
@@ -72,20 +72,20 @@ def refuse_code_outside(spec: JobSpec) -> None:
 
 
 def names_own_compiler(task: Task) -> bool:
-    """Return whether the compiler of a job is a path where others than the system have files."""
+    """Return whether a job's compiler is a path outside of the system's directories."""
     compiler = task.table("toolchain").get("compiler", "")
     return "/" in compiler and not is_of_system(compiler)
 
 
 def _refusal(task: Task, what: str, hint: str) -> HostError:
-    msg = f"this machine refuses {task.id}: it demands its own sandbox, and the spec {what}"
+    msg = f"this machine refuses {task.id}: it requires its own sandbox, but the spec {what}"
     return HostError(msg, hint=hint)
 
 
 def secrets_for(stage: Stage, store: Store) -> Mapping[str, str]:
     """Return the secrets for a job's process: all if it publishes or its store is in a bucket.
 
-    Others get those of proxies and indexes. Steps see none but a publish job's for buckets.
+    Others get secrets of proxies and indexes. Only steps of a publish job see any: for buckets.
     """
     if stage is Stage.PUBLISH or store.objects.folder is None:
         return taken()
@@ -97,14 +97,14 @@ def parse_stages(text: str) -> frozenset[Stage]:
     try:
         return frozenset(Stage(word.strip()) for word in text.split(","))
     except ValueError as error:
-        msg = f"`{text}` is no list of stages: {error}"
+        msg = f"`{text}` is not a list of stages: {error}"
         raise UsageError(msg, hint=f"the stages are {', '.join(Stage)}") from error
 
 
 def refuse_other_stages(task: Task, stages: Collection[Stage]) -> None:
-    """Refuse a job of a stage that this machine does not run; a retry would not help."""
+    """Refuse a job of a stage that this machine does not run; retries would not help."""
     if task.stage not in stages:
         does = ", ".join(stage for stage in Stage if stage in stages)
         msg = f"this machine refuses {task.id}: it does {does}, not {task.stage}"
-        hint = f"send it to another machine; --stages or {STAGES} says what this one does"
+        hint = f"send it to another machine; --stages or {STAGES} says which stages this one runs"
         raise HostError(msg, hint=hint)

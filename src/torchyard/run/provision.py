@@ -1,6 +1,6 @@
 """Provide the toolchain of a recipe's steps in the job's directory, before the first step.
 
-This happens outside of any sandbox, with the caller's own network settings, so that steps need no
+This happens outside of any sandbox, with the caller's network settings, so that steps need no
 network.
 """
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _WHEELS = "toolchain/wheels"
 _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
-"""How a test says that it needs numpy."""
+"""The header of a test that needs numpy."""
 
 
 def equip_job(
     workdir: WorkDir, sandbox: SandboxKind, conditions: Conditions, on_event: Listener
 ) -> Mapping[str, str]:
-    """Provide what a recipe's steps compile or test with; return the variables that point to it.
+    """Provide the tools of a recipe's steps; return the variables that point to them.
 
-    With a root, this is done in the root.
+    With a root, do this inside the root.
     """
     task = workdir.spec.task
     if not is_tried_by_us(task) and not compiles_by_recipe(task):
@@ -59,7 +59,7 @@ def equip_job(
 
 
 def equip_in_root(name: str) -> Mapping[str, str]:
-    """Do the part of `equip_job` that is done in the root, for the job's directory of this name."""
+    """Do the part of `equip_job` inside the root, for the job's directory of this name."""
     from torchyard.toolchain.root import FOLDERS  # noqa: PLC0415 - as below
 
     spec = msgspec.json.decode(Path(FOLDERS, name, SPEC_FILE).read_bytes(), type=JobSpec)
@@ -74,19 +74,19 @@ def equip_here(
     on_event: Listener,
     also: Sequence[str] = (),
 ) -> Mapping[str, str]:
-    """Provide what a recipe's steps compile or test with, from the system that this runs in.
+    """Provide the tools of a recipe's steps from the system that this process runs in.
 
-    `also` are more packages for its Python environment.
+    `also` are additional packages for the Python environment.
     """
     spec = workdir.spec
     if is_tried_by_us(spec.task):
         return _equip_smoke(workdir, tools_path(sandbox, workdir))
-    # Loading this takes longer than many jobs that compile nothing.
+    # This import takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import ToolchainLayout  # noqa: PLC0415
 
     if spec.compiled.settings.get("cache"):
-        # The bindings of a core that was compiled through a cache need one, too, even an empty one.
+        # The bindings of a core compiled through a cache also need one, even an empty one.
         shared = sandbox == "view" and cache and _usable(cache, workdir, on_event)
         cache = shared or f"{work_path(sandbox, workdir)}/home/.cache"
     else:
@@ -102,9 +102,9 @@ def provide_toolchain(
     cache: str | None = None,
     also: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Install what a job compiles with, and return the variables that point to it.
+    """Install the compiling tools of a job, and return the variables that point to them.
 
-    `also` are more packages for its Python environment.
+    `also` are additional packages for the Python environment.
     """
     from torchyard.toolchain.provision import equip  # noqa: PLC0415 - as above
 
@@ -126,7 +126,7 @@ def provide_toolchain(
         newest=core.compilers or (shipped.compilers if shipped else {}),
         digests=digests,
     )
-    if cache and core.stage is Stage.BINDINGS:  # by the project's own backend, of any kind
+    if cache and core.stage is Stage.BINDINGS:  # with any backend of the project
         from torchyard.toolchain.cache import stand_in  # noqa: PLC0415 - few jobs have one
 
         tools = stand_in(tools, layout.folder, layout.seen_as)
@@ -134,7 +134,7 @@ def provide_toolchain(
 
 
 def _usable(cache: str, workdir: WorkDir, on_event: Listener) -> str | None:
-    """Return the address of a cache, or None if it can't be used now."""
+    """Return the address of a cache, or None if it is unusable now."""
     from torchyard.toolchain.cache import is_usable  # noqa: PLC0415 - as above
 
     if is_usable(cache, workdir.folder):
@@ -145,7 +145,7 @@ def _usable(cache: str, workdir: WorkDir, on_event: Listener) -> str | None:
 
 
 def _equip_smoke(workdir: WorkDir, seen_as: str) -> Mapping[str, str]:
-    """Provide the Python of a wheel and all that it requires, to test it without a network."""
+    """Provide a wheel's Python and requirements, to test it without a network."""
     task = workdir.spec.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
@@ -169,17 +169,17 @@ def _equip_smoke(workdir: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 
 def _torch_of(spec: JobSpec) -> list[str]:
-    """Return the torch of a job, or that which its extension was compiled against, with a hash."""
+    """Return the requirement for a job's torch, or its extension's, with a hash."""
     pins = spec.task.words("requires") or spec.compiled.words("requires")
     for pin in pins:
         if not is_pinned(pin):
-            msg = f"the job requires `{pin}`, which is not one version of a package"
-            raise ConfigError(msg, hint="was it made by torchyard? plan it again")
+            msg = f"the job requires `{pin}`, which is not a single version of a package"
+            raise ConfigError(msg, hint="plan the job again with torchyard")
     return [pin for pin in pins if pin.startswith("torch==")]
 
 
 def _equip_visit(task: Task) -> Mapping[str, str]:
-    """Provide the Python that a published wheel is for; one for any Python needs none."""
+    """Provide the Python for a published wheel, unless it is for any Python."""
     from torchyard.package.wheel.format import WheelFormat  # noqa: PLC0415 - as above
 
     if task.facts["kind"] != WheelFormat.NAME or task.facts["python"] == ANY_PYTHON:
@@ -188,7 +188,7 @@ def _equip_visit(task: Task) -> Mapping[str, str]:
 
 
 def _interpreter(task: Task) -> "Interpreter":
-    """Return the Python of a job; for a core, any will do, but of the system that it runs in."""
+    """Return the Python of a job; for a core, any Python of the system that it runs in."""
     from torchyard.toolchain.interpreters import (  # noqa: PLC0415 - as above
         interpreter_for,
         running_interpreter,
@@ -198,12 +198,12 @@ def _interpreter(task: Task) -> "Interpreter":
         return running_interpreter()
     try:
         return interpreter_for(task.facts["python"])
-    except HostError as error:  # the machine that planned has it
+    except HostError as error:  # it exists on the planning machine
         raise ElsewhereError.of(error.diagnostics) from error
 
 
 def end_cache(context: StepContext) -> dict[str, str]:
-    """End a job's own compile cache server, if it has one, and return its statistics."""
+    """Stop a job's compile cache server, if it has one, and return its statistics."""
     if "SCCACHE_SERVER_UDS" not in context.tools or context.sandbox.kind != "view":
         return {}
     from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
@@ -212,13 +212,13 @@ def end_cache(context: StepContext) -> dict[str, str]:
     try:
         served = cache.stats(env, folder)
         cache.stop(env, folder)
-    except (HostError, OSError, msgspec.MsgspecError):  # statistics are not worth failing the job
+    except (HostError, OSError, msgspec.MsgspecError):  # missing statistics must not fail the job
         return {}
     return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
 
 
 def _toolchain(core: Task, cache: str | None) -> Toolchain:
-    """The table as the file had it, as far as the job depends on it."""
+    """Return the parts of the file's table that the job depends on."""
     table = dict(core.table("toolchain"))
     own: dict[str, object] = {key: table.pop(key) for key in ("compiler", "blas") if key in table}
     return msgspec.convert({**own, "toolkits": table, "cache": cache}, Toolchain)

@@ -1,4 +1,4 @@
-"""Build a package again from the job spec that it contains, and compare the two."""
+"""Rebuild a package from the job spec in it, and compare the two."""
 
 import gzip
 import zipfile
@@ -24,11 +24,11 @@ from torchyard.store.trees import Writer, fetch_file
 from torchyard.version import __version__
 
 _LISTED = 20
-"""How many differences are listed before the rest is only counted."""
+"""The most differences to list; others are counted."""
 
 
 class RebuiltPackage(NamedTuple):
-    """A package that was built again, and how it differs from the first one."""
+    """A rebuilt package, and its differences from the original."""
 
     made: Path
     digest: str
@@ -38,20 +38,20 @@ class RebuiltPackage(NamedTuple):
 def rebuild(
     package: Path, spec: JobSpec, scratch: Store, conditions: Conditions, on_event: Listener
 ) -> RebuiltPackage:
-    """Run every job that a package was made by, unless the scratch store has its result.
+    """Run every job that made a package, unless the scratch store has its result.
 
-    A source of this machine is copied here: each step runs in a sandbox, where it can't be seen.
+    A source of this machine is copied to the store: steps can't see it from their sandbox.
     """
     for task in spec.tasks[:-1]:
         if task.source is not None and task.source.file is not None:
             _copy_source(spec.of(task), scratch, conditions)
         run_job(spec.of(task), scratch, conditions, on_event)
-    scratch.objects.delete([result_key(spec.task.fingerprint)])  # of an earlier comparison
+    scratch.objects.delete([result_key(spec.task.fingerprint)])  # from an earlier comparison
     result = run_job(spec, scratch, conditions, on_event).result
     made = _counterpart(result, package)
     if made is None:
-        msg = f"what was made again has no file `{package.name}`"
-        raise StoreError(msg, hint=f"`torchyard store show {spec.task.id}` lists what there is")
+        msg = f"the rebuilt package has no file `{package.name}`"
+        raise StoreError(msg, hint=f"`torchyard store show {spec.task.id}` lists its files")
     path = conditions.work / "rebuilt" / package.name
     path.parent.mkdir(parents=True, exist_ok=True)
     fetch_file(scratch, made, path)
@@ -62,7 +62,7 @@ def rebuild(
 
 
 def _copy_source(spec: JobSpec, scratch: Store, conditions: Conditions) -> None:
-    """Put the source, which is beside the configuration, into the scratch store."""
+    """Store the source, which is beside the configuration, in the scratch store."""
     task = spec.task
     if scratch.has(task.fingerprint) or not runs_only_ours(task):
         return
@@ -85,12 +85,12 @@ def _copy_source(spec: JobSpec, scratch: Store, conditions: Conditions) -> None:
 
 
 def borrow(spec: JobSpec, store: Store, scratch: Store, on_event: Listener) -> None:
-    """Copy the inputs of a package, but never the package itself, from a store."""
+    """Copy the inputs of a package, but not the package, from a store."""
     for task in spec.tasks[:-1]:
         result = store.find(task.fingerprint)
         if result is not None:
             copy(store, scratch, [result])
-            on_event(Noted(job=task.id, text="is taken from the store as it is"))
+            on_event(Noted(job=task.id, text="is taken from the store unchanged"))
 
 
 def _counterpart(result: Result, package: Path) -> File | None:
@@ -99,7 +99,7 @@ def _counterpart(result: Result, package: Path) -> File | None:
 
 
 def _differences(old: Path, new: Path) -> Iterator[str]:
-    """Yield which members of two archives differ; if none does, the archives' metadata does."""
+    """Yield the differences of two archives: members, or else the archives' metadata."""
     try:
         with zipfile.ZipFile(old) as first, zipfile.ZipFile(new) as second:
             before = {info.filename: (info.CRC, info.file_size) for info in first.infolist()}

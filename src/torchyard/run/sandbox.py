@@ -1,11 +1,10 @@
 """Isolate a job's steps from the machine: not at all, by a view, or by bubblewrap.
 
-In the sandbox `bwrap` steps see the system and their tools read-only, and nothing else of the
-machine; they can write to the job's own directories only, have no capabilities and no network, and
-names and paths are the same on every machine. A `view` has only the last of these: the job's
-directory has the same path everywhere, so that the build tree of a core is still valid when it is
-restored elsewhere. It protects nothing. Where the kernel allows no namespaces, steps are traced to
-have that view.
+In the sandbox `bwrap`, steps see the system and their tools read-only, and nothing else of the
+machine. They write only to the job's directories, have no capabilities and no network, and names
+and paths are the same on every machine. A `view` provides only the paths: the job's directory is
+the same everywhere, so that the build tree of a core stays valid when it is restored elsewhere. It
+protects nothing. Where the kernel allows no namespaces, steps are traced to provide the view.
 """
 
 import os
@@ -35,22 +34,22 @@ from torchyard.run.workdir import BUILD, EQUIPMENT, WorkDir
 from torchyard.toolchain.root import check_root, name_servers, own_view
 
 INSIDE = "/mnt/torchyard"
-"""The path of the directory that steps own, on every machine. Every root has `/mnt`."""
+"""The path of the steps' directory on every machine; every root has `/mnt`."""
 
 SLOTS = "/mnt/slots"
 _SPEC_FILE = f"/mnt/{SPEC_FILE}"
 _NOWHERE = "/nonexistent"
 
 _PARTS = frozenset(("bin", "sbin", "include", "lib", "lib64", "libexec", "share"))
-"""Names of directories in an installation's own."""
+"""Names of subdirectories of an installation."""
 
 
 class Enclosure(NamedTuple):
-    """What steps are run in.
+    """The sandbox of steps.
 
-    `readable` are paths of the machine that a sandbox shows, besides the system, without `hidden`
-    ones; `devices` can be used in it. `absent` are directories of the system that steps do not
-    see, and `replaced` are other directories for some of its PATH.
+    `readable` are paths that it shows besides the system, except `hidden` ones; `devices` are
+    usable in it. `absent` are directories of the system that steps do not see, and `replaced` are
+    substitutes for directories of the system's PATH.
     """
 
     kind: SandboxKind
@@ -63,38 +62,38 @@ class Enclosure(NamedTuple):
 
 
 def work_path(kind: SandboxKind, workdir: WorkDir) -> str:
-    """Return the path of the directory that the steps own, as they see it."""
+    """Return the steps' path of their directory."""
     return str(workdir.job) if kind == "none" else INSIDE
 
 
 def tools_path(kind: SandboxKind, workdir: WorkDir) -> str:
-    """Return the path of the directory with the job's programs, as its steps see it."""
+    """Return the steps' path of the job's programs."""
     return str(workdir.folder) if kind == "none" else INSIDE
 
 
 def spec_path(kind: SandboxKind, workdir: WorkDir) -> str:
-    """Return the path of the job's spec as its steps see it."""
+    """Return the steps' path of the job's spec."""
     return str(workdir.spec_path) if kind == "none" else _SPEC_FILE
 
 
 def slots_path(kind: SandboxKind, slots: str | None) -> str | None:
-    """Return the path of the jobserver's fifo as the job's steps see it."""
+    """Return the steps' path of the jobserver's fifo."""
     return SLOTS if slots and kind == "bwrap" else slots
 
 
 def is_traced(kind: SandboxKind) -> bool:
-    """Return whether steps are traced to have their view, as the kernel allows no namespaces."""
+    """Return whether steps are traced for their view, as the kernel allows no namespaces."""
     return kind == "view" and bool(sandbox_fault("view"))
 
 
 def watched_path(kind: SandboxKind, workdir: WorkDir) -> str:
-    """Return the path of the directory that the steps own, as the kernel shows it to others."""
+    """Return the path of the steps' directory that the kernel shows to other processes."""
     return str(workdir.job) if is_traced(kind) else work_path(kind, workdir)
 
 
 @contextmanager
 def usable_links(kind: SandboxKind, workdir: WorkDir) -> Iterator[None]:
-    """Let links in the job's directory lead to where steps see them, also for the kernel."""
+    """Make links in the job's directory valid for steps, and for the kernel."""
     if not is_traced(kind):
         yield
         return
@@ -140,16 +139,16 @@ def enclose(sandbox: Enclosure, step: Step, workdir: WorkDir, slots: str | None)
 
 
 def refuse_open_root(root: str, workdir: WorkDir) -> None:
-    """Refuse a root that is no system, or that would show what a sandbox hides."""
+    """Refuse a root that is no system, or that would show hidden files."""
     check_root(root)
     real = os.path.realpath(root)
     if real == "/" or workdir.folder.is_relative_to(real) or Path.home().is_relative_to(real):
         msg = f"the root `{root}` contains files of this machine's users"
-        raise HostError(msg, hint="make one with `torchyard toolchain root`, or leave `root` out")
+        raise HostError(msg, hint="make one with `torchyard toolchain root`, or remove `root`")
 
 
 def tool_paths(variables: Mapping[str, str], workdir: WorkDir) -> tuple[str, ...]:
-    """Return the installations that the variables of a toolchain name, in whatever place."""
+    """Return the installations, anywhere, that the variables of a toolchain name."""
     found = {path for text in variables.values() for path in _installed(text, workdir)}
     return tuple(sorted(path for path in found if not Path(path).is_relative_to(workdir.folder)))
 
@@ -159,15 +158,15 @@ def _installed(text: str, workdir: WorkDir) -> Iterator[str]:
         if not word.startswith("/"):
             continue
         path = Path(word)
-        if path.is_relative_to(INSIDE):  # an environment there uses a Python that is elsewhere
+        if path.is_relative_to(INSIDE):  # an environment uses a Python elsewhere
             path = workdir.folder / path.relative_to(INSIDE)
-        elif path.exists():  # else the directory above would be shown
+        elif path.exists():  # otherwise the directory above would be shown
             yield _prefix(path)
         yield from (_prefix(path / name) for name in ("python", "python3"))
 
 
 def _prefix(path: Path) -> str:
-    """Return the directory of the installation that a path is in, if that can be recognized."""
+    """Return the installation that contains a path, if it is recognised."""
     real = path.resolve()
     folder = real if real.is_dir() else real.parent
     if folder.name not in _PARTS:
@@ -178,12 +177,12 @@ def _prefix(path: Path) -> str:
 
 
 def _own_directories(workdir: WorkDir) -> list[str]:
-    """Return bwrap's options for the directories and the spec of the job."""
+    """Return bwrap's options for the job's directories and spec."""
     bwrap = ["--bind", str(workdir.job), INSIDE, "--ro-bind", str(workdir.spec_path), _SPEC_FILE]
     if not workdir.build.is_relative_to(workdir.job):
         bwrap += ["--bind", str(workdir.build), f"{INSIDE}/{BUILD}"]
     with UntrustedTree(workdir.job) as tree:
         for name in EQUIPMENT:
-            tree.make_directory(name)  # a link there would be where bwrap puts it
+            tree.make_directory(name)  # bwrap would follow a link there
             bwrap += ["--ro-bind", str(workdir.folder / name), f"{INSIDE}/{name}"]
     return bwrap

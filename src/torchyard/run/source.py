@@ -1,4 +1,4 @@
-"""Takes the snapshot of a source, which is the result of a source job."""
+"""Take the snapshot of a source: the result of a source job."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,9 +12,9 @@ from torchyard.toolchain.downloads import keep_downloads
 
 
 def take_snapshot(task: Task, file: str, to: Path, root: str = "") -> None:
-    """Fill a directory with the source of a job: patched, and with what its build downloads.
+    """Fill a directory with a job's source: patched, and with its build's downloads.
 
-    Paths are relative to the configuration file; apt of the `root` gets source packages.
+    Paths are relative to the configuration file; the `root`'s apt fetches source packages.
     """
     source, base = task.source or Source(), Path(file).parent
     if source.path is not None:

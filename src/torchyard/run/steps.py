@@ -1,4 +1,4 @@
-"""Run the steps of a job in order, from where the last run stopped."""
+"""Run the steps of a job in order, continuing after the last finished one."""
 
 import os
 import shlex
@@ -41,11 +41,11 @@ from torchyard.toolchain.root import own_python
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
 _PAUSE = 5.0
-"""Seconds between two notes of what a running step has used."""
+"""Seconds between two records of a running step's usage."""
 
 
 class StepTries:
-    """The tries of a step, noted in the state of its job, which survives a killed run."""
+    """The tries of a step, recorded in its job's state, which survives a killed run."""
 
     def __init__(self, workdir: WorkDir, state: JobState, step: str) -> None:
         self._place = workdir
@@ -54,7 +54,7 @@ class StepTries:
         self._noted = 0.0
 
     def usage(self, used: Sample, disk: int = 0) -> Usage:
-        """Return what this try and all earlier ones used."""
+        """Return the usage of this try and all earlier ones."""
         now = Usage(
             step=self._step,
             seconds=round(used.seconds, 3),
@@ -65,12 +65,12 @@ class StepTries:
         return now.after(self._state.unfinished)
 
     def begin(self, group: int, born: str) -> None:
-        """Note a new try, and its process group."""
+        """Record a new try and its process group."""
         self._running = msgspec.structs.replace(self._state, group=group, born=born)
         self._save(Sample(0, 0, 0))
 
     def note(self, used: Sample, *, last: bool = False) -> None:
-        """Note what this try has used so far, unless that was done a moment ago."""
+        """Record this try's usage so far, unless just recorded."""
         if last or time.monotonic() - self._noted > _PAUSE:
             self._noted = time.monotonic()
             self._save(used)
@@ -80,11 +80,11 @@ class StepTries:
 
 
 _OFTEN, _SELDOM = 0.5, 2.0
-"""Seconds between two progress events of a step that counts, and of another one."""
+"""Seconds between two progress events of a step that counts, and of one that does not."""
 
 
 class StepError(Exception):
-    """A step failed; `mark` is where in the log it began."""
+    """A step failed; `mark` is the offset of its start in the log."""
 
     def __init__(self, job: str, step: Step, ended: Exit, mark: int) -> None:
         how = f"failed with exit code {ended.code}"
@@ -97,10 +97,10 @@ class StepError(Exception):
 
 
 class StepContext(NamedTuple):
-    """What steps need to run: directory, sandbox, compile slots, and the configuration file.
+    """The context of steps: directory, sandbox, compile slots, and configuration file.
 
-    `tools` are the variables of a recipe's toolchain; `store` is where the inputs come from.
-    `known` is what the units of the job took in earlier builds.
+    `tools` are the variables of a recipe's toolchain; `store` holds the inputs. `known` is the
+    usage of the job's units in earlier builds.
     """
 
     workdir: WorkDir
@@ -112,8 +112,8 @@ class StepContext(NamedTuple):
     foreign: bool = False
     known: Mapping[str, UnitUsage] = {}
 
-    def places(self) -> dict[str, str]:
-        """Return what the words in braces stand for."""
+    def words(self) -> dict[str, str]:
+        """Return the values of the words in braces."""
         task = self.workdir.spec.task
         work = work_path(self.sandbox.kind, self.workdir)
         root = self.sandbox.root if self.sandbox.kind == "bwrap" else None
@@ -133,7 +133,7 @@ class StepContext(NamedTuple):
         }
 
     def recorded(self) -> dict[str, str]:
-        """Return the environment for the result, with the caller's own values hidden."""
+        """Return the environment for the result, with the caller's values hidden."""
         env, task = self.environment(), self.workdir.spec.task
         passed = (
             *task.words("pass_env"),
@@ -164,22 +164,22 @@ def run_steps(
     on_event: Listener,
     on_units: Callable[[Mapping[str, UnitUsage]], None] = lambda _units: None,
 ) -> tuple[Usage, ...]:
-    """Run all steps that are left; the cost of each is saved as soon as it ends.
+    """Run the remaining steps; save the cost of each at its end.
 
-    `on_units` is called with the units that a step has compiled, also if it fails.
+    `on_units` is called with the units that a step has compiled, even if it fails.
     """
     workdir, job = context.workdir, context.workdir.spec.task.id
     state = workdir.state()
-    places, env = context.places(), context.environment()
+    words, env = context.words(), context.environment()
     tools = _size_of_tools(workdir)
     for number, step in enumerate(steps):
         if number < len(state.steps):
             log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
             continue
-        if fault := next(step.faults(places), None):
+        if fault := next(step.faults(words), None):
             msg = f"{job}: a step {fault}"
-            raise BuildError(msg, hint="correct the step; a spec is as `torchyard plan` makes it")
-        filled = step.filled(places)
+            raise BuildError(msg, hint="correct the step, or get the spec from `torchyard plan`")
+        filled = step.filled(words)
         on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
@@ -202,7 +202,7 @@ def run_steps(
 
 
 class _Reporter:
-    """Emits how far a step is: by what it counts itself, or else by the bytes that it writes."""
+    """Emits a step's progress: from its own count, or else from the bytes it writes."""
 
     def __init__(self, job: str, on_event: Listener, left: WorkLeft) -> None:
         self._job = job
@@ -213,17 +213,17 @@ class _Reporter:
         self._reported = 0.0
 
     def read(self, line: str) -> None:
-        """Report what a line of the step says."""
+        """Report the progress in a line of the step."""
         event = self._ninja.read(line)
         if event and (self._is_due(_OFTEN) or event.done == event.total):
             self._counts = True
-            if not event.what:  # else it is generating code, or testing
+            if not event.what:  # otherwise it generates code, or tests
                 left = self._left.seconds(event.total - event.done)
                 event = msgspec.structs.replace(event, left=left)
             self._on_event(event)
 
     def watch(self, pid: int) -> None:
-        """Report what the process of a step that counts nothing has written."""
+        """Report the bytes written by a step without a count."""
         if not self._counts and self._is_due(_SELDOM):
             self._on_event(Progress(job=self._job, done=family_written(pid), unit="bytes"))
 
@@ -234,7 +234,7 @@ class _Reporter:
 
 
 def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter: _Reporter) -> Exit:
-    """Run one step, with no other environment than its own."""
+    """Run a step with only its own environment."""
     workdir = context.workdir
     job = workdir.spec.task
     argv = enclose(context.sandbox, step, workdir, context.slots)
@@ -267,9 +267,9 @@ def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter:
 
 
 def _working_directory(context: StepContext, step: Step) -> Path:
-    """Make the directory that a step runs in; return the one that its process is started in.
+    """Make a step's working directory; return the directory to start its process in.
 
-    A sandbox goes to the step's directory by itself, where its links lead nowhere else.
+    A sandbox enters the working directory itself, where links can't lead outside.
     """
     workdir = context.workdir
     work = work_path(context.sandbox.kind, workdir)
@@ -289,12 +289,12 @@ def _check_outputs(step: Step, workdir: WorkDir) -> None:
         for glob in step.outputs:
             if not out.has(glob):
                 job = workdir.spec.task.id
-                msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
+                msg = f"{job}: `{step.title}` succeeded, but made no `{glob}` in its {{out}}"
                 raise BuildError(msg, hint="correct the step, or its `outputs`")
 
 
 def _size_of_tools(workdir: WorkDir) -> int:
-    """Return the bytes on disk of what no step can write to."""
+    """Return the bytes on disk that no step can write."""
     walks = (os.walk(workdir.folder / name) for name in EQUIPMENT)
     paths = (f"{top}/{name}" for walk in walks for top, _, names in walk for name in names)
     return 512 * sum(os.lstat(path).st_blocks for path in paths)

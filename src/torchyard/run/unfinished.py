@@ -1,6 +1,6 @@
-"""What a job has done when its time is over, kept in the store for a run on another machine.
+"""Work of a job that ran out of time, kept in the store for a run on another machine.
 
-Nothing depends on it: without it, a job starts from its first step.
+It is optional: without it, a job starts from its first step.
 """
 
 import platform
@@ -23,9 +23,9 @@ _PLACE = "place"
 
 
 def keep_unfinished(workdir: WorkDir, store: Store) -> int | None:
-    """Store the directory of a job that was stopped; return how many of its steps are finished.
+    """Store the directory of a stopped job; return its number of finished steps.
 
-    None means that there is nothing to store: it was not begun, or another process goes on with it.
+    Return None if there is nothing to store: it was not started, or another process continues it.
     """
     state = workdir.state()
     begun = state.steps if state.unfinished is None else (*state.steps, state.unfinished)
@@ -54,10 +54,10 @@ def keep_unfinished(workdir: WorkDir, store: Store) -> int | None:
 
 
 def restore_unfinished(workdir: WorkDir, store: Store, sandbox: SandboxKind) -> int:
-    """Lay out what an earlier run of a job kept, if this machine has nothing of it.
+    """Restore the kept directory of a job, unless this machine has one already.
 
-    Return how many of its steps are finished. Without a sandbox, paths of its directory are in what
-    it made, so it has to be at the same place.
+    Return its number of finished steps. Without a sandbox, its files contain paths of its
+    directory, so that must be at the same path.
     """
     kept = None if workdir.folder.exists() else store.find_unfinished(workdir.spec.task.fingerprint)
     if kept is None or kept.facts.get("sandbox") != sandbox:

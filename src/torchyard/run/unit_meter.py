@@ -1,4 +1,4 @@
-"""Measures the memory of each unit while a step compiles."""
+"""Measure the memory of each unit while a step compiles."""
 
 import os
 import threading
@@ -22,21 +22,21 @@ from torchyard.model.unit_usage import (
 from torchyard.toolchain.running_unit import RunningUnit, UnitFinder
 
 _TICK = 0.1
-"""Seconds between two looks at the memory of known compilers: what they add later is missed."""
+"""Seconds between two samples of known compilers' memory; later growth is missed."""
 _SEARCH = 5
-"""Looks between two searches for new compilers: these read all processes of the machine."""
+"""Samples between two searches for new compilers, which read all processes of the machine."""
 
 
 class UnitMeter:
-    """The memory of the units that processes below this one compile, as long as it is entered.
+    """Measures the memory of units compiled by child processes, while it is entered.
 
-    The kernel keeps the peak of a process until it ends, so few looks at each are enough; units
-    that take less than half a second are often not seen at all.
+    The kernel keeps the peak of a process until it ends, so few samples are enough; units that take
+    less than half a second are often missed.
     """
 
     def __init__(self) -> None:
         self.folders: dict[str, dict[str, UnitUsage]] = {}
-        """The units by the directory in which their commands run, as these see it."""
+        """The units by the working directory of their commands, as these see it."""
         self._looks = self._seen = 0
         self._finder = UnitFinder()
         self._workers: dict[int, LeafProcess] = {}
@@ -54,7 +54,7 @@ class UnitMeter:
 
     @property
     def units(self) -> dict[str, UnitUsage]:
-        """All units, by the files that they make."""
+        """All units, by their output files."""
         found: dict[str, UnitUsage] = {}
         for units in self.folders.values():
             found = join_units(found, units)
@@ -62,7 +62,7 @@ class UnitMeter:
 
     @property
     def concurrency(self) -> float:
-        """The mean number of units that were compiled at a time, while there were any."""
+        """The mean number of units compiled at once, while there were any."""
         return self._seen / self._looks if self._looks else 1.0
 
     def _watch(self) -> None:
@@ -78,7 +78,7 @@ class UnitMeter:
         self._units = self._finder.find(self._workers.values())
 
     def _look(self) -> None:
-        """Note what units have: those with several processes have the memory of all of these."""
+        """Sample the memory of units, summed over the processes of each."""
         memory: Counter[RunningUnit] = Counter()
         cpu: dict[RunningUnit, float] = {}
         for pid, unit in self._units.items():
@@ -95,10 +95,10 @@ class UnitMeter:
 
 
 def leave_units(meter: UnitMeter, job: Path, seen_as: str) -> None:
-    """Write the memory of units beside ninja's log, in the directories of a job.
+    """Write the memory of units beside ninja's logs in the directories of a job.
 
-    `seen_as` is the path of the directory `job` for its steps. What a step compiled elsewhere is
-    left out, and so is what can't be written.
+    `seen_as` is the steps' path of the directory `job`. Units compiled elsewhere are skipped, and
+    so are files that can't be written.
     """
     for folder, units in meter.folders.items():
         if not f"{folder}/".startswith(f"{seen_as}/"):
@@ -112,7 +112,7 @@ def leave_units(meter: UnitMeter, job: Path, seen_as: str) -> None:
 
 
 def read_units_file(tree: UntrustedTree, path: str) -> dict[str, UnitUsage]:
-    """Return the units of an earlier step; none, if there is no file that can be read."""
+    """Return the units of an earlier step; empty if there is no readable file."""
     with suppress(TorchyardError, OSError), tree.open_file(path) as file:
         return decode_units(file.read(1 << 26))
     return {}

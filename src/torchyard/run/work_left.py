@@ -1,4 +1,4 @@
-"""Estimates how long a step will take: from what its commands took before, or others like them."""
+"""Estimate a step's remaining time, from earlier times of its commands or similar ones."""
 
 import os
 import re
@@ -18,14 +18,14 @@ from torchyard.run.unit_meter import UnitMeter
 from torchyard.toolchain.ninja import is_compiled
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)( tests)?[\] ][\] ]*(.*)")
-"""How ninja begins a line, and so do smoke tests: [commands done/all commands]."""
+"""The start of lines of ninja and smoke tests: [finished commands/all commands]."""
 
 
 class NinjaProgress:
     """Counts the commands of a job's step, which may run ninja several times.
 
     setuptools runs it once for each module of an extension. With CMake, the first run may only
-    generate code, upon which CMake is run again. So the number of all commands may grow.
+    generate code, after which CMake runs again. So the number of all commands may grow.
     """
 
     def __init__(self, job: str) -> None:
@@ -34,7 +34,7 @@ class NinjaProgress:
         self._compiles = False
 
     def read(self, line: str) -> Progress | None:
-        """Return how far the step is, or None if the line has no count."""
+        """Return the step's progress, or None for a line without a count."""
         counted = _COUNT.match(line)
         if not counted:
             return None
@@ -55,18 +55,18 @@ class NinjaProgress:
 
 _T = TypeVar("_T")
 _FEW = 10
-"""With fewer known commands there is no estimate."""
+"""The fewest known commands for an estimate."""
 _LARGEST = 1 << 28
-"""Bytes of a file that is read; those of PyTorch have a tenth."""
+"""The most bytes of a file to read; PyTorch's have a tenth."""
 _PAUSE = 10.0
 """Seconds between two estimates."""
 
 
 class WorkLeft:
-    """The commands that ninja has left in the directories of a job.
+    """The remaining commands of ninja in the directories of a job.
 
-    `known` is what units took in earlier builds. Other commands are taken to be like those that
-    made files with the same endings; ninja's log also has those of a run that was interrupted.
+    `known` is the usage of units in earlier builds. Other commands count like commands whose files
+    have the same endings; ninja's log also has commands of interrupted runs.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class WorkLeft:
         self._due = 0.0
 
     def seconds(self, commands: int) -> float | None:
-        """Return the seconds that the last `commands` will take, or None if that is unknown."""
+        """Return the expected seconds of the last `commands`, or None if unknown."""
         now = time.monotonic()
-        named = list(self._meter.folders)  # which another thread adds to
+        named = list(self._meter.folders)  # another thread adds to it
         folders = [name for name in named if name.startswith(f"{self._seen_as}/")]
         if folders and now >= self._due:
             self._due, cost = now + _PAUSE, self._mean_cost(folders[-1][len(self._seen_as) + 1 :])
@@ -92,7 +92,7 @@ class WorkLeft:
         return None if self._until is None else max(0.0, self._until - now)
 
     def _mean_cost(self, folder: str) -> float | None:
-        """Return the mean seconds of the commands that were not run yet."""
+        """Return the mean seconds of the remaining commands."""
         log = self._read(f"{folder}/.ninja_log", read_ninja_log) or []
         logged = {output: entry.seconds for entry in log for output in entry.outputs}
         if not self._outputs:
@@ -100,7 +100,7 @@ class WorkLeft:
             self._outputs = [
                 edge.outputs[0] for edge in edges if edge.outputs and not edge.is_phony
             ]
-        both = logged.keys() & self._known.keys()  # CPU seconds become those of this machine now
+        both = logged.keys() & self._known.keys()  # scales CPU seconds to this machine, now
         cpu = sum(self._known[output] for output in both)
         slower = sum(logged[output] for output in both) / cpu if cpu else 1.0
         took = {output: seconds * slower for output, seconds in self._known.items()} | logged
@@ -116,7 +116,7 @@ class WorkLeft:
         return sum(costs) / len(costs) if costs else mean
 
     def _read(self, path: str, read: Callable[[Path], _T]) -> _T | None:
-        """Read a file that a step has made, which must not lead out of the job's directory."""
+        """Read a step's file, without following links out of the job's directory."""
         with (
             suppress(TorchyardError, OSError),
             UntrustedTree(self._job) as tree,

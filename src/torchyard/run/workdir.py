@@ -1,4 +1,4 @@
-"""The directory that one job works in, and its state.
+"""The work directory of a job, and its state.
 
     torchyard-spec.json    the job itself
     state.json              what has been done
@@ -36,27 +36,27 @@ from torchyard.model.result import CONTINUED, Usage
 from torchyard.model.values import Value
 
 KEPT = "kept"
-"""A file that protects a job's directory from being removed."""
+"""A file that protects a job's directory from removal."""
 
 BUILD = "build"
 OUT = "out"
 INPUTS = "inputs"
 
 EQUIPMENT = ("tools", "toolchain", "env")
-"""The directories of programs for the steps, which no step owns."""
+"""The directories of programs for the steps, which no step can write."""
 
 RECORD = ".detached"
-"""The suffix of the record of a detached run, which is beside the job's directory."""
+"""The suffix of a detached run's record beside the job's directory."""
 
 
 class JobState(Value, kw_only=True):
-    """Which steps of a job have succeeded, and in which sandbox, whose paths are in its outputs.
+    """The finished steps of a job, and their sandbox, whose paths are in its outputs.
 
-    `unfinished` is what tries of the next step used that did not end well, as far as it was saved.
+    `unfinished` is the saved usage of failed tries of the next step.
     `group` is the process group of a step that may still be running; `born` distinguishes it from
-    a later one with the same number, such as after a reboot. `boot` is the boot of the machine in
-    which the directory was made. `tools` are the variables of its toolchain, once it is equipped.
-    `is_continued` means that it began with files which steps of an earlier build wrote.
+    a later one with the same number, such as after a reboot. `boot` identifies the boot of the
+    machine that made the directory. `tools` are the variables of its toolchain, once equipped.
+    `is_continued` means that it started with files written by steps of an earlier build.
     """
 
     sandbox: SandboxKind = "none"
@@ -70,17 +70,17 @@ class JobState(Value, kw_only=True):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The facts for the manifest of the result: its sandbox, and whether it was continued."""
+        """The facts for the result's manifest: its sandbox, and whether it was continued."""
         return {"sandbox": self.sandbox} | ({CONTINUED: "yes"} if self.is_continued else {})
 
     @property
     def seconds(self) -> float:
-        """The wall clock time of all steps, and of all their tries."""
+        """The wall-clock time of all steps and their tries."""
         return sum(used.seconds for used in (*self.steps, self.unfinished) if used)
 
 
 class WorkDir:
-    """One job's directory; its name is the job's, unless another one is given."""
+    """A job's directory; by default, its name is the job's."""
 
     def __init__(self, root: Path, spec: JobSpec, name: str | None = None) -> None:
         task = spec.task
@@ -91,7 +91,7 @@ class WorkDir:
 
     @property
     def job(self) -> Path:
-        """The directory that the steps own."""
+        """The steps' directory."""
         return self.folder / "job"
 
     @property
@@ -119,9 +119,9 @@ class WorkDir:
         return locked(self.lock, wait=wait)
 
     def prepare(self, sandbox: SandboxKind, *, as_left: bool = False) -> None:
-        """Make the directory, end processes of an earlier run, and remove what can't be reused.
+        """Make the directory, end processes of an earlier run, and remove unusable files.
 
-        To look at a directory `as_left`, it is kept also after a reboot.
+        An inspected directory (`as_left`) is kept even after a reboot.
         """
         self.end_leftover()
         state = self.state()
@@ -133,7 +133,7 @@ class WorkDir:
         self.save(msgspec.structs.replace(state, sandbox=sandbox, group=None, born="", tools=None))
 
     def make_directories(self) -> None:
-        """Make the directories that steps find, and write the spec."""
+        """Make the directories for steps, and write the spec."""
         self.job.mkdir(parents=True, exist_ok=True)
         with UntrustedTree(self.job) as tree:
             for name in (BUILD, OUT, INPUTS, "home", "tmp"):
@@ -143,7 +143,7 @@ class WorkDir:
         replace_bytes(self.spec_path, msgspec.json.encode(self.spec))
 
     def end_leftover(self) -> None:
-        """End the step of a run that was killed."""
+        """End a step left by a killed run."""
         _end_leftover(self.folder)
 
     def state(self) -> JobState:
@@ -157,14 +157,14 @@ class WorkDir:
         (self.folder / KEPT).touch()
 
     def tidy(self) -> None:
-        """Remove what a run left that was killed after it had stored its result."""
+        """Remove leftovers of a run that was killed after storing its result."""
         if self.folder.exists() or self.lock.exists():
             with contextlib.suppress(OSError), self.alone(wait=False) as alone:
                 if alone:
                     self.clear()
 
     def clear(self) -> None:
-        """Remove everything, unless it is protected."""
+        """Remove everything, unless protected."""
         if not (self.folder / KEPT).exists():
             self.remove()
 
@@ -184,7 +184,7 @@ def lock_path(folder: Path) -> Path:
 
 
 def remove_work(folder: Path) -> None:
-    """Remove a job's directory and its lock, and end what an earlier run left running there."""
+    """Remove a job's directory and lock, and end processes of an earlier run in it."""
     _end_leftover(folder)
     remove_folder(folder)
     lock_path(folder).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Running one test: in a process of its own and a fresh folder, with a time limit."""
+"""Run a test: in a separate process and a fresh folder, with a time limit."""
 
 import os
 import re
@@ -21,15 +21,15 @@ FACT = "TORCHYARD_SMOKE_"
 """Prefix of the environment variables that describe the package to tests."""
 
 NOTE = "note: "
-"""Begins a line of a test that passed which is reported, with the rest of its output."""
+"""Prefix of lines reported, with the rest of the output, even when the test passes."""
 
 _SHOWN = 60
-"""How many of the last lines of a test's output are reported."""
+"""The most lines of a test's output to report, from its end."""
 
 _DEVICES = Path("/dev")
 
 _IDLE = 0.1
-"""A test that used less than this share of its time waits for something."""
+"""A test that used less than this share of its time was waiting."""
 
 _PROJECT = """\
 cmake_minimum_required(VERSION 3.18)
@@ -45,7 +45,7 @@ _ERROR = re.compile(r"\berror: |^CMake Error|undefined reference|^error")
 
 
 def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
-    """Return what tests may need to know, as environment variables; unknown values are empty."""
+    """Return facts for tests as environment variables; unknown values are empty."""
     platform = platform_for(package.compute)
     drivers = (name for row in package.rules for name in row.drivers)
     known = {
@@ -55,7 +55,7 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "COMPUTE": package.compute,
         "DEVICE": platform.torch_device,
         "TOOLKIT": " ".join((platform.torch_version, platform.version(package.compute))).strip(),
-        "TOOLKITS": " ".join(filter(None, (one.torch_version for one in compute_platforms()))),
+        "TOOLKITS": " ".join(filter(None, (c.torch_version for c in compute_platforms()))),
         "COMMIT": package.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
@@ -65,20 +65,20 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
         "ENVIRONMENT": around.environment.value,
         **package.promises,
     }
-    gpus = platform.visible_devices  # which GPUs may be used is the caller's decision
+    gpus = platform.visible_devices  # the caller decides which GPUs to use
     chosen = {gpus: os.environ[gpus]} if gpus in os.environ else {}
     return chosen | {FACT + name: value for name, value in known.items()}
 
 
 def _drivers() -> Iterator[str]:
-    """Yield the libraries that come with the drivers of any compute platform."""
+    """Yield the driver libraries of all compute platforms."""
     for platform in compute_platforms():
         for row in platform.libraries().values():
             yield from row.drivers
 
 
 def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:
-    """Return why a test can't be run here, or ""."""
+    """Return why a test can't run here, or ""."""
     installation = around.installation
     if test.language == "python" and not installation.python:
         return "there is no Python in this environment"
@@ -98,11 +98,11 @@ def _no_gpu(compute: str) -> str:
     platform = platform_for(compute)
     if platform.device_nodes:
         return "" if list(_DEVICES.glob(platform.device_nodes)) else "there is no GPU here"
-    return "no GPU is known to be for it" if platform.is_gpu else "this package is for no GPU"
+    return f"torchyard knows no GPU for {compute}" if platform.is_gpu else "it is for no GPU"
 
 
 def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
-    """Return the outcome of a test that can't be run, or is not needed."""
+    """Return the outcome of a test that can't run, or is not needed."""
     return SmokeAttempt(
         test=test.name,
         about=test.about,
@@ -115,7 +115,7 @@ def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
 def attempt(
     test: Test, package: PackageUnderTest, around: Surroundings, folder: Path
 ) -> SmokeAttempt:
-    """Run a test, and return its outcome, or why it was not run."""
+    """Run a test, and return its outcome, or why it did not run."""
 
     def result(
         outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = ""
@@ -131,7 +131,7 @@ def attempt(
         )
 
     def short(text: str) -> str:
-        """Return a text without the names of temporary folders, which differ in each run."""
+        """Return a text without the names of temporary folders, which vary."""
         text = text.replace(str(folder), ".")
         return text.replace(around.installation.prefix, "<environment>")
 

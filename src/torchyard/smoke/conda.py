@@ -1,4 +1,4 @@
-"""Conda packages: a channel made of them, and a prefix installed from it and others."""
+"""Conda packages: make a channel of them, and install a prefix from it and others."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard.toolchain.interpreters import query_interpreter
 
 UNSOLVABLE = "unsolvable"
-"""The reason of the error if no set of packages satisfies the request."""
+"""The reason of the error when no set of packages satisfies the request."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -36,13 +36,13 @@ class _Answer(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """The part of a prefix's record of a package that matters here."""
+    """The needed fields of a prefix's record of a package."""
 
     files: tuple[str, ...] = ()
 
 
 def index_channel(channel: Path) -> None:
-    """Write the index of a channel, whose packages are in folders of their platforms."""
+    """Write the index of a channel with packages in folders of their platforms."""
     (channel / "noarch").mkdir(parents=True, exist_ok=True)
     _child("index", str(channel.absolute()))
 
@@ -56,9 +56,9 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
     *,
     exact: bool = False,
 ) -> dict[str, str]:
-    """Choose packages and install them into a prefix, if one is given; return builds by name.
+    """Choose packages, and install them into `prefix` if given; return builds by name.
 
-    `system` are virtual packages in addition to the machine's own or, if `exact`, in place of them.
+    `system` are virtual packages in addition to the machine's or, if `exact`, instead of them.
     """
     asked = {
         "channels": list(channels),
@@ -68,11 +68,11 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
         "system": dict(system),
         "exact": exact,
     }
-    said = _child("install", msgspec.json.encode(asked).decode())
-    answer = msgspec.json.decode(said, type=_Answer)
+    output = _child("install", msgspec.json.encode(asked).decode())
+    answer = msgspec.json.decode(output, type=_Answer)
     if answer.error:
         msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
-        hint = "name the channels that have what it needs by --channel"
+        hint = "name channels with its requirements by --channel"
         raise HostError(msg, hint=hint, reason=UNSOLVABLE)
     return answer.builds
 
@@ -89,7 +89,7 @@ def install_conda(
     channels: Sequence[str],
     folder: Path,
 ) -> Installation:
-    """Install a package from a channel of all given packages, and from other channels.
+    """Install a package from a channel of the given packages, and from other channels.
 
     A published package is installed from its own channel.
     """
@@ -102,21 +102,21 @@ def install_conda(
 
 def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
     """Make a channel of packages, and return its address."""
-    for one in beside:
-        place = channel / one.subdir
-        place.mkdir(parents=True, exist_ok=True)
-        link_or_copy(one.path, str(place / one.file))
+    for package in beside:
+        subdir = channel / package.subdir
+        subdir.mkdir(parents=True, exist_ok=True)
+        link_or_copy(package.path, str(subdir / package.file))
     index_channel(channel)
     return channel.absolute().as_uri()
 
 
 def _address(channel: str) -> str:
-    """Return the address of a channel, which may be given as a directory."""
+    """Return the address of a channel or directory."""
     return channel if "://" in channel else Path(channel).absolute().as_uri()
 
 
 def _driver(compute: str) -> dict[str, str]:
-    """Return the virtual package of the GPU's driver, so that packages can be solved without it."""
+    """Return the virtual package of a GPU's driver, to solve without a driver."""
     platform = platform_for(compute)
     driver = platform.conda_virtual_package
     return {driver: platform.version(compute)} if driver else {}

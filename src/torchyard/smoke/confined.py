@@ -1,8 +1,8 @@
-"""Running pip and uv on packages that are not trusted yet.
+"""Run pip and uv on untrusted packages.
 
-They take wheels only: installing one runs nothing of it, whereas a source distribution is built by
-code of its own. They get none of the caller's variables but those for installers and the network,
-and run in a sandbox, where bubblewrap works.
+They accept only wheels: installing a wheel runs none of its code, unlike building a source
+distribution. Of the caller's variables, they get only those for installers and the network. They
+run in a sandbox where bubblewrap works.
 """
 
 import os
@@ -34,7 +34,7 @@ _CACHES = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
 _OWN = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "UV_NO_PROGRESS": "1",
-    "UV_LINK_MODE": "copy",  # else tests could change what is in the cache
+    "UV_LINK_MODE": "copy",  # otherwise tests could change the cache
 }
 
 _WHEELS = ("--only-binary", ":all:")
@@ -52,7 +52,7 @@ def refuse(self, *_, **__):
 SourceDistribution.prepare_distribution_metadata = prepare.unpack_vcs_link = refuse
 sys.exit(main())
 """
-"""pip, without the parts that build: it would build what is required by address in any case."""
+"""pip without its building parts: it always builds requirements given by address."""
 
 
 _VENV = """\
@@ -66,16 +66,16 @@ if found:
     site = sysconfig.get_path("purelib", "posix_prefix", {"base": folder})
     zipfile.ZipFile(found[0]).extractall(site)
 """  # noqa: E501 - it is a program
-"""venv with the pip that comes with Python, unpacked: pip would take seconds to install itself."""
+"""venv with Python's bundled pip unpacked: pip takes seconds to install itself."""
 
 
 def run_pip(python: str, command: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
-    """Call `pip install` or `download` of an environment below `cwd`."""
+    """Run `pip install` or `pip download` in an environment below `cwd`."""
     return _run([python, "-I", "-c", _PIP, command, *_WHEELS, *words], cwd, (Path(python), *sees))
 
 
 def run_uv(*words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
-    """Call the uv that came with torchyard."""
+    """Run torchyard's uv."""
     return _run([own_program("uv"), *words], cwd, sees)
 
 
@@ -113,14 +113,14 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
             shown = " ".join(argv).replace(f"-c {_PIP}", "-m pip")
             msg = str(error).replace(" ".join(words), shown)
             if says_full(msg):
-                hint = "make room, or set TMPDIR to a directory on another disk"
+                hint = "free some space, or set TMPDIR to a directory on another disk"
                 raise ElsewhereError(msg, hint=hint, reason="disk") from error
             cause = None if network_settings().is_offline else explain_fetch(msg)
             raise cause or HostError(msg) from error
 
 
 def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
-    """Yield the directories of channels whose indexes, each in a folder there, are given."""
+    """Yield the channel directories of local indexes, which are their subdirectories."""
     for index in indexes:
         parts = urlsplit(index)
         if parts.scheme == "file":
@@ -128,7 +128,7 @@ def channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
 
 
 def _parts_of(path: Path) -> Iterator[Path]:
-    """Yield a file or directory; for an interpreter, the directories that it consists of."""
+    """Yield a file or directory; for an interpreter, its directories."""
     if path in (Path.home(), Path("/")):
         return
     yield path
@@ -138,7 +138,7 @@ def _parts_of(path: Path) -> Iterator[Path]:
 
 
 def refuse_direct_references(wheel: Path) -> None:
-    """Refuse a wheel that requires something by its address: that may be anything, not a wheel."""
+    """Refuse a wheel with a requirement by address, which may be no wheel."""
     about = read_about(wheel)
     if about.metadata is None:
         msg = f"`{wheel.name}` has no metadata that can be read {about.fault}".rstrip()

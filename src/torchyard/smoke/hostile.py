@@ -1,6 +1,6 @@
-"""Hostile environments, modelled on real failures; a package has to work in them.
+"""Hostile environments, modelled on real failures, in which packages have to work.
 
-A condition that can't be created on a machine is reported with the reason, never skipped silently.
+A condition that can't be created on a machine is reported with the reason, never silently skipped.
 """
 
 import os
@@ -34,7 +34,7 @@ from torchyard.smoke.surroundings import Environment, Surroundings
 
 
 class Condition(StrEnum):
-    """One fault in the environment of a package."""
+    """A fault in the environment of a package."""
 
     LIBRARIES = "wrong libraries"
     LIBGOMP = "other libgomp"
@@ -52,7 +52,7 @@ class Hostility(Value, kw_only=True):
 
 
 class _ImpossibleError(Exception):
-    """A condition can't be created here, and why."""
+    """A condition can't be created here, with the reason."""
 
 
 @cache
@@ -63,13 +63,13 @@ def load_hostility() -> Hostility:
 
 def _problems(table: Hostility) -> Iterator[str]:
     if sorted(table.libraries) != list(table.libraries):
-        yield "has libraries that are not in order"
+        yield "has unsorted libraries"
 
 
 def uses_other_wheels(package: PackageUnderTest, installation: Installation) -> bool:
     """Return whether a package, or the torch of an extension, finds libraries in other wheels.
 
-    Which torch an extension for the CPU gets is up to the index: it may be one for a GPU.
+    The index decides which torch an extension for the CPU gets: it may be one for a GPU.
     """
     if package.uses_other_wheels or not installation.is_extension:
         return package.uses_other_wheels
@@ -79,7 +79,7 @@ def uses_other_wheels(package: PackageUnderTest, installation: Installation) -> 
 
 @cache
 def _library_wheels() -> frozenset[str]:
-    """Return the names of wheels that bring libraries of any compute platform."""
+    """Return the names of wheels with libraries of any compute platform."""
     rows = (row for platform in compute_platforms() for row in platform.libraries().values())
     return frozenset(canonicalize_name(wheel.distribution) for row in rows for wheel in row.wheels)
 
@@ -89,9 +89,9 @@ def conditions_of(
 ) -> frozenset[Condition]:
     """Return the conditions of an environment under which a package can still work.
 
-    A wheel that finds libraries in other wheels does so by RPATH, which goes before
-    LD_LIBRARY_PATH, or by asking Python where these are, if site-packages is split. No wheel can
-    cope with both at once, so each has its own environment.
+    A wheel finds libraries in other wheels by RPATH, which takes precedence over LD_LIBRARY_PATH,
+    or through Python if site-packages is split. No wheel can cope with both at once, so each has
+    its own environment.
     """
     if environment is Environment.CLEAN:
         return frozenset()
@@ -107,7 +107,7 @@ def hostile(
     folder: Path,
     conditions: Collection[Condition],
 ) -> Surroundings:
-    """Return the surroundings with some conditions applied."""
+    """Return the surroundings with these conditions applied."""
     makers: dict[Condition, _Make] = {
         Condition.PLATLIB: _split,
         Condition.LIBRARIES: _mislead,
@@ -135,7 +135,7 @@ _Make = Callable[[Surroundings, PackageUnderTest, Path], tuple[Surroundings, str
 
 
 def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
-    """Put pure distributions into one folder, compiled ones into another, as with lib and lib64."""
+    """Move pure and compiled distributions into different folders, as with lib and lib64."""
     installation = around.installation
     if installation.installer not in {Installer.PIP, Installer.UV}:
         msg = f"{installation.installer} has one folder for modules, or none"
@@ -160,7 +160,7 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
 def _mislead(
     around: Surroundings, package: PackageUnderTest, folder: Path
 ) -> tuple[Surroundings, str]:
-    """Put libraries with well-known names where the loader looks first, or almost first."""
+    """Place libraries with well-known names where the loader looks first, or almost first."""
     names = load_hostility().libraries
     if package.uses_other_wheels:
         names += around.installation.libraries
@@ -171,13 +171,13 @@ def _mislead(
     if compiler is None:
         msg = "there is no C compiler here to make them"
         raise _ImpossibleError(msg)
-    place = folder / "wrong"
-    place.mkdir()
-    (place / "empty.c").write_text("int torchyard_is_no_such_library;\n", encoding="utf-8")
-    capture([compiler, "-shared", "-o", "empty.so", "empty.c"], cwd=place)
+    wrong = folder / "wrong"
+    wrong.mkdir()
+    (wrong / "empty.c").write_text("int torchyard_is_no_such_library;\n", encoding="utf-8")
+    capture([compiler, "-shared", "-o", "empty.so", "empty.c"], cwd=wrong)
     for name in dict.fromkeys(names):
-        link_or_copy(str(place / "empty.so"), str(place / name))
-    env = around.env | {"LD_LIBRARY_PATH": str(place)}
+        link_or_copy(str(wrong / "empty.so"), str(wrong / name))
+    env = around.env | {"LD_LIBRARY_PATH": str(wrong)}
     return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"
 
 
@@ -191,7 +191,7 @@ def _preload(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surro
 
 
 def _evict(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
-    """Hide the home directory, not just HOME: else the caller's own would be found and used."""
+    """Hide the home directory, not just HOME: otherwise the caller's would still be found."""
     env = {name: value for name, value in around.env.items() if name != "HOME"}
     around = msgspec.structs.replace(around, env=env)
     users = folder / "passwd"
@@ -213,7 +213,7 @@ def _cut_off(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surro
 
 
 def _shut_in(around: Surroundings, *words: str) -> Surroundings:
-    """Return the surroundings with more bwrap options, if bwrap works here."""
+    """Return the surroundings with additional bwrap options, if bwrap works here."""
     try:
         wrapper = around.wrapper or tuple(whole_machine())
     except HostError as error:

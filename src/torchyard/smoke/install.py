@@ -1,4 +1,4 @@
-"""Installing a package into a fresh environment, with its declared requirements only."""
+"""Install a package into a fresh environment, with only its declared requirements."""
 
 import shutil
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class UnfitError(Exception):
 
 
 def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interpreter:
-    """Return the requested Python, or the newest of this machine that the wheel supports."""
+    """Return the requested Python, or this machine's newest that the wheel supports."""
     if wanted is not None:
         chosen = query_interpreter(wanted.absolute())
         if not _fits(package, chosen):
@@ -45,27 +45,27 @@ def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interprete
         return chosen
     fitting = [interpreter for interpreter in find_interpreters() if _fits(package, interpreter)]
     if fitting:
-        return min(fitting, key=lambda one: not one.headers)
+        return min(fitting, key=lambda python: not python.headers)
     tags = ", ".join(sorted(map(str, package.tags)))
-    msg = f"it is for {tags}, and there is no such Python here, or the system is another one"
+    msg = f"it is for {tags}, but this machine has no such Python, or is another system"
     raise UnfitError(msg)
 
 
 def refuse_other_subdirs(package: PackageUnderTest) -> None:
-    """Refuse a conda package for another system than this one."""
+    """Refuse a conda package for another system."""
     here = load_tables().platforms.get(platform_name())
     if here and package.subdir not in {"noarch", here.conda_subdir}:
         msg = f"it is for {package.subdir}, and this is {here.conda_subdir}"
         raise UnfitError(msg)
 
 
-def _fits(package: PackageUnderTest, one: Interpreter) -> bool:
-    major, minor, _ = map(int, one.version.split("."))
+def _fits(package: PackageUnderTest, python: Interpreter) -> bool:
+    major, minor, _ = map(int, python.version.split("."))
     platforms = list(platform_tags())
-    abis = [one.tag] if one.free_threaded else None
+    abis = [python.tag] if python.free_threaded else None
     known = {
         *cpython_tags((major, minor), abis, platforms),
-        *compatible_tags((major, minor), one.tag, platforms),
+        *compatible_tags((major, minor), python.tag, platforms),
     }
     return not package.tags.isdisjoint(known)
 
@@ -77,9 +77,9 @@ def install_wheel(
     others: Sequence[str],
     folder: Path,
 ) -> Installation:
-    """Install the wheel into an environment that was made for it.
+    """Install the wheel into its environment.
 
-    A published wheel is installed from its index, and packages missing there from the `others`.
+    A published wheel is installed from its index, and packages missing there, from `others`.
     """
     wanted = _wanted(package, installer, others)
     channels = list(channel_folders((package.index, *others)))
@@ -101,7 +101,7 @@ def make_uv_venv(python: str, folder: Path) -> None:
 def installation_in(
     folder: Path, package: PackageUnderTest, interpreter: Interpreter, installer: Installer
 ) -> Installation:
-    """Return what was installed of a package in an environment."""
+    """Return the installation of a package in an environment."""
     site = site_of(folder)
     files = recorded(installed_dist_infos(site)[package.name])
     return Installation(
@@ -118,7 +118,7 @@ def installation_in(
 
 
 def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[str]) -> list[str]:
-    """Return the installer's arguments: a file; or a published version, without using caches."""
+    """Return the installer's arguments: a file, or a published version without caches."""
     if not package.index:
         return [package.path]
     words = ["--index-url", package.index]
@@ -126,7 +126,7 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
         words += ["--extra-index-url", other]
     if installer == Installer.PIP:
         words += ["--no-cache-dir"]
-    else:  # it would look for all versions in the first index that has any
+    else:  # it would only use the first index with any version
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
     return [*words, "--", f"{package.name}=={package.version}"]
 
@@ -141,7 +141,7 @@ def unmet_requirements(installation: Installation) -> HostError | None:
 
 
 def unzip(package: PackageUnderTest, folder: Path) -> Installation:
-    """Unpack a zip whose files are in one folder or at the top."""
+    """Unpack a zip with its files in a single folder or at the top."""
     path = Path(package.path)
     if package.index:
         path = folder.with_name(package.file)
@@ -154,7 +154,7 @@ def unzip(package: PackageUnderTest, folder: Path) -> Installation:
 
 
 def _download(url: str, to: Path) -> None:
-    """Fetch a file as a browser would."""
+    """Fetch a file like a browser."""
     parts = urlsplit(url)
     try:
         if parts.scheme == "file":
@@ -165,4 +165,4 @@ def _download(url: str, to: Path) -> None:
                 file.write(piece)
     except FileNotFoundError as error:
         msg = f"there is no `{url}`"
-        raise HostError(msg, hint="does the channel's page name it?") from error
+        raise HostError(msg, hint="check whether the channel's page lists it") from error

@@ -47,11 +47,11 @@ class Installation(Value, kw_only=True):
     modules: tuple[str, ...] = ()
     """The importable modules of the package itself."""
     libraries: tuple[str, ...] = ()
-    """The names of its own shared libraries."""
+    """The names of the package's shared libraries."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders in which CMake finds the package's configuration."""
+        """The folders with the package's CMake configuration."""
         folders = [Path(self.prefix)]
         names = [name.replace(".", "/") for name in self.modules]
         folders += [Path(site, name) for site in self.sites for name in names]
@@ -59,7 +59,7 @@ class Installation(Value, kw_only=True):
 
     @property
     def own_modules(self) -> tuple[str, ...]:
-        """The modules that are the package: the one with its name, or all but stray folders."""
+        """The package's modules: the one with its name, or all except stray folders."""
         own = canonicalize_name(self.distribution)
         named = tuple(name for name in self.modules if canonicalize_name(name) == own)
         stray = load_rule_table().stray_folders
@@ -67,13 +67,13 @@ class Installation(Value, kw_only=True):
 
     @property
     def is_torch(self) -> bool:
-        """Whether the package has what the torch tests use."""
+        """Whether the package has everything for the torch tests."""
         configured = (Path(root, "share/cmake/Torch/TorchConfig.cmake") for root in self.roots)
         return "torch" in self.modules or any(path.is_file() for path in configured)
 
     @property
     def is_extension(self) -> bool:
-        """Whether the package has modules, and a torch that was installed with it."""
+        """Whether the package has modules, and torch was installed with it."""
         installed = (Path(site, "torch") for site in self.sites)
         return bool(self.modules) and not self.is_torch and any(map(Path.is_dir, installed))
 
@@ -85,21 +85,21 @@ def site_of(prefix: Path) -> Path:
 
 
 def installed_dist_infos(site: Path) -> dict[str, Path]:
-    """Return the distributions of an environment, by name."""
+    """Return an environment's distributions, by name."""
     found = sorted(site.glob("*.dist-info"))
     return {canonicalize_name(path.name.partition("-")[0]): path for path in found}
 
 
 def recorded(dist_info: Path) -> list[str]:
-    """Return the files of a distribution, by its RECORD."""
+    """Return the files in a distribution's RECORD."""
     with (dist_info / "RECORD").open(encoding="utf-8", newline="") as file:
         return [row[0] for row in csv.reader(file) if row]
 
 
 def modules_in(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the importable modules among files, which are named relative to site-packages.
+    """Return the importable modules among files, given relative to site-packages.
 
-    Only if there are none at the top are packages in a namespace returned, as `name.space`.
+    Packages in a namespace (`name.space`) are only returned if there are none at the top.
     """
     paths = list(map(PurePosixPath, files))
     packages = {path.parent for path in paths if path.name == "__init__.py"} - {PurePosixPath()}
@@ -124,7 +124,7 @@ def libraries_in(files: Iterable[str]) -> tuple[str, ...]:
 
 
 def link_distribution(site: Path, target: Path, files: Iterable[str]) -> None:
-    """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
+    """Link or copy a distribution's files and their bytecode."""
     folders = set()
     for name in files:
         if name.startswith("/") or {"..", "__pycache__"} & set(name.split("/")):
@@ -136,13 +136,13 @@ def link_distribution(site: Path, target: Path, files: Iterable[str]) -> None:
         with suppress(FileExistsError, FileNotFoundError):  # two may have the same __init__.py
             link_or_copy(f"{site}/{name}", f"{target}/{name}")
     for folder in folders - {""}:
-        compiled, place = site / folder / "__pycache__", target / folder / "__pycache__"
-        if compiled.is_dir() and not place.exists():
-            shutil.copytree(compiled, place, copy_function=link_or_copy)
+        compiled, copied = site / folder / "__pycache__", target / folder / "__pycache__"
+        if compiled.is_dir() and not copied.exists():
+            shutil.copytree(compiled, copied, copy_function=link_or_copy)
 
 
 def share_requirements(made: Installation, folder: Path) -> None:
-    """Link what was installed with a package into another environment, programs included."""
+    """Link a package's requirements and their programs into another environment."""
     (site,), target = map(Path, made.sites), site_of(folder)
     for name, info in installed_dist_infos(site).items():
         if name != made.distribution and name not in installed_dist_infos(target):
@@ -156,7 +156,7 @@ def share_requirements(made: Installation, folder: Path) -> None:
 def same_files(one: Installation, other: Installation) -> bool:
     """Return whether two installers put the same files of a package into site-packages.
 
-    Programs differ, as they begin with the path of their interpreter.
+    Programs are ignored: they start with the path of their interpreter.
     """
     sites = [Path(made.sites[0]) for made in (one, other)]
     infos = [installed_dist_infos(site)[one.distribution] for site in sites]

@@ -27,12 +27,12 @@ Install = Callable[[Path], Installation]
 Prepare = Callable[[PackageUnderTest, Request, Installer, Sequence[PackageUnderTest]], Install]
 """Prepares the installation of a package; the last argument are packages given with it.
 
-Raises UnfitError if the package is not for this machine, or for none of its Pythons.
+Raises UnfitError if the package does not fit this machine or any of its Pythons.
 """
 
 
 class Ways(NamedTuple):
-    """The installers to try packages of a format with, and how each is prepared."""
+    """The installers for packages of a format, and the preparation of each."""
 
     installers: Callable[[Request], tuple[Installer, ...]]
     prepare: Prepare
@@ -44,9 +44,9 @@ def _wheel(
     installer: Installer,
     _beside: Sequence[PackageUnderTest],
 ) -> Install:
-    """Return what installs a wheel; a file gets the requirements of the environment made before.
+    """Return the installer of a wheel; a file reuses the previous environment's requirements.
 
-    These are linked, so torch is unpacked once. A published wheel is installed as its users do it.
+    These are linked, so torch is unpacked once. A published wheel is installed like by its users.
     """
     python = interpreter_of(package, Path(request.python) if request.python else None)
 
@@ -69,7 +69,7 @@ def _conda(
     beside: Sequence[PackageUnderTest],
 ) -> Install:
     refuse_other_subdirs(package)
-    given = [one for one in beside if one.format == package.format]
+    given = [other for other in beside if other.format == package.format]
     return partial(install_conda, package, given, request.channels)
 
 
@@ -87,4 +87,4 @@ INSTALLERS: dict[str, Ways] = {
     CondaFormat.NAME: Ways(lambda _: (Installer.CONDA,), _conda),
     LibtorchFormat.NAME: Ways(lambda _: (Installer.UNZIP,), _unzip),
 }
-"""By the names of formats."""
+"""Installers by format."""

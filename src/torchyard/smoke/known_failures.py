@@ -18,14 +18,14 @@ FILE = "known.toml"
 
 
 class Known(Value, kw_only=True):
-    """A test that is known to fail; all fields but the reason and the date are globs."""
+    """A test that is known to fail; all fields except the reason and the date are globs."""
 
     test: str
     reason: str
     until: date
-    """The last day on which it may fail."""
+    """The last day on which the failure is accepted."""
     package: str = "*"
-    """Compared with the name and version: `torch-2.13.*`."""
+    """A glob for name and version: `torch-2.13.*`."""
     environment: str = "*"
 
     def is_about(self, attempt: SmokeAttempt, package: str, environment: str) -> bool:
@@ -41,7 +41,7 @@ class _Table(Value, kw_only=True):
 
 
 def load_known(tests: Path | None) -> tuple[Known, ...]:
-    """Return the known failures of torchyard and of a folder of tests."""
+    """Return the known failures of torchyard and of a test folder."""
     own = tests / FILE if tests else None
     rows = _read(Path(data_path(f"smoke/{FILE}")))
     return rows + (_read(own) if own and own.exists() else ())
@@ -66,7 +66,7 @@ def _read(path: Path) -> tuple[Known, ...]:
 def judge(
     attempt: SmokeAttempt, package: str, environment: str, known: tuple[Known, ...], today: date
 ) -> SmokeAttempt:
-    """Mark a failure as known if a row matches; of several rows, the one that ends last counts."""
+    """Mark a failure as known if a row matches; the row that expires last counts."""
     fitting = [row for row in known if row.is_about(attempt, package, environment)]
     if not fitting or not attempt.outcome.is_bad:
         return attempt
@@ -83,15 +83,15 @@ def tell_unused(runs: Sequence[Run], package: str, known: tuple[Known, ...]) -> 
     noted = list(runs)
     for row in known:
         about = [
-            (index, place)
+            (index, number)
             for index, run in enumerate(noted)
-            for place, one in enumerate(run.attempts)
-            if one.outcome is not Outcome.NOT_RUN and row.is_about(one, package, run.environment)
+            for number, done in enumerate(run.attempts)
+            if done.outcome is not Outcome.NOT_RUN and row.is_about(done, package, run.environment)
         ]
         if about and all(noted[i].attempts[p].outcome is Outcome.PASSED for i, p in about):
-            index, place = about[0]
+            index, number = about[0]
             attempts = list(noted[index].attempts)
             why = f"passes now: remove it from the known failures ({row.reason})"
-            attempts[place] = msgspec.structs.replace(attempts[place], why=why)
+            attempts[number] = msgspec.structs.replace(attempts[number], why=why)
             noted[index] = msgspec.structs.replace(noted[index], attempts=tuple(attempts))
     return tuple(noted)

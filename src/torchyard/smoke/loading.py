@@ -1,4 +1,4 @@
-"""Loading a wheel beside one torch release, whatever its metadata say about that release."""
+"""Load a wheel beside a torch release, whatever its metadata say about that release."""
 
 from pathlib import Path
 
@@ -24,11 +24,11 @@ _SUITE = "loading"
 def load_beside_torch(
     package: PackageUnderTest, torch: str, python: str, folder: Path
 ) -> SmokeAttempt:
-    """Install a wheel and a torch release into a fresh environment, and load the wheel there.
+    """Install a wheel and a torch release into a fresh environment, and load the wheel.
 
     Args:
         package: The wheel.
-        torch: The version of torch, which replaces what the wheel requires.
+        torch: The version of torch, which overrides the wheel's requirement.
         python: The version of Python, such as `3.12`.
         folder: A fresh folder, for the environment.
     """
@@ -43,8 +43,8 @@ def load_beside_torch(
 
 
 def _install(package: PackageUnderTest, torch: str, python: str, folder: Path) -> Installation:
-    """Install a wheel by uv, with a torch that overrides its requirement."""
-    paths = [one.path for one in find_interpreters() if one.version.startswith(f"{python}.")]
+    """Install a wheel with uv, with a torch that overrides its requirement."""
+    paths = [found.path for found in find_interpreters() if found.version.startswith(f"{python}.")]
     if not paths:
         msg = f"there is no Python {python} here"
         raise UnfitError(msg)

@@ -16,10 +16,10 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed out"
     CRASHED = "crashed"
     NOT_DECIDED = "not decided"
-    """It was ended before it had its time, as the machine was too busy."""
+    """It was ended before its time limit, as the machine was too busy."""
     NOT_RUN = "not run"
     KNOWN = "known"
-    """It failed, and is in the table of known failures."""
+    """It failed, as the table of known failures allows."""
 
     @property
     def is_bad(self) -> bool:
@@ -34,13 +34,13 @@ class SmokeAttempt(Reported, kw_only=True):
     seconds: float = 0.0
     about: str = ""
     variant: str = ""
-    """What else was installed: `numpy 1.23.2`."""
+    """Additionally installed packages: `numpy 1.23.2`."""
     why: str = ""
     output: str = ""
 
 
 class Run(Reported, kw_only=True):
-    """All tests in one environment, and the conditions that were applied, or could not be."""
+    """All tests in an environment, and its applied and impossible conditions."""
 
     installer: str
     environment: str
@@ -53,8 +53,8 @@ class Run(Reported, kw_only=True):
 class Smoked(Reported, kw_only=True):
     """A package and all its runs.
 
-    It is `tried` if any test could be run here. It is `decided` if every test that was begun had
-    its time, or another one failed. It `works` if it was tried, it is decided, and nothing failed.
+    It is `tried` if any test could run here. It is `decided` if every started test had its time, or
+    another one failed. It `works` if it is tried, is decided, and nothing failed.
     """
 
     file: str
@@ -63,14 +63,14 @@ class Smoked(Reported, kw_only=True):
     version: str = msgspec.field(name="package_version")
     compute: str = ""
     sha256: str = ""
-    """Of the file; empty for one that is published."""
+    """The file's digest; empty for a published package."""
     runs: tuple[Run, ...]
     tried: bool = False
     decided: bool = False
     works: bool = False
 
     def __post_init__(self) -> None:
-        outcomes = {one.outcome for run in self.runs for one in run.attempts}
+        outcomes = {attempt.outcome for run in self.runs for attempt in run.attempts}
         is_bad = any(outcome.is_bad for outcome in outcomes)
         decided = is_bad or Outcome.NOT_DECIDED not in outcomes
         tried = bool(outcomes - {Outcome.NOT_RUN})

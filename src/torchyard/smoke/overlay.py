@@ -1,4 +1,4 @@
-"""Environments on top of an installed one: the same files, found in another way, or with numpy."""
+"""Environments on top of an installed one: the same files at other paths, or with numpy."""
 
 import os
 from collections.abc import Sequence
@@ -13,31 +13,31 @@ from torchyard.smoke.suite import Need
 from torchyard.smoke.surroundings import Surroundings
 
 _RESOLUTIONS = {"oldest": "lowest", "newest": "highest"}
-"""The oldest and the newest numpy that supports a Python, each tested with the same package."""
+"""The oldest and the newest numpy for a Python, both tested with the package."""
 
 
 def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]) -> Installation:
-    """Create an empty environment that finds its modules in other folders."""
+    """Create an empty environment that imports from other folders."""
     name = f"python{'.'.join(installation.version.split('.')[:2])}"
     if Path(installation.prefix, "lib", f"{name}t").is_dir():  # without the GIL
         name = f"{name}t"
-    own = folder / "lib" / name / "site-packages"
-    for place in (own, folder / "bin"):
-        place.mkdir(parents=True, exist_ok=True)
+    own_site = folder / "lib" / name / "site-packages"
+    for target in (own_site, folder / "bin"):
+        target.mkdir(parents=True, exist_ok=True)
     original = Path(installation.prefix, "pyvenv.cfg")
     (folder / "pyvenv.cfg").write_bytes(original.read_bytes())
     python = folder / "bin/python"
     python.symlink_to(os.path.realpath(installation.python))
-    (own / "overlay.pth").write_text("".join(f"{site}\n" for site in sites), encoding="utf-8")
+    (own_site / "overlay.pth").write_text("".join(f"{site}\n" for site in sites), encoding="utf-8")
     return msgspec.structs.replace(
         installation, prefix=str(folder), python=str(python), sites=tuple(map(str, sites))
     )
 
 
 def with_numpy(around: Surroundings, folder: Path) -> list[Surroundings]:
-    """Return the surroundings once per numpy; or once without numpy, and why.
+    """Return the surroundings with each numpy, or once without numpy and with the reason.
 
-    A conda environment has the numpy that its packages require, or none.
+    A conda environment only has numpy if its packages require it.
     """
     installation = around.installation
     if installation.installer == Installer.CONDA:
@@ -59,7 +59,7 @@ def _installed(around: Surroundings, folder: Path) -> list[Surroundings]:
     found = []
     for which, resolution in _RESOLUTIONS.items():
         modules = folder / which
-        if not list(modules.glob("numpy-*.dist-info")):  # uv leaves a folder when it fails
+        if not list(modules.glob("numpy-*.dist-info")):  # a failed uv leaves a folder
             words = ["--resolution", resolution, "--target", str(modules), "numpy"]
             env = [Path(installation.prefix)]
             uv_install(installation.python, *words, cwd=folder, sees=env)

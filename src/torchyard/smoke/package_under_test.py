@@ -21,11 +21,11 @@ from torchyard.package.read import read_package
 from torchyard.toolchain.summary import summary_table
 
 NO_COMMIT = "none"
-"""The commit of a package whose source has none, such as Debian's."""
+"""The commit of a package whose source has no commits, such as Debian's."""
 
 
 class PackageUnderTest(Value, kw_only=True):
-    """A package, by its name and metadata; fields are empty where these don't say."""
+    """A package, described by its name and metadata; unknown fields are empty."""
 
     path: str
     format: str = msgspec.field(name="kind")
@@ -34,16 +34,16 @@ class PackageUnderTest(Value, kw_only=True):
     compute: str = ""
     """cpu, cu130, rocm7.2 …"""
     commit: str = ""
-    """The commit that it was built from, if it carries its spec; `none` if its source has none."""
+    """The source's commit, if the package contains its spec; `none` for other sources."""
     promises: dict[str, str] = {}
-    """What its spec says of torch's configuration, as facts for tests."""
+    """Facts for tests about torch's configuration, from the spec."""
     build: str = ""
     subdir: str = ""
     """The subdir of a conda package."""
     index: str = ""
-    """The location of a published package: an index, a conda channel, or the file's address."""
+    """The address of a published package's index, conda channel or file."""
     sha256: str = ""
-    """Of the file; empty for one that is published."""
+    """The file's digest; empty for a published package."""
 
     @property
     def file(self) -> str:
@@ -56,13 +56,13 @@ class PackageUnderTest(Value, kw_only=True):
 
     @property
     def rules(self) -> tuple[LibraryRules, ...]:
-        """The library rules of its compute platform; rarely more than one."""
+        """The library rules of its compute platform, rarely more than one."""
         rows = platform_for(self.compute).libraries().values()
         return tuple(row for row in rows if any_match(self.compute, row.names))
 
     @property
     def uses_other_wheels(self) -> bool:
-        """Whether its libraries may be in other wheels, which must take precedence."""
+        """Whether its libraries may be in other wheels, which take precedence."""
         forced = any(row.wheels and row.force_rpath for row in self.rules)
         return FORMATS[self.format].IN_ENVIRONMENT and forced
 

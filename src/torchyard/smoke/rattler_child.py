@@ -1,4 +1,4 @@
-"""A separate program that calls py-rattler, which may crash at exit.
+"""A separate program that uses py-rattler, which may crash at exit.
 
 The caller reads its output and ignores its exit code: after success, the last line is `done`.
 """
@@ -25,8 +25,8 @@ async def _install(text: str) -> None:
     asked = json.loads(text)
     system = asked["system"]
     if not asked["exact"]:
-        found = [one.into_generic() for one in rattler.VirtualPackage.detect()]
-        system = system | {one.name.normalized: str(one.version) for one in found}
+        found = [package.into_generic() for package in rattler.VirtualPackage.detect()]
+        system = system | {package.name.normalized: str(package.version) for package in found}
     virtual = [
         rattler.GenericVirtualPackage(
             rattler.PackageName(name), rattler.Version(version), rattler.BuildString("0")
@@ -61,7 +61,7 @@ async def _main(words: Sequence[str]) -> None:
         case ["install", text]:
             await _install(text)
         case _:
-            sys.exit(f"no such words: {words}")
+            sys.exit(f"unknown command: {words}")
 
 
 if __name__ == "__main__":

@@ -15,25 +15,25 @@ _ALL = (Installer.UV, Installer.PIP)
 
 
 class Request(Value, kw_only=True):
-    """The options of a smoke test. Installers are for wheels; other formats have only one each."""
+    """The options of a smoke test; installers are for wheels, other formats have only one each."""
 
     level: Level = Level.OPS
     environments: tuple[Environment, ...] = _HOSTILE_TOO
     installers: tuple[Installer, ...] = _ALL
     channels: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    """Indexes for requirements that a published wheel's own index does not have."""
+    """Indexes for requirements missing from a published wheel's index."""
     python: str = ""
     tests: tuple[Test, ...] = ()
     only: str = ""
-    """The name of the one test to run; all if it is empty."""
+    """The name of the only test to run; empty for all."""
     made: Installation | None = None
-    """An environment in which another installer has put the same package."""
+    """An environment in which another installer has installed the same package."""
     today: date
-    """The date that is compared with the end dates of known failures."""
+    """The date to compare with end dates of known failures."""
     known: tuple[Known, ...] = ()
     timeout: int | None = None
-    """Seconds for each test, overriding its own limit."""
+    """Seconds for each test, instead of its own limit."""
 
 
 def smoke_request(  # noqa: PLR0913 - the options of `torchyard smoke`
@@ -48,7 +48,7 @@ def smoke_request(  # noqa: PLR0913 - the options of `torchyard smoke`
     python: str | Path | None = None,
     timeout: int | None = None,
 ) -> Request:
-    """Return which tests to run on each package, and in which environments."""
+    """Return the tests to run on each package, and their environments."""
     folder = Path(tests) if tests else None
     return Request(
         level=Level(level),

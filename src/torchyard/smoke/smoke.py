@@ -1,4 +1,4 @@
-"""Smoke-testing packages: install each, and run all applicable tests in each environment."""
+"""Smoke-test packages: install each, and run all applicable tests in each environment."""
 
 import os
 import time
@@ -28,7 +28,7 @@ from torchyard.terminal.progress import ProgressLine
 Tell = Callable[[str], None]
 
 _GOES_ON = {Outcome.PASSED, Outcome.KNOWN, Outcome.NOT_RUN}
-"""After any other outcome of the import test, all others would fail as well."""
+"""After any other outcome of the import test, all tests would fail."""
 
 
 def smoke_here(
@@ -38,7 +38,7 @@ def smoke_here(
     *,
     tell: Tell,
 ) -> list[Smoked]:
-    """Test packages in no job, and say that their code runs with the rights of the caller."""
+    """Test packages outside of a job, and warn that their code runs with the caller's rights."""
     tell(NO_SANDBOX)
     with removed_later("torchyard-smoke-") as scratch:
         return smoke_all(packages, request, beside, folder=scratch, tell=tell)
@@ -55,8 +55,8 @@ def smoke_all(
     """Test packages in a folder; each may need the others, or packages in `beside`."""
     available = (*packages, *beside)
     return [
-        smoke(one, request, available, folder / str(number), tell)
-        for number, one in enumerate(packages)
+        smoke(package, request, available, folder / str(number), tell)
+        for number, package in enumerate(packages)
     ]
 
 
@@ -67,15 +67,15 @@ def smoke(
     folder: Path,
     tell: Tell,
 ) -> Smoked:
-    """Test one package; `beside` are all those that may be installed with it."""
+    """Test a package; `beside` are all packages that may be installed with it."""
     runs: list[Run] = []
     ways = INSTALLERS[package.format]
     installers = ways.installers(request)
     counter = _Counter(tell)
     first, *_ = request.environments
     for installer in installers:
-        place = folder / installer
-        place.mkdir(parents=True)
+        target = folder / installer
+        target.mkdir(parents=True)
         try:
             install = ways.prepare(package, request, installer, beside)
         except UnfitError as error:
@@ -88,7 +88,7 @@ def smoke(
         line = ProgressLine(f"installing by {installer}", 0)
         try:
             with line, written_bytes(line.reach, family_written(os.getpid())):
-                installation = install(place / "installed")
+                installation = install(target / "installed")
         except (HostError, CheckError) as error:
             failed = _judged(_built_in("install", began, error), package, first, request)
             tell(f"  install {failed.outcome}: {failed.why}")
@@ -97,11 +97,11 @@ def smoke(
         done = _built_in("install", began)
         if request.made and same_files(request.made, installation):
             other = request.made.installer
-            why = f"{other} installed the same files, so only their import is tried again"
+            why = f"{other} installed the same files, so only their import is tested again"
             done = msgspec.structs.replace(done, why=why)
             request = msgspec.structs.replace(request, only=IMPORT, environments=(first,))
         request = msgspec.structs.replace(request, made=installation)
-        runs += _Trier(package, request, installation, place, counter).runs(done)
+        runs += _Trier(package, request, installation, target, counter).runs(done)
         if counter.stopped:
             tell(f"  nothing else is tried: {counter.stopped}")
             break
@@ -119,12 +119,12 @@ def smoke(
 def _judged(
     found: SmokeAttempt, package: PackageUnderTest, environment: Environment, request: Request
 ) -> SmokeAttempt:
-    """Return the outcome of a test, with today's known failures applied."""
+    """Apply today's known failures to the outcome of a test."""
     return judge(found, package.title, environment, request.known, request.today)
 
 
 def _built_in(test: str, began: float, error: TorchyardError | None = None) -> SmokeAttempt:
-    """Return a step that precedes all tests, reported like a test."""
+    """Return the report of a step that precedes all tests, as a test."""
     why = output = ""
     if error is not None:
         first = error.diagnostics[0]
@@ -141,9 +141,9 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> S
 
 
 class _Counter:
-    """Announces each test with its number; `stopped` is why no more are run, or empty.
+    """Announces each test with its number; `stopped` is why no more run, or empty.
 
-    The number of tests is known once an installer is done.
+    The number of tests is known after an installer has finished.
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -152,17 +152,17 @@ class _Counter:
         self._done = self._total = 0
 
     def expect(self, tests: int, environments: int) -> None:
-        """Count on as many tests in each environment that is left."""
+        """Expect this number of tests in each remaining environment."""
         self._total = self._done + tests * environments
 
     def announce(self, what: str, tests: int = 0) -> None:
-        """Tell what begins, in the form in which ninja counts its commands."""
+        """Announce a start, in the format of ninja's counts."""
         self._done += tests
         self.tell(f"[{self._done}/{self._total} tests] {what}" if self._total else what)
 
 
 class _Trier:
-    """An installed package, and a folder for everything that its tests create."""
+    """Tests an installed package, in a folder for all files of its tests."""
 
     def __init__(
         self,
@@ -207,10 +207,10 @@ class _Trier:
                 return
 
     def _around(self, environment: Environment) -> Surroundings:
-        place = self._folder / environment
+        target = self._folder / environment
         conditions = self._conditions(environment)
-        around = plain(self._installation, place, environment)
-        return hostile(around, self._package, place, conditions)
+        around = plain(self._installation, target, environment)
+        return hostile(around, self._package, target, conditions)
 
     def _conditions(self, environment: Environment) -> frozenset[Condition]:
         return conditions_of(environment, self._package, self._installation)
@@ -220,25 +220,24 @@ class _Trier:
         suites += built_in("torch") if around.installation.is_torch else ()
         if around.installation.is_extension and not self._request.tests:
             suites += built_in("with_torch")
-        tests = [self._timed(one) for one in (*suites, *self._request.tests)]
-        only = self._request.only
-        tests = [one for one in tests if self._request.level.includes(one.level)]
-        tests = [one for one in tests if only in ("", one.name)]
+        only, level = self._request.only, self._request.level
+        tests = [self._timed(test) for test in (*suites, *self._request.tests)]
+        tests = [t for t in tests if level.includes(t.level) and only in ("", t.name)]
         numpies, counter = [around], self._counter
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):
             numpies = with_numpy(around, self._folder / "numpy")
         tries = [
-            (test, place)
+            (test, surroundings)
             for test in tests
-            for place in (numpies if Need.NUMPY in test.needs else [around])
+            for surroundings in (numpies if Need.NUMPY in test.needs else [around])
         ]
         counter.expect(len(tries), environments)
         stopped = ""
-        for test, place in tries:
+        for test, surroundings in tries:
             if stopped:
-                yield not_run(test, place, stopped)
+                yield not_run(test, surroundings, stopped)
                 continue
-            found = self._attempt(test, place)
+            found = self._attempt(test, surroundings)
             if test.name == IMPORT and found.outcome not in _GOES_ON:
                 stopped = f"importing it {found.outcome}"
                 if around.environment is Environment.CLEAN:
@@ -252,7 +251,7 @@ class _Trier:
         name = f"{test.name} ({around.variant})" if around.variant else test.name
         where = f"{around.installation.installer}, {around.environment}"
         self._counter.announce(f"{where}: {name}", tests=1)
-        found = attempt(test, self._package, around, self._place())
+        found = attempt(test, self._package, around, self._fresh_folder())
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
@@ -265,7 +264,7 @@ class _Trier:
     def _blame(
         self, test: Test, failed: SmokeAttempt, conditions: Collection[Condition]
     ) -> SmokeAttempt:
-        """Find the single condition that makes a test fail that passes without any."""
+        """Find the condition that alone makes a test fail."""
         if self._fails(test, ()):
             return failed
         for condition in sorted(conditions):
@@ -276,10 +275,10 @@ class _Trier:
 
     def _fails(self, test: Test, conditions: tuple[Condition, ...]) -> bool:
         around = plain(self._installation, self._folder / "blame")
-        around = hostile(around, self._package, self._place(), conditions)
-        return attempt(test, self._package, around, self._place()).outcome.is_bad
+        around = hostile(around, self._package, self._fresh_folder(), conditions)
+        return attempt(test, self._package, around, self._fresh_folder()).outcome.is_bad
 
-    def _place(self) -> Path:
-        """Return a fresh path for a folder."""
+    def _fresh_folder(self) -> Path:
+        """Return the path of a new folder."""
         self._count += 1
         return self._folder / str(self._count)

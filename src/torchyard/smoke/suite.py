@@ -1,8 +1,8 @@
-"""Tests: plain files, each with a header of comments that describes it.
+"""Tests: plain files, each described by a header of comments.
 
-A Python file begins with lines such as `# level: ops`; a C++ file with `// level: ops`. A folder
-with a `CMakeLists.txt` is a test as well: a project that uses the package. The header ends at the
-first line that is not a comment, and each of its lines is `key: value`.
+A Python file begins with lines such as `# level: ops`, a C++ file with `// level: ops`. A folder
+with a `CMakeLists.txt` is also a test: a project that uses the package. The header ends at the
+first line that is not a comment; each of its lines is `key: value`.
 """
 
 import re
@@ -64,7 +64,7 @@ class Test(Value, kw_only=True):
     needs: tuple[Need, ...] = ()
     timeout: int = TIMEOUT
     package: str = ""
-    """The package that a C++ file finds by `find_package`."""
+    """The package that a C++ file uses by `find_package`."""
 
 
 class _Header(Value, kw_only=True):
@@ -76,7 +76,7 @@ class _Header(Value, kw_only=True):
 
 
 def built_in(folder: str) -> tuple[Test, ...]:
-    """Return a suite that is shipped with torchyard: `any` or `torch`."""
+    """Return a suite of torchyard: `any`, `torch` or `with_torch`."""
     return read_suite(Path(data_path(f"smoke/{folder}")), prefix=folder)
 
 
@@ -144,7 +144,7 @@ def _header(file: Path, pairs: dict[str, str]) -> _Header:
         _refuse(file, f"its level is the unknown `{level}`", did_you_mean(level, list(Level)))
     if not seconds.isdecimal() or not int(seconds):
         what = f"its timeout `{seconds}` is no number of seconds"
-        _refuse(file, what, "write for example `timeout: 60`")
+        _refuse(file, what, "write, for example, `timeout: 60`")
     return msgspec.convert(pairs, _Header, strict=False)
 
 

@@ -1,4 +1,4 @@
-"""The environment of a test: composed from scratch, or hostile."""
+"""The environment of a test: clean, or hostile."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +15,9 @@ NO_SANDBOX = (
 
 
 class Environment(StrEnum):
-    """Whether the environment is in order or hostile.
+    """Whether the environment is clean or hostile.
 
-    `split` is hostile as well: for wheels whose libraries are in other wheels.
+    `split` is also hostile: for wheels whose libraries are in other wheels.
     """
 
     CLEAN = "clean"
@@ -28,16 +28,16 @@ class Environment(StrEnum):
 class Surroundings(Value, kw_only=True):
     """An installation, its environment variables, and the sandbox command for tests.
 
-    `applied` are the conditions that were created; `missing` those that could not be, and why.
+    `applied` are the created conditions; `missing` the impossible ones, with reasons.
     """
 
     environment: Environment
     installation: Installation
     env: dict[str, str]
     variant: str = ""
-    """What else is installed: `numpy 1.23.2`."""
+    """Additionally installed packages: `numpy 1.23.2`."""
     without: dict[Need, str] = {}
-    """Needs that could not be met here, and why."""
+    """Unmet needs, with reasons."""
     wrapper: tuple[str, ...] = ()
     applied: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Surroundings(Value, kw_only=True):
 def plain(
     installation: Installation, folder: Path, environment: Environment = Environment.CLEAN
 ) -> Surroundings:
-    """Return surroundings with the system's programs and a fresh home; nothing is the caller's."""
+    """Return surroundings with the system's programs and a fresh home, without the caller's."""
     for name in ("home", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     env = {
@@ -54,6 +54,6 @@ def plain(
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
-        "USER": "smoke",  # a root may not know the user's name, and torch.compile asks for it
+        "USER": "smoke",  # torch.compile asks for the user's name, which a root may lack
     }
     return Surroundings(environment=environment, installation=installation, env=env)

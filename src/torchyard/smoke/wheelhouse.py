@@ -1,4 +1,4 @@
-"""The requirements of wheels, downloaded beforehand for tests without a network."""
+"""The requirements of wheels, downloaded for tests without a network."""
 
 import json
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ _HASH = "--hash=sha256:"
 
 
 class WheelSources(NamedTuple):
-    """Where requirements come from.
+    """Sources of requirements.
 
-    `exactly` are requirements of one version, with the hash of its wheel; `indexes` are searched
-    besides those that pip is set up for.
+    `exactly` are requirements of single versions, with hashes of their wheels; `indexes` are
+    searched besides pip's configured ones.
     """
 
     exactly: Sequence[str] = ()
@@ -41,10 +41,10 @@ def gather(
     *,
     numpy: bool,
 ) -> None:
-    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one.
+    """Download the requirements of wheels, and the oldest and newest numpy if tests need one.
 
-    No wheel may require another one by its address, and the wheels of exact requirements must be
-    those with their hashes: an index could have another one of the same version.
+    Refuse requirements by address, and wheels of exact requirements with other hashes: an index may
+    have a different wheel of the same version.
     """
     if (folder / "complete").exists():
         return
@@ -85,7 +85,7 @@ def _missing(output: str, sources: WheelSources) -> HostError:
 
 
 def _refuse_other_bytes(folder: Path, pin: str, digest: str) -> None:
-    """Refuse the wheels of a package, however it is spelt, that have not the given SHA-256."""
+    """Refuse wheels of a package, in any spelling, without the given SHA-256."""
     name = canonicalize_name(pin.partition("==")[0])
     for wheel in folder.glob(f"*{WheelFormat.SUFFIXES[0]}"):
         if WheelFormat().distribution(wheel.name) != name:
@@ -93,7 +93,7 @@ def _refuse_other_bytes(folder: Path, pin: str, digest: str) -> None:
         with wheel.open("rb") as file:
             found = file_digest(file, "sha256").hexdigest()
         if found != digest:
-            msg = f"`{wheel.name}` of an index is not the wheel that torchyard.lock has"
+            msg = f"`{wheel.name}` of an index is not the wheel in torchyard.lock"
             hint = "remove it from the indexes of [smoke] and of pip, or run `torchyard lock`"
             raise CheckError(msg, hint=hint)
 
@@ -109,7 +109,7 @@ def _oldest_numpy(interpreter: Interpreter, folder: Path) -> str:
 
 
 def offline(folder: Path, seen_as: str) -> dict[str, str]:
-    """Write uv's settings, and return variables that let pip and uv install from such a folder."""
+    """Write uv's settings, and return variables for installing from the folder with pip and uv."""
     settings = f"no-index = true\nfind-links = [{json.dumps(seen_as)}]\n"
     (folder / "uv.toml").write_text(settings, encoding="utf-8")
     return {

@@ -23,7 +23,7 @@ class Dependency(Reported):
 
     def versions(self, place: ReadFrom) -> list[str]:
         """Return the versions at one place, each once."""
-        own = [one for one in self.readings if one.place is place]
+        own = [one for one in self.readings if one.read_from is place]
         stated = [one for one in own if one.version]
         return list(dict.fromkeys(str(one) for one in stated or own))
 
@@ -67,7 +67,7 @@ class DepsTable(NamedTuple):
 
 def deps_table(report: DepsReport) -> DepsTable:
     """Return the table, with a column for each place that something was read from."""
-    read = {one.place for row in report.dependencies for one in row.readings}
+    read = {one.read_from for row in report.dependencies for one in row.readings}
     places = [place for place in ReadFrom if place in read]
     rows = [
         (row, [", ".join(row.versions(place)) for place in places]) for row in report.dependencies
@@ -77,7 +77,7 @@ def deps_table(report: DepsReport) -> DepsTable:
 
 def read_at(row: Dependency) -> str:
     """Return where the first version of the tree is written."""
-    own = [one for one in row.readings if one.place is ReadFrom.TREE]
+    own = [one for one in row.readings if one.read_from is ReadFrom.TREE]
     own.sort(key=lambda one: not one.version)
     more = f" and {len(own) - 1} more" if len(own) > 1 else ""
     return f"{own[0].where}{more}" if own else "not in the tree"

@@ -138,5 +138,5 @@ def _conda(channel: str, names: Iterable[str], table: DependencyTable) -> Iterat
 
 def _newest(name: str, place: ReadFrom, version: str, package: str) -> VersionReading:
     return VersionReading(
-        dependency=name, place=place, version=version, file=f"{package} {version}"
+        dependency=name, read_from=place, version=version, file=f"{package} {version}"
     )

@@ -172,7 +172,7 @@ def enter_development(
     """Replace this process by a command, or a shell, that sees the tree as compilers do."""
     development = find_development(file, cell)
     context = development.context
-    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
+    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.words())
     argv = enclose(context.sandbox, step, context.workdir, None)
     env = context.environment() | {"TERM": "xterm-256color", "PS1": f"{development.record.cell}$ "}
     replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env)

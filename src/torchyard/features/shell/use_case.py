@@ -46,7 +46,7 @@ def enter_job(
             raise UsageError(msg, hint="name that job")
     conditions = job_conditions(planned, file, work, sandbox)._replace(copies=copies_limit(config))
     context = open_job(planned, open_store(store_url, file, config), conditions, on_event)
-    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.places())
+    step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.words())
     env = context.environment() | _introduce(context, on_line)
     env |= {"TERM": "xterm-256color", "PS1": f"{planned.task.id}$ "}
     argv = enclose(context.sandbox, step, context.workdir, None)
@@ -61,14 +61,14 @@ def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[s
 
     With these it can be repeated by hand.
     """
-    places = context.places()
+    words = context.words()
     for name in placeholders_of(context.workdir.spec.task.stage):
-        if places[name].startswith(places["work"]):
-            on_line(f"{{{name}}} is {places[name]}")
+        if words[name].startswith(words["work"]):
+            on_line(f"{{{name}}} is {words[name]}")
     steps, done = steps_of(context.workdir.spec), len(context.workdir.state().steps)
     if done >= len(steps):
         return {}
-    following = steps[done].filled(places)
+    following = steps[done].filled(words)
     command = shlex.join(following.run)
     on_line(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")
     return following.env
