@@ -94,7 +94,7 @@ def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_p
     page = Channel.at(nightly).objects.read("cu130/torch/index.html") or b""
     assert page.count(b'data-yanked="slow"') == 1
     wrong = torchyard("channel", "promote", nightly, places.release, f"torch=={VERSIONS[2]}")
-    assert (wrong.code, "were taken back: slow" in wrong.err) == (15, True)
+    assert (wrong.code, "were yanked: slow" in wrong.err) == (15, True)
     assert "offered" in _ok(
         torchyard("channel", "yank", nightly, f"torch=={VERSIONS[2]}", "--undo")
     )

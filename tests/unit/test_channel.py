@@ -199,7 +199,7 @@ def test_a_damaged_state_is_not_believed(channel: Channel) -> None:
     assert good is not None
     for bad in (b"", good[:-5], good[:40] + bytes(len(good) - 40), compress(b"{}")):
         channel.objects.write(state_key(digest), bad)
-        with pytest.raises(StoreError, match="not what its name says"):
+        with pytest.raises(StoreError, match="does not match its name"):
             put(Channel(channel.objects), NEWER)
     channel.objects.delete([state_key(digest)])
     with pytest.raises(StoreError, match="has lost the state"):

@@ -356,7 +356,7 @@ def test_rollback_of_a_last_change_that_is_not_about_files_is_refused(nightly: C
         nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", reason("pin it")
     )
     before = nightly.head()
-    with pytest.raises(PublishError, match="showed and hid no file: pin it"):
+    with pytest.raises(PublishError, match="neither showed nor hid files: pin it"):
         rollback(nightly, None, reason("rollback"))
     assert nightly.head() == before
 

@@ -293,7 +293,7 @@ def test_a_smoke_test_that_lacks_a_module_is_told_what_to_add(tmp_path: Path) ->
     sandbox = SimpleNamespace(kind="bwrap")
     places = {"self": sys.executable}
     context = SimpleNamespace(
-        workdir=workdir, sandbox=sandbox, file=str(file), places=lambda: places
+        workdir=workdir, sandbox=sandbox, file=str(file), words=lambda: places
     )
     error = StepError("smoke:x", step, Exit(14, 1.0, 1.0, 0), 0)
     with Log(log) as opened:
@@ -338,7 +338,7 @@ def test_an_architecture_that_the_project_asks_for_itself(
         workdir=workdir,
         sandbox=SimpleNamespace(kind="bwrap"),
         file=str(tmp_path / "torchyard.toml"),
-        places=lambda: places,
+        words=lambda: places,
         store="",
     )
     (tmp_path / "torchyard.toml").touch()

@@ -418,7 +418,7 @@ def test_an_override_is_for_one_of_two_files_with_one_name(
     both = made("cpu-mkl", broken=True), made("cu130-mkl", broken=True)
     refused = torchyard("publish", *both, "--to", place, *option)
     assert refused.code == 15
-    assert "the gate `check` refuses 2 files called `torch-2.14.0-" in refused.err
+    assert "the gate `check` refuses 2 files named `torch-2.14.0-" in refused.err
     one = both[0], made("cu130-mkl", broken=False)
     done = torchyard("publish", *one, "--to", place, *option)
     assert done.code == 0, done.err
@@ -494,7 +494,7 @@ def test_a_channel_that_demands_smoke_tests_has_them_run(inputs: Inputs) -> None
 
 def test_a_channel_can_refuse_what_was_made_without_a_sandbox(inputs: Inputs) -> None:
     demands = Demands(sandbox="required")
-    with pytest.raises(PublishError, match="was not made in a sandbox, from nothing"):
+    with pytest.raises(PublishError, match="was not made in a sandbox from a clean start"):
         inputs.submit(demands)
     (inputs.folder / CONFINED).write_text(f"{LABEL}/{SCOPE}-not", encoding="utf-8")
     with pytest.raises(PublishError, match="was not made in a sandbox"):
@@ -584,7 +584,7 @@ def test_a_package_of_the_plan_without_a_known_cell_is_refused(tmp_path: Path) -
     demands = Demands(cells=frozenset([f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"]))
     verdict = judge_all(channel, channel.head(), packages, demands)
     assert [refusal.what for refusal in verdict.refusals] == [
-        f"it is not known which cell of the plan `torch-2.14.0+cu130-{TAG}.whl` belongs to",
+        f"the plan's cell of `torch-2.14.0+cu130-{TAG}.whl` is unknown",
         f"1 of 1 packages are missing: `{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel`",
     ]
 
@@ -600,5 +600,5 @@ def test_the_spec_that_a_package_carries_is_no_proof_of_where_it_is_from(tmp_pat
     demands = Demands(cells=frozenset([cell]), evidence=Evidence(finished=frozenset([cell])))
     verdict = judge_all(channel, channel.head(), [package], demands)
     assert [refusal.what for refusal in verdict.refusals] == [
-        f"it is not known which cell of the plan `torch-2.14.0+cu130-{TAG}.whl` belongs to"
+        f"the plan's cell of `torch-2.14.0+cu130-{TAG}.whl` is unknown"
     ]

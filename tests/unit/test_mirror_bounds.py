@@ -98,7 +98,7 @@ def test_a_mirror_keeps_nothing_of_a_file_without_an_end(
     monkeypatch.setattr(fetch, "LARGEST_FILE", 1 << 18)
     link = FileLink(file="demo-1.0-py3-none-any.whl", url=endless, size=size)
     got: list[int] = []
-    with pytest.raises(PublishError, match="another size, or no end"):
+    with pytest.raises(PublishError, match="another hash or size, or no end"):
         fetch.fetch_link(Fetcher(endless), link, tmp_path / "spool", got.append)
     assert not list((tmp_path / "spool").iterdir())
     assert sum(got) <= 1 << 18

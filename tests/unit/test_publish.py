@@ -152,7 +152,7 @@ def test_a_provenance_is_published_beside_its_wheel(tmp_path: Path, channel: Cha
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("{}", "no provenance as PEP 740"), ("rubbish", "no provenance"), (None, "another file")],
+    [("{}", "(PEP 740)"), ("rubbish", "is not a provenance"), (None, "another file")],
 )
 def test_a_provenance_of_something_else_is_refused(
     tmp_path: Path, text: str | None, why: str
@@ -325,7 +325,7 @@ def test_a_version_that_the_file_does_not_plan_is_told(tmp_path: Path, channel: 
     wheel_for(tmp_path, "cp311")
     cells = frozenset({"torch-2.15.0/linux-x86_64/cpu-mkl/cp311/wheel"})
     what = refusals(channel, staged(tmp_path), Demands(cells=cells))
-    assert "it is not known if torch-2.14.0 is complete" in what[0]
+    assert "it is unknown whether torch-2.14.0 is complete" in what[0]
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_a_file_for_all_variants_is_in_the_way_of_one_of_its_name(
     assert [package.entry.variant for package in both] == ["", "cu130"]
     name = f"torch-1.0-{tag}.whl"
     what = refusals(channel, both, Demands())
-    assert f"there are different files called `{name}` for cu130" in what
+    assert f"there are different files named `{name}` for cu130" in what
     first, second = both if shared_first else reversed(both)
     send(channel, [first])
     (fault,) = refusals(channel, [second], Demands())
@@ -569,7 +569,7 @@ def test_two_files_of_one_name_need_variants_of_their_own(tmp_path: Path, channe
     make_wheel(tmp_path / "two", text="x = 2\n")
     verdict = judge_all(channel, channel.head(), staged(tmp_path), Demands())
     assert isinstance(verdict.refusals[0], Diagnostic)
-    assert "different files called `demo-1.0-py3-none-any.whl`" in verdict.refusals[0].what
+    assert "different files named `demo-1.0-py3-none-any.whl`" in verdict.refusals[0].what
     assert 'variants = "compute-blas"' in str(verdict.refusals[0].hint)
 
 

@@ -111,7 +111,7 @@ def ask(torchyard: Command, tmp_path: Path) -> Ask:
             "requires-python",
             "wants Python >=3.13",
         ),
-        ("cp312", {}, "unreadable", "its name is not that of a wheel"),
+        ("cp312", {}, "unreadable", "its name is not a wheel's"),
     ],
 )
 def test_every_misfit_has_its_reason(

@@ -1,4 +1,4 @@
-"""Which cells of a plan a channel has packages of, which it lacks, and which it has besides."""
+"""Compare the cells of a plan with a channel: published, missing and additional ones."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -15,7 +15,7 @@ from torchyard.publish.channel.reader import ChannelReader
 
 
 class Presence(StrEnum):
-    """What became of a cell."""
+    """The state of a cell in a channel."""
 
     THERE = "there"
     MISSING = "missing"
@@ -24,14 +24,14 @@ class Presence(StrEnum):
 
 
 class Coverage(NamedTuple):
-    """Every cell that is planned or published, of one version of a project."""
+    """All planned or published cells of a version of a project."""
 
     project: str
     version: str
     cells: dict[Cell, Presence]
-    """First the plan's packages, in its order; then packages that no plan asks for."""
+    """The plan's packages, in its order; then unplanned packages."""
     versions: tuple[str, ...]
-    """All versions of the project that the channel has, without local parts, the newest first."""
+    """All versions of the project in the channel, without local parts, the newest first."""
 
     def those(self, presence: Presence) -> list[Cell]:
         return [cell for cell, found in self.cells.items() if found is presence]
@@ -40,7 +40,7 @@ class Coverage(NamedTuple):
 def find_coverage(
     channel: ChannelReader, project: str, version: str, planned: Iterable[Cell]
 ) -> Coverage:
-    """Compare a plan with what a channel has of a version; its local part does not matter."""
+    """Compare a plan with a channel's packages of a version, without its local part."""
     found: dict[str, dict[Cell, bool]] = {}
     wanted = canonicalize_name(project)
     head = channel.head()
@@ -48,10 +48,10 @@ def find_coverage(
         if not section_of(part).MANY_PROJECTS and part.partition("/")[2] != wanted:
             continue
         for entry in channel.state(head, part).entries:
-            told = _cell(entry, wanted)
-            if told is not None:
+            cell = _cell(entry, wanted)
+            if cell is not None:
                 yanked = found.setdefault(public_version(entry.version), {})
-                yanked[told] = yanked.get(told, True) and entry.yanked is not None
+                yanked[cell] = yanked.get(cell, True) and entry.yanked is not None
     there = found.get(public_version(version), {})
     cells = {cell: _presence(there.get(cell)) for cell in planned}
     cells.update((cell, Presence.UNPLANNED) for cell in sorted(there) if cell not in cells)
@@ -66,7 +66,7 @@ def _presence(yanked: bool | None) -> Presence:  # noqa: FBT001 - None: there is
 
 
 def _cell(entry: Entry, project: str) -> Cell | None:
-    """The cell of a file, if it is one of the project's."""
+    """Return the cell of a file of the project, or None."""
     if not entry.cell:
         return None
     identifier = parse(entry.cell)

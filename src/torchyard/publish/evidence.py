@@ -26,7 +26,7 @@ class _CheckedPackage(msgspec.Struct):
 
 
 class _CheckReport(msgspec.Struct):
-    """What counts of a `check.json`."""
+    """The used fields of a `check.json`."""
 
     torchyard: str
     policy_digest: str
@@ -42,22 +42,22 @@ class _TriedPackage(msgspec.Struct):
 
 
 class _SmokeReport(msgspec.Struct):
-    """What counts of a `smoke.json`."""
+    """The used fields of a `smoke.json`."""
 
     packages: list[_TriedPackage]
 
 
 class Evidence(NamedTuple):
-    """What jobs of torchyard's own found out about packages."""
+    """The findings of torchyard's own jobs about packages."""
 
     checked: frozenset[str] = frozenset()
-    """The sha256 of packages that have no error under the policy."""
+    """The sha256 of packages without errors under the policy."""
     working: frozenset[tuple[str, str]] = frozenset()
-    """The cell and sha256 of packages that were installed and passed all smoke tests."""
+    """The cell and sha256 of installed packages that passed all smoke tests."""
     finished: frozenset[str] = frozenset()
-    """The cells whose smoke jobs succeeded, whatever steps they have."""
+    """The cells whose smoke jobs succeeded, with any steps."""
     confined: frozenset[str] = frozenset()
-    """The cells whose packages were made in a sandbox, with all that they are made from."""
+    """The cells whose packages and inputs were made in a sandbox."""
 
 
 NO_EVIDENCE = Evidence()
@@ -66,9 +66,8 @@ NO_EVIDENCE = Evidence()
 def read_evidence(results: PlanResults, policy: CheckPolicy, today: date) -> Evidence:
     """Read the reports of a plan's jobs.
 
-    That of a check counts only if it was made by the same rules under the same policy, of which no
-    allowance has ended. That of a smoke job counts for its own cell only, as such a job runs code
-    of the package.
+    A check's report only counts if it has the same rules and policy, and no expired allowance. A
+    smoke job's report only counts for the job's cell, as the job runs code of the package.
     """
     return Evidence(
         checked=frozenset(_checked(results, policy, today)),
@@ -86,7 +85,7 @@ def _checked(results: PlanResults, policy: CheckPolicy, today: date) -> set[str]
         try:
             report = msgspec.json.decode(data, type=_CheckReport)
         except UNDECODABLE:
-            continue  # of another version of torchyard
+            continue  # from another version of torchyard
         current = today <= ends or report.day == today
         same = report.policy_digest == wanted and report.torchyard == __version__
         if same and current and not report.findings.get("error"):

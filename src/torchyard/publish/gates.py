@@ -1,6 +1,6 @@
-"""The conditions that packages must meet before they are published.
+"""The conditions that packages must meet before publishing.
 
-Each gate reports everything it refuses: what, why, and what to do.
+Each gate reports everything it refuses, with the reason and a fix.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -34,18 +34,18 @@ from torchyard.publish.squattable import squattable
 from torchyard.publish.staged import METADATA, Package
 
 _SAME = ("Requires-Dist", "Requires-Python", "Provides-Extra")
-"""What resolvers read of one wheel and take for true of all others of its version."""
+"""Metadata that resolvers read from one wheel and assume for all others of its version."""
 
 
 class Demands(NamedTuple):
     """Requirements for publication beyond the contents of packages."""
 
     cells: frozenset[str] = frozenset()
-    """All that the plan has of a version; nothing if no plan is known."""
+    """The plan's cells of a version; empty without a plan."""
     external: tuple[str, ...] = ()
-    """Globs over names that may be required though nothing in the channel has them."""
+    """Globs over names that may be required although the channel lacks them."""
     upstream: tuple[str, ...] = ()
-    """Addresses of indexes that have these."""
+    """Addresses of indexes with these."""
     partial: bool = False
     smoke: SmokeDemand = "planned"
     sandbox: SandboxDemand = "any"
@@ -54,16 +54,16 @@ class Demands(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What stands against publishing, and what should be known."""
+    """Objections to publishing, and notes."""
 
     refusals: list[Diagnostic]
     notes: list[str]
     packages: list[Package]
-    """All of them, with the overrides that they needed."""
+    """All packages, with the overrides in use."""
     new: list[Package]
-    """The packages that the channel does not have yet."""
+    """The packages that the channel lacks."""
     overridden: tuple[GateOverride, ...] = ()
-    """The overrides without which a gate would refuse its package."""
+    """The overrides of gates that would refuse their packages."""
 
 
 def judge_all(
@@ -75,7 +75,7 @@ def judge_all(
         found += unconfined(packages, demands.evidence)
     ruling = override(found, demands.overrides)
     packages = overriding(packages, ruling.used)
-    notes = [f"{one} overrides a gate" for one in ruling.used]
+    notes = [f"{override} overrides a gate" for override in ruling.used]
     refusals = [*ruling.refusals, *clashing(packages)]
     refusals += squattable(channel, head, packages, (*head.external, *demands.external))
     if demands.cells:
@@ -104,7 +104,7 @@ def judge_all(
 def accept(
     channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
 ) -> tuple[Head, Verdict]:
-    """Return the head with what is declared external; raise with everything that gates refuse."""
+    """Return the head with external names; raise an error with everything that gates refuse."""
     verdict = judge_all(channel, head, packages, demands)
     if verdict.refusals:
         raise PublishError.of(verdict.refusals)
@@ -112,7 +112,7 @@ def accept(
 
 
 def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
-    """Different files that would have one name in one index."""
+    """Yield different files with the same name in an index."""
     found: dict[tuple[str, str], dict[str, set[str]]] = {}
     for part, entry in ((package.part, package.entry) for package in packages):
         variant = entry.variant if section_of(part).HAS_VARIANTS else SHARED
@@ -126,25 +126,25 @@ def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
     for (part, variant), files in clashes.items():
         where = f" for {variant}" if variant else ""
         hint = (
-            'give them variants of their own: variants = "compute-blas", or --variants'
+            'give them separate variants: variants = "compute-blas", or --variants'
             if section_of(part).HAS_VARIANTS
-            else "give them build numbers of their own"
+            else "give them different build numbers"
         )
-        yield Diagnostic(f"there are different files called {listed(files)}{where}", None, hint)
+        yield Diagnostic(f"there are different files named {listed(files)}{where}", None, hint)
 
 
 def incomplete(
     channel: Channel, head: Head, packages: Iterable[Package], cells: frozenset[str]
 ) -> Iterator[Diagnostic]:
-    """Cells of the plan that are neither given nor in the channel."""
+    """Yield cells of the plan that are neither given nor in the channel."""
     ordered = [package for package in packages if package.entry.cell or is_planned(package, cells)]
     if not ordered:
         return
     labels = {cell.partition("/")[0] for cell in cells}
     given = {c for package in ordered for c in (package.entry.cell, *package.cells) if c}
     for label in sorted({cell.partition("/")[0] for cell in given} - labels):
-        what = f"the file plans {', '.join(labels)}, so it is not known if {label} is complete"
-        hint = "--set project.version=… plans another version; --partial does not ask"
+        what = f"the file plans {', '.join(labels)}, so it is unknown whether {label} is complete"
+        hint = "plan another version with --set project.version=…, or skip the check with --partial"
         yield Diagnostic(what, None, hint)
     missing = cells - given
     if missing:
@@ -153,7 +153,7 @@ def incomplete(
             missing -= {entry.cell for entry in channel.state(head, part).entries}
     if missing:
         what = f"{len(missing)} of {len(cells)} packages are missing: {listed(sorted(missing))}"
-        hint = "`torchyard build` makes them; --partial publishes without them"
+        hint = "make them with `torchyard build`, or publish without them with --partial"
         yield Diagnostic(what, None, hint)
 
 
@@ -162,9 +162,9 @@ def _may_have(part: str, names: set[str]) -> bool:
 
 
 def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]:
-    """Wheels of one version that do not say the same to resolvers.
+    """Yield wheels of a version with different metadata for resolvers.
 
-    What is in the channel is asked by its sidecars, each distinct one once.
+    Of the channel's wheels, each distinct sidecar is read once.
     """
     digests: dict[str, dict[str, tuple[str, bytes]]] = {}
     for package in packages:
@@ -184,14 +184,14 @@ def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iter
             )
             if field:
                 what = f"`{file}` and `{other}` are both {version}, and differ in {field}"
-                hint = "resolvers read one and believe it of all: use markers, or two versions"
+                hint = "resolvers read one and assume it for all: use markers, or two versions"
                 yield Diagnostic(what, None, hint)
 
 
 def ambiguous(state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]:
-    """Wheels that installers can't tell from others: their names are only spelt differently.
+    """Yield wheels that installers can't distinguish, as names differ only in spelling.
 
-    `Demo-1.0-py3-none-any.whl` would be installed in place of `demo-1.0-py3-none-any.whl`.
+    `Demo-1.0-py3-none-any.whl` would be installed instead of `demo-1.0-py3-none-any.whl`.
     """
     given = [package.entry for package in packages if is_wheel_name(package.entry.file)]
     releases = {_canonical(entry.version) for entry in given}
@@ -199,13 +199,13 @@ def ambiguous(state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]
     for entry in (*state.entries, *given):
         if _canonical(entry.version) in releases and is_wheel_name(entry.file):
             known.setdefault(_as_installers_see(entry.file), []).append(entry)
-    told: set[str] = set()
+    seen: set[str] = set()
     for entry in given:
         for other in known.get(_as_installers_see(entry.file), ()):
             is_near = SHARED in (entry.variant, other.variant) or entry.variant == other.variant
-            is_other = other.file not in (entry.file, *told) and other.sha256 != entry.sha256
+            is_other = other.file not in (entry.file, *seen) and other.sha256 != entry.sha256
             if is_near and is_other:
-                told.add(entry.file)
+                seen.add(entry.file)
                 what = f"installers can't tell `{entry.file}` from `{other.file}`, which differs"
                 yield Diagnostic(what, None, "give it another version or build number")
 
@@ -216,11 +216,11 @@ def _canonical(version: str) -> str:
 
 
 def _as_installers_see(file: str) -> Hashable:
-    """Return name, version, build and tags of a wheel, however they are spelt."""
+    """Return name, version, build and tags of a wheel, normalised."""
     try:
         return parse_wheel_filename(file)
     except (InvalidWheelFilename, InvalidVersion):
-        return file  # which they don't see
+        return file  # invisible to installers
 
 
 def _said(metadata: bytes, field: str) -> set[str]:

@@ -1,6 +1,6 @@
-"""The gates for one package: it is that of its cell, it has no errors, and it works.
+"""The gates for a single package: it belongs to its cell, has no errors, and works.
 
-A person may override one gate for one package, with a reason that the channel keeps and shows.
+A user may override a gate for a package, with a reason that the channel stores and shows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,17 +25,17 @@ from torchyard.publish.staged import Package
 
 _CELL, _CHECK, _SMOKE, _SANDBOX = "cell", "check", "smoke", "sandbox"
 GATES = (_CELL, _CHECK, _SMOKE, _SANDBOX)
-"""The gates that can be overridden: a new one is named here, and called by `judge_all`."""
+"""The gates that can be overridden: a new one is listed here, and called by `judge_all`."""
 
 
 class GateOverride(NamedTuple):
-    """A gate that does not count for one file, and why."""
+    """A gate that is ignored for a file, and the reason."""
 
     gate: str
     file: str
     reason: str
     sha256: str = ""
-    """The file's, once it is known: variants can have other files of the same name."""
+    """The file's digest, once known: variants can have different files of the same name."""
 
     def __str__(self) -> str:
         return f"{self.gate} of {self.file}: {self.reason}"
@@ -55,7 +55,7 @@ def parse_override(text: str) -> GateOverride:
 
 
 class GateRefusal(NamedTuple):
-    """A package that a gate refuses: what is wrong, and what to do about it."""
+    """A package that a gate refuses: the fault, and the fix."""
 
     gate: str
     package: Package
@@ -68,31 +68,32 @@ class GateRefusal(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """What remains of refusals, and the overrides that were needed."""
+    """The remaining refusals, and the overrides in use."""
 
     refusals: list[Diagnostic]
     used: tuple[GateOverride, ...]
 
 
 def override(refused: Sequence[GateRefusal], overrides: Sequence[GateOverride]) -> Ruling:
-    """Take out the refusals that are overridden; an override of none, or of two, is refused."""
-    given = {(one.gate, one.file) for one in overrides}
-    refusals = [_diagnostic(one) for one in refused if (one.gate, one.file) not in given]
+    """Remove overridden refusals; refuse an override that matches none or several."""
+    given = {(override.gate, override.file) for override in overrides}
+    refusals = [_diagnostic(r) for r in refused if (r.gate, r.file) not in given]
     hit: dict[tuple[str, str], set[str]] = {}
     for refusal in refused:
         digests = hit.setdefault((refusal.gate, refusal.file), set())
         digests.add(refusal.package.entry.sha256)
     used = []
-    for one in overrides:
-        match [*hit.get((one.gate, one.file), ())]:
+    for override in overrides:
+        match [*hit.get((override.gate, override.file), ())]:
             case [sha256]:
-                used.append(one._replace(sha256=sha256))
+                used.append(override._replace(sha256=sha256))
             case []:
-                what = f"the gate `{one.gate}` does not refuse `{one.file}`"
-                refusals.append(Diagnostic(what, None, "leave this --override out"))
+                what = f"the gate `{override.gate}` does not refuse `{override.file}`"
+                refusals.append(Diagnostic(what, None, "remove this --override"))
             case several:
-                what = f"the gate `{one.gate}` refuses {len(several)} files called `{one.file}`"
-                hint = "an override is for one: publish them one at a time"
+                gate, file = override.gate, override.file
+                what = f"the gate `{gate}` refuses {len(several)} files named `{file}`"
+                hint = "an override is for one file: publish them separately"
                 refusals.append(Diagnostic(what, None, hint))
     return Ruling(refusals, tuple(used))
 
@@ -103,10 +104,10 @@ def _diagnostic(refused: GateRefusal) -> Diagnostic:
 
 
 def overriding(packages: Iterable[Package], used: Iterable[GateOverride]) -> list[Package]:
-    """The packages, whose entries record which gates were overridden for them, and why."""
+    """Return the packages; their entries record overridden gates and reasons."""
     reasons: dict[str, list[tuple[str, str]]] = {}
-    for one in used:
-        reasons.setdefault(one.sha256, []).append((one.gate, one.reason))
+    for override in used:
+        reasons.setdefault(override.sha256, []).append((override.gate, override.reason))
     return [
         package._replace(
             entry=msgspec.structs.replace(package.entry, overrides=tuple(reasons[sha256]))
@@ -123,7 +124,7 @@ def refused_packages(
     evidence: Evidence,
     smoke: SmokeDemand = "planned",
 ) -> Iterator[GateRefusal]:
-    """Packages that a gate refuses; `cells` are those of the plan."""
+    """Yield packages that a gate refuses; `cells` are the plan's."""
     for package in packages:
         yield from _misplaced(package)
         if not package.cells and is_planned(package, cells) and not package.entry.overrides:
@@ -134,13 +135,13 @@ def refused_packages(
 
 
 def is_planned(package: Package, cells: frozenset[str]) -> bool:
-    """Return whether a package has the name and version of some cell of a plan."""
+    """Return whether a package has the name and version of a cell of the plan."""
     return (package.name, public_version(package.entry.version)) in _releases(cells)
 
 
 @cache
 def _releases(cells: frozenset[str]) -> frozenset[tuple[str, str]]:
-    """The names, normalised and not, and versions that packages of cells may have."""
+    """Return possible names (normalised or not) and versions of cells' packages."""
     return frozenset(
         (spelt, public_version(cell.partition("/")[0].rpartition("-")[2]))
         for cell in cells
@@ -150,26 +151,26 @@ def _releases(cells: frozenset[str]) -> frozenset[tuple[str, str]]:
 
 
 def _misplaced(package: Package) -> Iterator[GateRefusal]:
-    """Refuse a package that is not the one of the cell whose job delivered it."""
+    """Refuse a package that does not belong to the cell of its job."""
     file = package.entry.file
     for mismatch in package.mismatches:
-        what = f"`{file}` is not the package that its job was to make: {mismatch}"
+        what = f"`{file}` is not the package that its job should make: {mismatch}"
         yield GateRefusal(_CELL, package, what, "correct the steps of stage `package`")
 
 
 def _unknown(package: Package) -> GateRefusal:
-    """Refuse a package of the plan's project that no job is known to have made.
+    """Refuse a package of the plan's project without a known job.
 
-    The spec that it carries does not count: every package can carry any.
+    The spec in a package is no proof: any package can contain any spec.
     """
     file = package.entry.file
-    what = f"it is not known which cell of the plan `{file}` belongs to"
-    hint = "publish what `torchyard build` made, with the store that has it"
+    what = f"the plan's cell of `{file}` is unknown"
+    hint = "publish packages of `torchyard build`, with the store that has them"
     return GateRefusal(_CELL, package, what, hint)
 
 
 def _unproven(package: Package) -> Iterator[GateRefusal]:
-    """Refuse a package in which `check` finds errors."""
+    """Refuse a package with errors in `check`."""
     errors = [found for found in package.findings if found.severity is Severity.ERROR]
     if errors:
         file, first = package.entry.file, errors[0]
@@ -183,18 +184,18 @@ def _unproven(package: Package) -> Iterator[GateRefusal]:
 
 
 def unconfined(packages: Iterable[Package], evidence: Evidence) -> Iterator[GateRefusal]:
-    """Yield packages of which something was made without a sandbox, or by jobs that are unknown."""
+    """Yield packages made, even partly, without a sandbox or by unknown jobs."""
     for package in packages:
         if evidence.confined.isdisjoint({package.entry.cell, *package.cells}):
-            what = f"`{package.entry.file}` was not made in a sandbox, from nothing"
-            hint = "the channel requires it: build a commit, where bubblewrap works"
+            what = f"`{package.entry.file}` was not made in a sandbox from a clean start"
+            hint = "the channel requires this: build a commit on a machine where bubblewrap works"
             yield GateRefusal(_SANDBOX, package, what, hint)
 
 
 def is_untried(package: Package, evidence: Evidence, smoke: SmokeDemand) -> bool:
-    """Return whether a package lacks a smoke test that is demanded of it.
+    """Return whether a package lacks a required smoke test.
 
-    A conda metapackage has no files, and so nothing that could be tried.
+    A conda metapackage has no files to test.
     """
     cell = cell_of(package.entry)
     if smoke == "off" or (cell and cell.package == CondaKind.META):
@@ -202,7 +203,7 @@ def is_untried(package: Package, evidence: Evidence, smoke: SmokeDemand) -> bool
     if smoke == "planned":
         return not evidence.finished.issuperset(package.cells)
     cells = {package.entry.cell, *package.cells}
-    return evidence.working.isdisjoint((one, package.entry.sha256) for one in cells)
+    return evidence.working.isdisjoint((name, package.entry.sha256) for name in cells)
 
 
 def _untried(package: Package) -> GateRefusal:

@@ -1,4 +1,4 @@
-"""Results of a plan's jobs, as torchyard lays them out for a publication."""
+"""Results of a plan's jobs, in torchyard's layout for publication."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,15 +15,15 @@ _SCOPE = "*/*/*/*"
 class PlanResults(NamedTuple):
     """A directory with a folder for each result, as `input_path` names it.
 
-    What a result says of itself has no influence on its place: a package job's files are never
-    where reports are read.
+    The content of a result does not affect its path: a package job's files are never read as
+    reports.
     """
 
     folder: Path
     label: str
-    """The plan's: `torch-2.14.0`."""
+    """The plan's release: `torch-2.14.0`."""
     made: Mapping[str, str] = {}
-    """The cells of packages that are in the store but not in the directory, by their sha256."""
+    """The cells of packages in the store that are not in the directory, by sha256."""
 
     def packages(self) -> list[Path]:
         """Return the packages that the plan's package jobs delivered."""
@@ -34,30 +34,30 @@ class PlanResults(NamedTuple):
         ]
 
     def cell_for(self, path: Path, sha256: str) -> str:
-        """Return the cell whose job delivered a file; empty if no job of the plan did."""
+        """Return the cell whose job delivered a file, or "" if none did."""
         folder = self.folder / Stage.PACKAGE
         if path.is_relative_to(folder):
             return f"{self.label}/{path.relative_to(folder).parent.as_posix()}"
         return self.made.get(sha256, "")
 
     def reports(self, stage: Stage, name: str) -> Iterator[tuple[str, bytes]]:
-        """Yield the reports of torchyard's own jobs of a stage, each with its cell."""
+        """Yield the reports of torchyard's own jobs of a stage, with their cells."""
         for cell, folder in self._folders(stage).items():
             target = folder / name
             if target.is_file() and not target.is_symlink():
                 yield cell, target.read_bytes()
 
     def succeeded(self, stage: Stage) -> set[str]:
-        """Return the cells whose jobs of a stage succeeded, also those with steps of the file."""
+        """Return the cells whose jobs of a stage succeeded, even with steps of the file."""
         return {*self._folders(stage), *self._folders(f"{OTHERS}/{stage}")}
 
     def confined(self) -> set[str]:
-        """Return the cells whose packages were made in a sandbox, as torchyard noted it."""
+        """Return the cells whose packages were made in a sandbox, as recorded by torchyard."""
         file = self.folder / CONFINED
         return set(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else set()
 
     def _folders(self, target: str) -> dict[str, Path]:
-        """Return the folders of a stage by their cells."""
+        """Return the folders of a stage by cell."""
         root = self.folder / target
         found = sorted(path for path in root.glob(_SCOPE) if path.is_dir())
         return {f"{self.label}/{path.relative_to(root).as_posix()}": path for path in found}

@@ -1,4 +1,4 @@
-"""Publishing packages: their bytes, then one switch for all of them."""
+"""Publish packages: send their bytes, then switch to all of them at once."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ _Naming = Callable[[Entry], tuple[str, str]]
 
 
 class Published(NamedTuple):
-    """The channel's generation now, and the packages that it had before."""
+    """The channel's new generation, and the packages that it already had."""
 
     head: Head
     new: tuple[Package, ...]
@@ -39,9 +39,9 @@ def publish(
 ) -> Published:
     """Publish packages that have passed all gates.
 
-    The head is the channel's, just read; or the one that a new channel is to begin with. Files are
-    sent while the channel may change. What may have been deleted meanwhile is sent again: then
-    the parts in question have changed since. So is what a state names, but is not whole.
+    The head is the channel's, just read, or that of a new channel. Other processes may change the
+    channel meanwhile: files of changed parts, which may have been deleted, are sent again, and so
+    are incomplete objects that a state names.
     """
     fresh = [
         package
@@ -61,7 +61,7 @@ def switch(
     reason: ChangeReason,
     again: Callable[[Sequence[Package]], None],
 ) -> Published:
-    """Show packages that have been sent; `again` sends what was deleted since the head was read."""
+    """Show sent packages; `again` resends objects deleted since the head was read."""
     parts = in_order(packages)
     sure = head.generation
     done: dict[str, list[Package]] = {}
@@ -76,7 +76,7 @@ def switch(
             now = msgspec.structs.replace(now, name=head.name, grouping=head.grouping)
         if now.grouping != head.grouping:
             msg = f"the variants of `{channel.url}` are called after `{now.grouping}`"
-            raise PublishError(msg, hint="leave --variants out: a channel keeps its own")
+            raise PublishError(msg, hint="omit --variants: a channel keeps its own")
         return declaring(now, head.external, head.upstream)
 
     def edit(part: str, members: Sequence[Package], state: State) -> State:
@@ -94,16 +94,16 @@ def switch(
 
 
 def declaring(head: Head, external: Iterable[str], upstream: Iterable[str]) -> Head:
-    """The head with more names that come from elsewhere; the same object if it has them all."""
+    """Return the head with more external names, or the same object if it has them all."""
     names = tuple(sorted({*head.external, *external}))
-    places = tuple(dict.fromkeys((*head.upstream, *upstream)))
-    if (names, places) == (head.external, head.upstream):
+    addresses = tuple(dict.fromkeys((*head.upstream, *upstream)))
+    if (names, addresses) == (head.external, head.upstream):
         return head
-    return msgspec.structs.replace(head, external=names, upstream=places)
+    return msgspec.structs.replace(head, external=names, upstream=addresses)
 
 
 def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
-    """Packages by their parts: what is needed before what needs it."""
+    """Return packages by part; requirements come first."""
     parts: dict[str, list[Package]] = {}
     for package in sorted(packages, key=_publishing_sort_key):
         parts.setdefault(package.part, []).append(package)
@@ -112,7 +112,7 @@ def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
 
     def take(part: str) -> None:
         if part in parts and part not in begun:
-            begun.add(part)  # two that need each other are in no order
+            begun.add(part)  # a cycle has no order
             section = section_of(part)
             needed = {f"{section.NAME}/{name}" for p in parts[part] for name in p.requires}
             for other in () if section.MANY_PROJECTS else sorted(needed):
@@ -130,7 +130,7 @@ def _publishing_sort_key(package: Package) -> tuple[bool, str, tuple[str, str]]:
 
 
 def news(part: str, packages: Sequence[Package], state: State) -> list[Package]:
-    """The packages that a state does not have yet."""
+    """Return the packages that a state lacks."""
     name_of = _naming(parse_part(part))
     there = _known(name_of, state.entries, [package.entry for package in packages])
     return [
@@ -143,14 +143,14 @@ def news(part: str, packages: Sequence[Package], state: State) -> list[Package]:
 
 
 def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
-    """A state with more files. Hidden ones come back; nothing takes the place of other bytes."""
+    """Return a state with more files: hidden ones are shown again, none are replaced."""
     if not entries:
         return state
     if state.status in _CLOSED:
         msg = f"`{part}` is {state.status} and takes no new files: {state.status_reason}"
-        raise PublishError(msg, hint="make it active first, if that is meant")
+        raise PublishError(msg, hint="make it active first")
     name_of = _naming(part)
-    hidden = _known(name_of, (one.entry for one in state.hidden), entries)
+    hidden = _known(name_of, (file.entry for file in state.hidden), entries)
     known = hidden | _known(name_of, state.entries, entries)
     alike: dict[str, list[Entry]] = {}
     for entry in known.values():
@@ -162,20 +162,20 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
     return msgspec.structs.replace(
         state,
         entries=tuple(sorted((*others, *taken.values()), key=sort_key)),
-        hidden=tuple(one for one in state.hidden if name_of(one.entry) not in taken),
+        hidden=tuple(file for file in state.hidden if name_of(file.entry) not in taken),
     )
 
 
 def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collection[str]) -> None:
-    """Refuse a file that can't be published, given all of its name that are known."""
+    """Refuse a file that can't be published, given all known files of its name."""
     if entry.variant in TAKEN:
         msg = f"`{entry.file}` is for `{entry.variant}`, and channels have a folder of that name"
-        raise PublishError(msg, hint="call its variant something else")
+        raise PublishError(msg, hint="rename its variant")
     for other in known:
         shared = not part.rules.HAS_VARIANTS or SHARED in (other.variant, entry.variant)
         if other.sha256 != entry.sha256 and (shared or other.variant == entry.variant):
             msg = f"the channel has a `{entry.file}` with other bytes ({other.sha256[:16]}…)"
-            hint = "nothing is ever written over: publish it under another version or build number"
+            hint = "files are never replaced: publish it under another version or build number"
             raise PublishError(msg, hint=hint)
     if key_of(part, entry) in doomed:
         msg = f"`{entry.file}` is just being deleted from the channel"
@@ -183,7 +183,7 @@ def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collec
 
 
 def _kept(entry: Entry, known: Entry | None) -> Entry:
-    """What was said of a file when it was first published; a provenance may come later."""
+    """Return the entry as first published; only a provenance may be added later."""
     if known is None:
         return entry
     return msgspec.structs.replace(known, provenance=entry.provenance or known.provenance)
@@ -198,12 +198,12 @@ def _known(
 
 
 def _naming(part: PartName) -> _Naming:
-    """Return what of an entry can be there only once in a part."""
+    """Return a function for the name that an entry must have alone in a part."""
     return sort_key if part.rules.HAS_VARIANTS else lambda entry: (entry.file, SHARED)
 
 
 def _changed_since(head: Head, generation: int) -> Mapping[str, object] | None:
-    """The parts that have changed since a generation; None if that is not recorded."""
+    """Return the parts changed since a generation, or None if not recorded."""
     since = [change for change in head.log if change.generation > generation]
     if len(since) < head.generation - generation:
         return None

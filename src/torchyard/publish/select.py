@@ -1,7 +1,7 @@
-"""Which files of a channel are meant: `torch==2.14.0`, `torch==2.14.0.dev2026*`, `torch`.
+"""Select files of a channel: `torch==2.14.0`, `torch==2.14.0.dev2026*`, `torch`.
 
-A selector is a requirement. Names of projects may be globs, and so may versions behind `==`, also
-where PEP 440 would not have them. A version without a local part means all that have one.
+A selector is a requirement. Names of projects may be globs, and so may versions after `==`, even
+where PEP 440 forbids it. A version without a local part includes all versions with one.
 """
 
 import re
@@ -26,23 +26,23 @@ _GLOB = re.compile(r"==\s*([A-Za-z0-9._+!*?\[\]-]+)")
 
 
 What = Literal["yanked", "offered", "shown", "hidden"]
-"""What may become of a file."""
+"""The result of an operation on a file."""
 
 
 class Chosen(NamedTuple):
-    """A file of a channel, and the part that it belongs to."""
+    """A file of a channel, and its part."""
 
     part: str
     entry: Entry
 
 
 class Selector(NamedTuple):
-    """What one requirement asks for."""
+    """A requirement that selects files."""
 
     text: str
     project: str
     fits: Callable[[str], bool]
-    """Whether a version is meant."""
+    """Return whether a version is selected."""
 
     def matches(self, part: PartName, entry: Entry) -> bool:
         name = project_of(part, entry)
@@ -50,7 +50,7 @@ class Selector(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Files that one of some selectors names, of some variants, with some names."""
+    """Files that any selector matches, filtered by variants and names."""
 
     selectors: tuple[Selector, ...]
     variants: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Selection(NamedTuple):
         )
 
     def parts(self, head: Head) -> list[str]:
-        """The parts that may have such files, in the channel's own order."""
+        """Return the parts that may have such files, in the channel's order."""
         return [name for name in head.parts if self._may_have(parse_part(name))]
 
     def _may_have(self, part: PartName) -> bool:
@@ -100,7 +100,7 @@ def _versions(text: str, rest: str) -> Callable[[str], bool]:
         wanted = SpecifierSet(rest)
     except InvalidSpecifier as error:
         if glob is None:
-            msg = f"`{text}` is no range of versions that is known"
+            msg = f"`{text}` is not a known range of versions"
             hint = "write torch==2.14.0, torch>=2.13,<2.14 or torch==2.14.0.dev2026*"
             raise UsageError(msg, hint=hint) from error
         pattern = glob[1]
@@ -112,7 +112,7 @@ def _versions(text: str, rest: str) -> Callable[[str], bool]:
     def fits(version: str) -> bool:
         try:
             return wanted.contains(Version(version), prereleases=True)
-        except InvalidVersion:  # conda's may look like anything
+        except InvalidVersion:  # conda's can be anything
             return glob is not None and glob[1] == version
 
     return fits
@@ -128,12 +128,12 @@ def project_of(part: PartName, entry: Entry) -> str:
 
 
 def public(version: str) -> str:
-    """A version without its local part: that of all variants of a day."""
+    """Return a version without its local part, which all variants of a day share."""
     return version.partition("+")[0]
 
 
 def choose(channel: ChannelReader, head: Head, selection: Selection) -> list[Chosen]:
-    """All files that are meant; none at all is an error."""
+    """Return all selected files; none is an error."""
     chosen: list[Chosen] = []
     there: list[Chosen] = []
     for name in selection.parts(head):
@@ -147,7 +147,7 @@ def choose(channel: ChannelReader, head: Head, selection: Selection) -> list[Cho
             raise _nothing(channel.url, selector, head, there)
     if not chosen:
         msg = f"`{channel.url}` has no file of `{selection}`"
-        known = sorted({one.entry.variant for one in there} - {""})
+        known = sorted({match.entry.variant for match in there} - {""})
         wanted = selection.variants[0] if selection.variants else ""
         hint = did_you_mean(wanted, known) if wanted and known else "--only takes globs: *cp312*"
         raise SelectionError(msg, hint=hint)
@@ -155,7 +155,7 @@ def choose(channel: ChannelReader, head: Head, selection: Selection) -> list[Cho
 
 
 def _nothing(url: str, selector: Selector, head: Head, there: Iterable[Chosen]) -> SelectionError:
-    """Tell whether the project or the version is unknown, and what is near it."""
+    """Return an error that names the unknown project or version, and similar ones."""
     versions: dict[str, set[str]] = {}
     for name, entry in there:
         versions.setdefault(project_of(parse_part(name), entry), set()).add(public(entry.version))

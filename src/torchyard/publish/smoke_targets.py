@@ -1,4 +1,4 @@
-"""What a channel has to try: its files, to be installed from where users find them."""
+"""The files of a channel to smoke-test, installed from the users' address."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,31 +10,31 @@ from torchyard.smoke.package_under_test import PackageUnderTest
 
 
 def newest(chosen: Iterable[Chosen]) -> list[Chosen]:
-    """Of files that differ in nothing but their version, the newest; none that was taken back."""
+    """Return the newest, without yanked ones, of files that differ only in their version."""
     found: dict[tuple[str, str, str], Chosen] = {}
-    for one in chosen:
-        if one.entry.yanked is not None:
+    for file in chosen:
+        if file.entry.yanked is not None:
             continue
-        key = (one.part, one.entry.variant, _kin(one))
+        key = (file.part, file.entry.variant, _kin(file))
         if key not in found or version_key(found[key].entry.version) < version_key(
-            one.entry.version
+            file.entry.version
         ):
-            found[key] = one
+            found[key] = file
     return list(found.values())
 
 
-def _kin(one: Chosen) -> str:
-    """Return what a file shares with the same file of other versions."""
-    entry = one.entry
+def _kin(file: Chosen) -> str:
+    """Return what identifies the same file in other versions."""
+    entry = file.entry
     if entry.cell:
-        return f"{project_of(parse_part(one.part), entry)}/{entry.cell.partition('/')[2]}"
-    if parse_part(one.part).rules.MANY_PROJECTS:
-        return project_of(parse_part(one.part), entry)
+        return f"{project_of(parse_part(file.part), entry)}/{entry.cell.partition('/')[2]}"
+    if parse_part(file.part).rules.MANY_PROJECTS:
+        return project_of(parse_part(file.part), entry)
     return entry.file.replace(entry.version.replace("-", "_"), "", 1)
 
 
 def packages_under_test(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTest]:
-    """The same as packages to be tried; `address` is where readers find the channel."""
+    """Return the files as packages under test; `address` is the channel's for readers."""
     for name, entry in chosen:
         part = parse_part(name)
         compute, _ = flavour_of(entry)

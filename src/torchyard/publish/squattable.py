@@ -1,4 +1,4 @@
-"""The gate for requirements: every name that a package asks for is somewhere, or is declared."""
+"""The gate for requirements: every required name exists, or is declared as external."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,18 +15,18 @@ from torchyard.publish.channel.layout import PartName, parse_part
 from torchyard.publish.staged import Package
 
 _MOST_NAMES = 6
-"""Names that a hint lists one by one."""
+"""The most names to list in a hint."""
 _FAMILY = 3
-"""Names with one beginning that are given as a glob."""
+"""From this many, names with a common prefix become a glob."""
 
 
 def squattable(
     channel: Channel, head: Head, packages: Sequence[Package], external: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
-    """Names that are required and nowhere to be found, so that anybody could take them.
+    """Return required names that do not exist, so that anyone could register them.
 
-    An installer looks in one variant, or in one subdir of a conda channel and in `noarch`. What
-    fits all of them may require what only some of them have. The last hint is for all names.
+    An installer looks in one variant, or in a conda subdir and `noarch`. Packages for all variants
+    may require packages that only some have. The last hint is for all names.
     """
     needs: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for name, section in SECTIONS.items():
@@ -57,20 +57,20 @@ def squattable(
 
 
 def _hint(names: Sequence[str], external: Iterable[str]) -> str:
-    """How to declare names; many of them by a few globs."""
+    """Return how to declare names; many are combined into globs."""
     globs = suggested_globs(names)
     declared = ", ".join(f'"{name}"' for name in (*external, *globs))
     options = " ".join(f"--external {quote(name)}" for name in globs)
     return (
-        "anybody could publish these names: add them, or declare them, in the file by "
+        "anyone could publish these names: add them, or declare them, in the file by "
         f"external = [{declared}], or by {options}"
     )
 
 
 def suggested_globs(names: Sequence[str]) -> list[str]:
-    """Return a few globs for many names: of families such as `nvidia-*`, or of everything.
+    """Return globs for many names: families such as `nvidia-*`, or `*`.
 
-    Names that are wanted from a certain place are not among those that `*` matches.
+    `*` does not match names required from a certain address or channel.
     """
     placed = [name for name in names if _sign(name)]
     plain = [name for name in names if not _sign(name)]
@@ -83,7 +83,7 @@ def suggested_globs(names: Sequence[str]) -> list[str]:
 
 
 def _home(package: Package) -> str:
-    """Where installers find a package: its variant, or its subdir; SHARED for all."""
+    """Return where installers find a package: its variant or subdir, or SHARED."""
     part = parse_part(package.part)
     return package.entry.variant if part.rules.HAS_VARIANTS else _subdir(part)
 
@@ -93,25 +93,25 @@ def _subdir(part: PartName) -> str:
 
 
 def _has(homes: Collection[str], home: str) -> bool:
-    """Return whether what is in some places is found from another."""
+    """Return whether a package in `homes` is visible from `home`."""
     return bool(homes) if home == SHARED else home in homes or SHARED in homes
 
 
 def _is_known(name: str, external: Iterable[str]) -> bool:
-    """Whether a name is declared; if it is wanted from a certain place, the place has to be."""
+    """Return whether a name is declared; one with an address or channel needs that declared."""
     sign = _sign(name)
     return any_match(name, (glob for glob in external if sign in glob))
 
 
 def _sign(name: str) -> str:
-    """What separates a name and the place that it is wanted from, if there is one."""
+    """Return the separator between a name and its address or channel, if any."""
     return next((sign for sign in (" @ ", "::") if sign in name), "")
 
 
 def _projects(
     _channel: Channel, head: Head, section: str, _asked: Collection[str]
 ) -> dict[str, set[str]]:
-    """The variants in which each project of a section has files."""
+    """Return the variants with files of each project of a section."""
     parts = ((parse_part(name), part) for name, part in head.parts.items())
     return {
         name.name: {*part.variants, *([SHARED] if part.shared else [])}
@@ -123,7 +123,7 @@ def _projects(
 def _names_in(
     channel: Channel, head: Head, section: str, asked: Collection[str]
 ) -> dict[str, set[str]]:
-    """The parts of a section that have the packages which are asked for."""
+    """Return the parts of a section with the required packages."""
     homes: dict[str, set[str]] = {}
     for text in (text for text in head.parts if asked and text.startswith(f"{section}/")):
         part = parse_part(text)

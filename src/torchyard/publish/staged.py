@@ -1,4 +1,4 @@
-"""Packages that are to be published, and all that a channel wants to know of them."""
+"""Packages to publish, with the facts that a channel needs."""
 
 import hashlib
 from base64 import b64decode
@@ -33,7 +33,7 @@ from torchyard.package.read import read_package
 from torchyard.package.zip.unpack import plain_directory
 
 Grouping = Literal["compute", "compute-blas"]
-"""What a variant of a channel is called after."""
+"""The scheme for names of a channel's variants."""
 
 METADATA = ".metadata"
 
@@ -41,7 +41,7 @@ _CHUNK = 1 << 20
 
 
 class FileDigests(NamedTuple):
-    """Of the bytes of a file."""
+    """The digests of a file's bytes."""
 
     sha256: str
     md5: str
@@ -52,43 +52,43 @@ Findings = tuple[Finding, ...]
 
 
 class Package(NamedTuple):
-    """A file, the part of a channel that it belongs to, and all that is to be said of it there."""
+    """A file, its part of a channel, and its facts for the channel."""
 
     path: Path
     part: str
     entry: Entry
     name: str
-    """As others ask for it: normalised for a wheel, as it is for a conda package."""
+    """The name in requirements: normalised for a wheel, unchanged for a conda package."""
     requires: tuple[str, ...]
-    """The names of all that it requires; requirements of extras and virtual conda packages aside.
+    """The names of its requirements, except those of extras and virtual conda packages.
 
-    What it wants from a certain place is named with it: `demo @ https://…`, `conda-forge::demo`.
+    Requirements by address or channel include that: `demo @ https://…`, `conda-forge::demo`.
     """
     findings: Findings
-    """What is wrong with it."""
+    """Its faults."""
     metadata: bytes = b""
     provenance: bytes = b""
     cells: tuple[str, ...] = ()
-    """The cells whose jobs delivered it; empty if no job is known to have."""
+    """The cells whose jobs delivered it; empty if unknown."""
     mismatches: tuple[str, ...] = ()
-    """In what it differs from these cells."""
+    """Its differences from these cells."""
 
 
 CellFinder = Callable[[Path, str], str]
-"""Returns the cell whose job delivered a file, given its path and sha256; empty if unknown."""
+"""Returns the cell whose job delivered a file, by path and sha256; empty if unknown."""
 
 
 def made_elsewhere(_path: Path, _sha256: str) -> str:
-    """Know of no job that delivered a file."""
+    """Return no cell for any file."""
     return ""
 
 
 Judge = Callable[[str, Contents], Findings]
-"""Returns the findings for a package, given its sha256 and its contents."""
+"""Returns the findings for a package, from its sha256 and contents."""
 
 
 def trust(_sha256: str, _contents: Contents) -> Findings:
-    """Find nothing wrong with any package."""
+    """Return no findings for any package."""
     return ()
 
 
@@ -101,9 +101,9 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     read: Callable[[Path], Contents] = read_package,
     cell_for: CellFinder = made_elsewhere,
 ) -> list[Package]:
-    """Read all packages among files and below directories, one after the other.
+    """Read all packages among files and below directories one by one.
 
-    One that lies in two places is taken once. Raises whatever makes some no packages at all.
+    Duplicates are read once. Raise the errors of files that are no packages.
     """
     packages: dict[tuple[str, ...], Package] = {}
     wrong: list[Diagnostic] = []
@@ -119,7 +119,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
                 package = package._replace(cells=(cell,), mismatches=tuple(found))
             key = (package.part, *sort_key(entry), entry.sha256)
             packages[key] = _merged(packages.get(key), package)
-        except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
+        except (BuildError, PublishError) as error:  # it is broken, or unsuitable for a channel
             wrong += error.diagnostics
     if wrong:
         raise PublishError.of(wrong)
@@ -132,12 +132,12 @@ def _read_once(path: Path, read: Callable[[Path], Contents]) -> tuple[FileDigest
     digests, contents = digests_of(path), read(path)
     if _identity(path) != before:
         msg = f"`{path}` was changed while it was being read"
-        raise PublishError(msg, hint="publish it again when no program writes to it")
+        raise PublishError(msg, hint="publish it again once no program writes to it")
     return digests, contents
 
 
 def _identity(path: Path) -> tuple[int, ...]:
-    """Return what changes if a file is replaced or written to; no user can set its last part."""
+    """Return values that change if a file is replaced or written; no user can set the last."""
     with _reading(path):
         status = path.stat()
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -154,7 +154,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _merged(first: Package | None, other: Package) -> Package:
-    """Merge two packages with the same bytes: one package, delivered by the jobs of both."""
+    """Merge two packages with the same bytes into one, delivered by the jobs of both."""
     if first is None:
         return other
     return first._replace(
@@ -163,7 +163,7 @@ def _merged(first: Package | None, other: Package) -> Package:
 
 
 def find_packages(paths: Iterable[Path]) -> list[Path]:
-    """Package files, each once; archives of debug information are not installed."""
+    """Yield package files, each once, without archives of debug information."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -174,12 +174,12 @@ def find_packages(paths: Iterable[Path]) -> list[Path]:
             found[path] = None
         else:
             msg = f"there is no `{path}`"
-            raise SelectionError(msg, hint="name packages, or directories that have some")
+            raise SelectionError(msg, hint="name packages, or directories with packages")
     return list(found)
 
 
 def digests_of(path: Path) -> FileDigests:
-    """Read a file once."""
+    """Return the digests of a file, read once."""
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     size = 0
     with _reading(path), path.open("rb") as file:
@@ -193,9 +193,9 @@ def digests_of(path: Path) -> FileDigests:
 def _entry(
     contents: Contents, digests: FileDigests, cell: str, grouping: Grouping, now: str
 ) -> Entry:
-    """What can be said of a package of any kind. `cell` is the one whose job delivered it.
+    """Return the entry of a package of any kind; `cell` is the one whose job delivered it.
 
-    Otherwise the package may carry its spec, which counts if it is a package of that cell.
+    Without a cell, the spec in the package counts, if the package matches the spec's cell.
     """
     expected, spec = expected_of(contents), spec_in_package(contents)
     return Entry(
@@ -227,7 +227,7 @@ def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, m
 
 
 def _project_of_cell(contents: Contents, entry: Entry) -> str:
-    """The project of a package's cell, or of its spec; empty without one that a plan may write."""
+    """Return the project of a package's cell or spec; "" without one that a plan may write."""
     if entry.cell:
         return parse(entry.cell).label.rpartition("-")[0]
     return _facts(spec_in_package(contents)).get("name", "")
@@ -238,9 +238,9 @@ def _has_source(spec: JobSpec) -> bool:
 
 
 def _variant(expected: Expected, spec: JobSpec | None, cell: str, grouping: Grouping) -> str:
-    """The variant that a package is for; one that says nothing of a compute fits all.
+    """Return the variant of a package; without a compute, it is for all variants.
 
-    The torch of an extension is no part of it: it has indexes of its own, by its requirements.
+    An extension's torch is no part of it: torch has separate indexes, by requirements.
     """
     if cell:
         _, compute, blas, *_ = Cell.from_path(parse(cell).path)
@@ -251,7 +251,7 @@ def _variant(expected: Expected, spec: JobSpec | None, cell: str, grouping: Grou
 
 
 def _facts(spec: JobSpec | None) -> dict[str, str]:
-    """What a spec says of its cell; nothing if no plan would write it."""
+    """Return the cell's facts in a spec, or none if no plan would write it."""
     try:
         return spec.task.facts if spec and spec.tasks else {}
     except ValueError:
@@ -296,23 +296,23 @@ _STATEMENT = msgspec.json.Decoder(_Statement)
 
 
 def _provenance(path: Path, sha256: str) -> bytes:
-    """What is beside a wheel as PEP 740 has it, if it speaks of this wheel; else nothing."""
+    """Return the provenance (PEP 740) beside a wheel, if it is about this wheel."""
     provenance = path.with_name(path.name + PROVENANCE)
     if not provenance.is_file():
         return b""
     checked = checked_provenance(provenance.name, provenance.read_bytes(), sha256)
     if not checked:
         msg = f"`{provenance.name}` has no attestation"
-        raise PublishError(msg, hint="write it anew, or take it away")
+        raise PublishError(msg, hint="write it again, or remove it")
     return checked
 
 
 def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
-    """Return a provenance as PEP 740 has it, which is about the file with this digest.
+    """Return a checked provenance (PEP 740) about the file with this digest.
 
-    One without any attestation proves nothing, and is returned as none.
+    Without any attestation it proves nothing, and "" is returned.
     """
-    hint = "write it anew, or take it away"
+    hint = "write it again, or remove it"
     try:
         found = _PROVENANCE.decode(data)
         statements = [
@@ -320,24 +320,24 @@ def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
             for bundle in found.attestation_bundles
             for attestation in bundle.attestations
         ]
-    except ValueError as error:  # msgspec's and base64's own errors are of this kind
-        msg = f"`{name}` is no provenance as PEP 740 has it: {error}"
+    except ValueError as error:  # includes errors of msgspec and base64
+        msg = f"`{name}` is not a provenance (PEP 740): {error}"
         raise PublishError(msg, hint=hint) from error
     for statement in statements:
         if all(named.digest.get("sha256") != sha256 for named in statement.subject):
-            msg = f"`{name}` speaks of another file than the one it is beside"
+            msg = f"`{name}` is about another file than the one beside it"
             raise PublishError(msg, hint=hint)
     return data if statements else b""
 
 
 def refuse_unsound(path: Path) -> None:
-    """Raise PublishError if a wheel has members that lead elsewhere, links, or is ambiguous.
+    """Raise PublishError if a wheel has links or members that lead elsewhere, or is ambiguous.
 
-    Only the list of its members is read.
+    Only the list of members is read.
     """
     try:
         with path.open("rb") as file:
             plain_directory(path.name, file)
     except CheckError as error:
         msg = f"{error} (`torchyard check` says more)"
-        raise PublishError(msg, hint="leave it out: no installer should unpack it") from error
+        raise PublishError(msg, hint="exclude it: no installer should unpack it") from error

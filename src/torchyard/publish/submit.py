@@ -1,4 +1,4 @@
-"""Publishing packages: read them, judge them, and put them into a channel."""
+"""Publish packages: read them, check them, and add them to a channel."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,32 +25,32 @@ from torchyard.publish.publish import publish
 from torchyard.publish.staged import Grouping, Package, made_elsewhere, read_staged
 
 _NAMED = 3
-"""Maximum number of releases that an entry of the channel's log names."""
+"""The most releases to name in an entry of the channel's log."""
 
 TryOut = Callable[[Sequence[Package], Sequence[Package]], set[str]]
-"""Returns the sha256 of packages that work, given some and those that may be beside them."""
+"""Returns the sha256 of working packages, given packages to test and available others."""
 
 
 class PublishRequest(NamedTuple):
-    """What is to be published, and what is demanded of it."""
+    """What to publish, and its requirements."""
 
     paths: tuple[Path, ...]
     """Files and directories; empty for all packages of `results`."""
     policy: CheckPolicy
     demands: Demands
     results: PlanResults | None = None
-    """Results of the plan that packages are from, as far as they are known."""
+    """Results of the packages' plan, if known."""
     try_out: TryOut | None = None
-    """Runs smoke tests on this machine; None where code of packages must not run."""
+    """Runs smoke tests on this machine; None if code of packages must not run."""
     name: str = ""
-    """The channel's, if it is new."""
+    """The name of the channel, if it is new."""
     grouping: Grouping | None = None
-    """None: the channel's own."""
+    """None for the channel's."""
     dry_run: bool = False
 
 
 class Means(NamedTuple):
-    """What a publication takes from its surroundings: time, torch releases, and progress."""
+    """The environment of a publication: time, torch releases, and progress."""
 
     now: str
     torches: Torches = tuple
@@ -58,7 +58,7 @@ class Means(NamedTuple):
     sending: Callable[[int], AbstractContextManager[Progress]] = lambda _: nullcontext(
         ignore_progress
     )
-    """Shows progress of so many bytes."""
+    """Opens a progress display for a number of bytes."""
 
 
 class Submitted(NamedTuple):
@@ -103,7 +103,7 @@ def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted
 
 
 def _head_for(channel: Channel, request: PublishRequest) -> Head:
-    """Return the channel's head, or the one that a new channel begins with."""
+    """Return the channel's head, or the initial head of a new channel."""
     head = channel.head()
     if not head.generation:
         grouping = request.grouping or head.grouping
@@ -117,11 +117,11 @@ def _head_for(channel: Channel, request: PublishRequest) -> Head:
 def _with_smoke_tests(
     request: PublishRequest, packages: Sequence[Package], evidence: Evidence
 ) -> Evidence:
-    """Return the evidence with that of smoke tests which the channel demands, run here and now."""
+    """Run the smoke tests that the channel requires, and return the extended evidence."""
     demands = request.demands
     if demands.smoke != "required" or request.try_out is None:
         return evidence
-    waived = {one.file for one in demands.overrides if one.gate == "smoke"}
+    waived = {override.file for override in demands.overrides if override.gate == "smoke"}
     untried = [
         package
         for package in packages
@@ -133,9 +133,9 @@ def _with_smoke_tests(
 
 
 def _reason(verdict: Verdict, *, is_partial: bool) -> str:
-    """Return the line of the channel's log."""
+    """Return the line for the channel's log."""
     releases = sorted({f"{package.name} {package.entry.version}" for package in verdict.packages})
     more = f" and {len(releases) - _NAMED} more" if len(releases) > _NAMED else ""
-    without = "".join(f"; without {one}" for one in verdict.overridden)
+    without = "".join(f"; without {override}" for override in verdict.overridden)
     partial = " (partial)" if is_partial else ""
     return f"publish {', '.join(releases[:_NAMED])}{more}{partial}{without}"

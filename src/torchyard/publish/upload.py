@@ -1,4 +1,4 @@
-"""Packages and what belongs beside them, into a channel: bytes that no page names yet."""
+"""Upload packages and their sidecars to a channel, before any page names them."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +17,13 @@ from torchyard.publish.staged import METADATA, Package
 from torchyard.store.objects import CHUNK, LARGEST_COPY, SMALL, Identity, Objects
 
 FILES = 4
-"""The number of packages sent at a time."""
+"""The number of packages to send at once."""
 
 
 class _Pieces:
-    """The bytes of a file. They end in an error if they are not those that it once had.
+    """The bytes of a file, which end in an error if the file has changed.
 
-    So a file that is modified meanwhile never gets a name that belongs to other bytes.
+    So a file modified meanwhile never gets a name derived from other bytes.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
@@ -38,7 +38,7 @@ class _Pieces:
                 yield piece
         if found.hexdigest() != self.digest:
             msg = f"`{self.path}` was changed while it was being published"
-            raise PublishError(msg, hint="publish it again when no program writes to it")
+            raise PublishError(msg, hint="publish it again once no program writes to it")
 
 
 class _Object(NamedTuple):
@@ -47,19 +47,19 @@ class _Object(NamedTuple):
     identity: Identity
     media: Media
     is_own: bool = True
-    """Whether the key belongs to these bytes, so that other bytes there are damaged."""
+    """Whether the key is derived from the bytes, so that other bytes at it are damage."""
     sending: str = ""
-    """Where a large conda package is sent to before it gets its name."""
+    """The temporary key of a large conda package."""
 
 
 def upload(
     objects: Objects, packages: Iterable[Package], progress: Progress = ignore_progress
 ) -> None:
-    """Send packages and their sidecars, several at once; what is there and whole stays."""
+    """Send packages and their sidecars, several at once, except complete existing objects."""
 
     def send(package: Package) -> None:
-        for one in _objects(package):
-            _send(objects, one)
+        for item in _objects(package):
+            _send(objects, item)
         progress(package.entry.size)
 
     with ThreadPoolExecutor(FILES) as pool:
@@ -67,26 +67,26 @@ def upload(
 
 
 def restore(objects: Objects, packages: Iterable[Package]) -> None:
-    """Send the objects again that were deleted or cut off since they were sent or found."""
+    """Send objects again that were deleted or truncated since they were sent or found."""
 
-    def send(one: _Object) -> None:
-        if not objects.holds(one.key, one.identity):
-            _send(objects, one)
+    def send(item: _Object) -> None:
+        if not objects.holds(item.key, item.identity):
+            _send(objects, item)
 
     with ThreadPoolExecutor(FILES) as pool:
-        list(pool.map(send, (one for package in packages for one in _objects(package))))
+        list(pool.map(send, (item for package in packages for item in _objects(package))))
 
 
 def keys_of(package: Package) -> list[str]:
-    """Where a package and what is beside it are in a channel."""
-    return [one.key for one in _objects(package)]
+    """Return the keys of a package and its sidecars in a channel."""
+    return [item.key for item in _objects(package)]
 
 
 def holds_all(objects: Objects, package: Package) -> bool:
-    """Return whether a channel has a package and what is beside it."""
+    """Return whether a channel has a package and its sidecars."""
     return all(
-        objects.holds(one.key, one.identity) if one.is_own else objects.head(one.key) is not None
-        for one in _objects(package)
+        objects.holds(o.key, o.identity) if o.is_own else objects.head(o.key) is not None
+        for o in _objects(package)
     )
 
 
@@ -112,60 +112,59 @@ def _identity(data: bytes) -> Identity:
     return Identity(len(data), sha256(data).hexdigest())
 
 
-def _send(objects: Objects, one: _Object) -> None:
-    """Write an object, unless it is there.
+def _send(objects: Objects, item: _Object) -> None:
+    """Write an object, unless it exists.
 
-    At a key that does not belong to its bytes, the first object stays: another conda package is
-    refused, another provenance ignored. One that was cut off is replaced.
+    At a key not derived from its bytes, the first object stays: another conda package is refused,
+    another provenance ignored. A truncated object is replaced.
     """
-    if one.is_own:
-        objects.ensure(one.key, one.data, one.identity, headers(one.media, "bytes"))
+    if item.is_own:
+        objects.ensure(item.key, item.data, item.identity, headers(item.media, "bytes"))
         return
-    while not _create(objects, one):
-        match _found(objects, one):
+    while not _create(objects, item):
+        match _found(objects, item):
             case "same":
                 return
             case "cut off":
-                objects.delete([one.key])
+                objects.delete([item.key])
             case "gone":
                 pass
-            case "other" if isinstance(one.data, bytes):
+            case "other" if isinstance(item.data, bytes):
                 return
             case "other":
-                msg = f"the channel has another `{one.key}`, with other bytes"
-                hint = "nothing is ever written over: give it another build number"
+                msg = f"the channel has another `{item.key}`, with other bytes"
+                hint = "files are never replaced: give it another build number"
                 raise PublishError(msg, hint=hint)
 
 
-def _create(objects: Objects, one: _Object) -> bool:
-    """Write an object if there is none of its name; return whether it is ours.
+def _create(objects: Objects, item: _Object) -> bool:
+    """Write an object unless its name exists; return whether it is ours.
 
-    A large one is sent in parts, under a name that belongs to its bytes, and renamed when it is
-    complete.
+    A large object is sent in parts under a name derived from its bytes, and renamed when complete.
     """
-    sent = headers(one.media, "name")
-    if isinstance(one.data, bytes):
-        return objects.create(one.key, one.data, sent)
-    size = one.data.path.stat().st_size
+    sent = headers(item.media, "name")
+    if isinstance(item.data, bytes):
+        return objects.create(item.key, item.data, sent)
+    size = item.data.path.stat().st_size
     if size <= SMALL:
-        return objects.create(one.key, b"".join(one.data), sent)
-    if objects.head(one.key) is not None:
+        return objects.create(item.key, b"".join(item.data), sent)
+    if objects.head(item.key) is not None:
         return False
     if size > LARGEST_COPY and objects.folder is None:
-        msg = f"`{one.data.path.name}` has {show_size(size)}, which is too large for a bucket"
+        msg = f"`{item.data.path.name}` has {show_size(size)}, which is too large for a bucket"
         raise PublishError(msg, hint=f"split it: S3 renames up to {show_size(LARGEST_COPY)}")
-    objects.write(one.sending, one.data, sent)
-    return objects.rename(one.sending, one.key)
+    objects.write(item.sending, item.data, sent)
+    return objects.rename(item.sending, item.key)
 
 
-def _found(objects: Objects, one: _Object) -> Literal["same", "cut off", "other", "gone"]:
-    """Compare what is at a key with what should be there."""
+def _found(objects: Objects, item: _Object) -> Literal["same", "cut off", "other", "gone"]:
+    """Compare the object at a key with the expected one."""
     size = 0
     is_cut = False
-    mine = BytesIO(one.data) if isinstance(one.data, bytes) else one.data.path.open("rb")
+    mine = BytesIO(item.data) if isinstance(item.data, bytes) else item.data.path.open("rb")
     with mine:
         try:
-            for piece in objects.stream(one.key):
+            for piece in objects.stream(item.key):
                 size += len(piece)
                 own = mine.read(len(piece))
                 if piece == own and not is_cut:
@@ -176,4 +175,4 @@ def _found(objects: Objects, one: _Object) -> Literal["same", "cut off", "other"
                 is_cut = True
         except FileNotFoundError:
             return "gone"
-    return "cut off" if is_cut or size < one.identity.size else "same"
+    return "cut off" if is_cut or size < item.identity.size else "same"

@@ -1,12 +1,12 @@
-"""A channel, and the one way in which it changes.
+"""A channel, and the only way to change it.
 
 A change is a function from states to states. It is staged (packages, then states, all under names
-that belong to their bytes), and then the head is swapped: that is the moment it is published. The
-pages at their fixed addresses follow, each swapped for the one that the state before it had. What a
-head or a page names is on the disk before it is named, so this order survives a power cut, too. A
-writer who finds another page there was overtaken, or follows one who died half-way: then all pages
-of the part are compared with what they should be, after those of parts that the other one wanted
-to write before. So a page never goes back, and names only what is there.
+derived from their bytes), and published by swapping the head. The pages at fixed addresses follow,
+each swapped for that of the previous state. Objects are on the disk before a head or a page names
+them, so this order survives power cuts. A writer that finds an unexpected page was overtaken, or
+follows a writer that died: then all pages of the part are compared with the expected ones, after
+pages of parts that the other writer wanted to write first. So a page never goes back, and only
+names existing objects.
 """
 
 import time
@@ -38,7 +38,7 @@ from torchyard.publish.channel.root_pages import all_roots
 from torchyard.store.objects import Identity, Objects
 
 PATIENCE = 300.0
-"""Give up after this many seconds of lost swaps."""
+"""Seconds of lost swaps before giving up."""
 
 
 class Channel(ChannelReader):
@@ -51,7 +51,7 @@ class Channel(ChannelReader):
 
     @classmethod
     def at(cls, url: str, *, make: bool = False) -> "Channel":
-        """Open a channel; one that is not there is an error, unless it may be made."""
+        """Open a channel; a missing one is an error, unless `make` is set."""
         if not make and not cls.is_at(url):
             msg = f"there is no channel at `{url}`"
             raise SelectionError(msg, hint="`torchyard publish` makes one")
@@ -65,7 +65,7 @@ class Channel(ChannelReader):
             return False
 
     def head(self) -> Head:
-        """The head as it is now; the next commit begins with it, and saves a request."""
+        """Return the current head; the next commit starts from it, and saves a request."""
         self._seen = self._read_head()
         return self._seen[0]
 
@@ -74,20 +74,20 @@ class Channel(ChannelReader):
         return (Head(), None) if found is None else (self._decoded(found[0]), found[1])
 
     def begin_with(self, head: Head, tag: str | None) -> None:
-        """Let the next commit change this head, in place of one with this tag that is damaged."""
+        """Let the next commit start from this head, and replace the damaged one with this tag."""
         self._seen = head, tag
 
     def _keep_copy(self, head: Head) -> None:
-        """Write a copy of the head, for `repair_channel`; buckets can keep versions themselves."""
+        """Write a copy of the head for `repair_channel`; buckets can keep versions themselves."""
         if self.objects.folder is not None:
             self.objects.write(head_copy_key(head.generation), msgspec.json.encode(head))
 
     def commit(
         self, edits: Mapping[str, Edit], reason: ChangeReason, amend: Amend = lambda head: head
     ) -> Head:
-        """Change some parts at once, in the order in which readers may see it.
+        """Change parts at once, in the order in which readers may see it.
 
-        If nothing changes, a publisher may have died before it wrote all pages: they are mended.
+        If nothing changes, rewrite wrong pages: a publisher may have died before it wrote them.
         """
         began = time.monotonic()
         draft: Draft | None = None
@@ -95,7 +95,7 @@ class Channel(ChannelReader):
             head, tag = self._seen or self._read_head()
             self._seen = None
             if draft and draft.head.log[-1] in head.log:
-                break  # our swap worked: its answer got lost, and another publisher was quick
+                break  # our swap worked, but its answer was lost, and another publisher followed
             draft = draft_change(head, edits, reason, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])
@@ -120,9 +120,9 @@ class Channel(ChannelReader):
             self.objects.ensure(state_key(digest), data, same, headers(Media.ZSTD, "bytes"))
 
     def _write(self, writes: Iterable[Write]) -> None:
-        """Write pages; each part's last one when the others are on the disk, for it stands for all.
+        """Write pages; a part's last page, which stands for all, only when the others are synced.
 
-        Only then follow the pages of other parts, which may need them.
+        Pages of other parts, which may need them, follow.
         """
         for part, found in groupby(writes, key=attrgetter("part")):
             *others, last = found
@@ -137,10 +137,10 @@ class Channel(ChannelReader):
         return self.objects.swap(page.path, page.data, was, headers(page.media, "page"))
 
     def mend(self, parts: Iterable[str]) -> list[str]:
-        """Rewrite the pages that differ from what they should be, and return their paths.
+        """Rewrite the pages that differ from the expected ones, and return their paths.
 
-        The tag of a page is read before the head that the new page is made of, so a page that is
-        written meanwhile from a newer head is never overwritten.
+        A page's tag is read before the head that its new text is made from, so a page written
+        meanwhile from a newer head is never overwritten.
         """
         mended: dict[str, list[str]] = {}
         for part in parts:
@@ -172,7 +172,7 @@ class Channel(ChannelReader):
             if page is wrong[-1]:
                 self.objects.sync()
             if page.path not in there:
-                done = False  # it is new since, and so is its tag
+                done = False  # it is new, and so is its tag
             elif found[page.path] != page.data:
                 if self._swap(page, there[page.path]):
                     mended[part].append(page.path)
@@ -194,6 +194,6 @@ class Channel(ChannelReader):
         """Back off for a random time that grows with the time already waited."""
         waited = time.monotonic() - began
         if waited > PATIENCE:
-            msg = f"others change the channel `{self.url}` all the time"
+            msg = f"other processes change the channel `{self.url}` all the time"
             raise ElsewhereError(msg, hint="try again later", reason="busy")
         time.sleep(SystemRandom().uniform(0.005, min(0.5, 0.02 + waited)))

@@ -1,4 +1,4 @@
-"""What a change of a channel comes to: new states, new pages and a new head, all in memory."""
+"""The effects of a channel's change: new states, new pages and a new head, in memory."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,28 +30,28 @@ from torchyard.publish.channel.root_pages import changed_roots
 from torchyard.store.tags import content_tag
 
 Edit = Callable[[State], State]
-"""Returns the new state of a part. It is called again after a lost swap."""
+"""Returns the new state of a part; called again after a lost swap."""
 
 Amend = Callable[[Head], Head]
-"""Returns the head with changes beside those of its parts."""
+"""Returns the head with changes besides those of its parts."""
 
 AGAIN = (
     "try again in a minute; if a prune was killed, run `torchyard channel prune` two hours later"
 )
 
 ROOTS = ""
-"""Stands for the pages that are made of the head, where names of parts are meant."""
+"""A pseudo name of a part, for the pages made from the head."""
 
 
 class ChangeReason(NamedTuple):
-    """Why a channel is to change, and when, as its log will tell."""
+    """The reason and time of a channel's change, for its log."""
 
     why: str
     at: str
 
 
 class Write(NamedTuple):
-    """A page, and the tag of the one that it takes the place of."""
+    """A page, and the tag of the page that it replaces."""
 
     part: str
     page: Page
@@ -59,7 +59,7 @@ class Write(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Everything that is to be written: fixed objects and states, then the head, then pages."""
+    """Everything to write: fixed objects and states, then the head, then pages."""
 
     head: Head
     fixed: list[Page]
@@ -83,14 +83,14 @@ def draft_change(
     amend: Amend,
     read: Callable[[str], State],
 ) -> Draft | None:
-    """Apply edits to a channel in the order of their parts; None if nothing changes."""
+    """Apply edits to a channel in the order of parts; return None if nothing changes."""
     edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
     olds = {name: read(name) for name in edits}
     news = {name: _edited(olds[name], edit) for name, edit in edits.items()}
     amended = amend(head)
     variants = _variants(amended, news)
     fresh = set(variants).difference(head.variants)
-    if fresh:  # files that fit several indexes appear in the new ones, before those that need them
+    if fresh:  # files for several indexes appear in new ones before the files that need them
         shared = {
             name: read(name)
             for name, part in head.parts.items()
@@ -142,7 +142,7 @@ def _as_it_is(state: State) -> State:
 
 
 def _edited(old: State, edit: Edit) -> State:
-    """What an edit makes of a state. It has no say in the pages: they are as they are."""
+    """Return the state after an edit, which can't change the pages."""
     new = edit(old)
     if new is not old:
         new = msgspec.structs.replace(
@@ -154,7 +154,7 @@ def _edited(old: State, edit: Edit) -> State:
 def _new(
     name: str, old: State, state: State, variants: tuple[str, ...], generation: int
 ) -> _New | None:
-    """A new state that knows its pages; None if it is the old one."""
+    """Return a new state with its pages, or None if it is the old one."""
     part = parse_part(name)
     touched = changed(old, state)
     views = changed_views(part, old, state, touched, variants)
@@ -163,7 +163,7 @@ def _new(
     serials = {**state.serials, **dict.fromkeys(views, generation)}
     state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
     if {page.path for page in fixed}.intersection(state.pending_deletion):
-        msg = f"objects that `{name}` needs are just being deleted"
+        msg = f"objects that `{name}` needs are being deleted"
         raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
     tags = {**state.tags, **{page.path: content_tag(page.data) for page in made}}
@@ -174,10 +174,10 @@ def _new(
 
 
 def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]:
-    """Parts to look after before pages of another one that are not what they should be.
+    """Return parts to check before the wrong pages of another part.
 
-    The writer of these pages may have been killed before. `found` are the pages that exist: all
-    changes since theirs are in question, in the order in which they list their parts.
+    The writer of these pages may have been killed. `found` are the existing pages: all changes
+    since theirs are in question, with their parts in order.
     """
     plain = (serial_of(data) for path, data in found.items() if not path.endswith(".zst"))
     since = min(plain, default=0)
@@ -190,19 +190,19 @@ def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]
 
 
 def _is_listed(head: Head, name: str, folders: set[str]) -> bool:
-    """Return whether a part has pages that lists in some folders name."""
+    """Return whether lists in these folders name pages of a part."""
     part = head.parts[name]
     lists = {name.partition("/")[0], *part.variants, *(head.variants if part.shared else ())}
     return not lists.isdisjoint(folders)
 
 
 def _may_be_in(part: ChannelPart, views: Iterable[str]) -> bool:
-    """Return whether a part may have files for new views: shared ones, or of a view's variant."""
+    """Return whether a part may have files for new views: shared, or of a view's variant."""
     return part.shared or any(View.parse(view).variant in part.variants for view in views)
 
 
 def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
-    """The variants that a channel will have."""
+    """Return the variants that a channel will have."""
     entries = (
         entry for name, state in news.items() if is_in_variants(name) for entry in state.entries
     )
@@ -227,7 +227,7 @@ def _part(name: str, new: _New, old: ChannelPart | None, variants: Collection[st
 
 
 def _offers(name: str, new: _New, old: ChannelPart | None) -> tuple[PackageOffer, ...]:
-    """What a part has to offer. A conda subdir has many names, few of which change at a time."""
+    """Return what a part offers; a conda subdir has many names, of which few change at once."""
     if new.state.status == "quarantined":
         return ()
     section, part = section_of(name), parse_part(name).name
@@ -235,6 +235,6 @@ def _offers(name: str, new: _New, old: ChannelPart | None) -> tuple[PackageOffer
         return offers(name, new.state.entries)
     names = {section.project(part, entry) for entry in new.touched}
     kept = [offer for offer in old.offers if offer.name not in names]
-    touched = [entry for one in names for entry in section.files_of(new.state, one)]
+    touched = [entry for name in names for entry in section.files_of(new.state, name)]
     fresh = offers(name, touched)
     return tuple(sorted([*kept, *fresh], key=lambda offer: (offer.name, offer.variant)))

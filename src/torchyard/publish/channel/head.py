@@ -1,11 +1,11 @@
-"""The head of a channel: one small object that says which state each part of it is in.
+"""The head of a channel: a small object with the current state of each part.
 
 channel.json               the head; replacing it by compare-and-swap is the act of publishing
 heads/0.json, heads/1.json copies of the last two heads, if the channel is a directory
 states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
-torch-2.13+cu130/, …       the same for those who have this torch; see `index.views`
+torch-2.13+cu130/, …       the same for users of this torch; see `index.views`
 conda/linux-64/            a conda channel
 libtorch/torch/cu130/      listings of libtorch zips
 """
@@ -22,7 +22,7 @@ from torchyard.model.values import Value
 HEAD = "channel.json"
 HEAD_COPIES = ("heads/0.json", "heads/1.json")
 HISTORY = 200
-"""The number of changes in the log, which can be rolled back."""
+"""The most changes in the log; these can be rolled back."""
 
 
 class ChannelPart(Value, kw_only=True):
@@ -32,14 +32,14 @@ class ChannelPart(Value, kw_only=True):
     """The digest of its state."""
     variants: tuple[str, ...] = ()
     shared: bool = False
-    """Whether it has files that are in every variant."""
+    """Whether it has files for every variant."""
     torch_views: tuple[str, ...] = ()
-    """The views of a torch that exist because it has files which are compiled against that."""
+    """Views of torch releases that exist because files are compiled against these."""
     offers: tuple[PackageOffer, ...] = ()
 
 
 class Change(Value, kw_only=True):
-    """One switch: why, when, and the states before and after. No state: no such part."""
+    """A switch: reason, time, and states before and after; none for a missing part."""
 
     generation: int
     at: str
@@ -47,14 +47,14 @@ class Change(Value, kw_only=True):
     parts: dict[str, tuple[str, str]]
     """In the order in which their pages are written."""
     run: str = ""
-    """Unique for each try: so a writer knows its own change again."""
+    """Unique for each try, so that a writer recognises its own change."""
 
 
 class Pin(Value, kw_only=True):
-    """Versions that are kept when others are pruned."""
+    """Versions that are never pruned."""
 
     projects: dict[str, tuple[str, ...]]
-    """For each project its versions, without their local parts: `torch` → `2.14.0`."""
+    """The versions of each project, without local parts: `torch` → `2.14.0`."""
     at: str
     why: str = ""
 
@@ -65,32 +65,32 @@ class Head(Value, kw_only=True):
     version: Literal[1] = 1
     generation: int = 0
     name: str = ""
-    """What people call the channel: `nightly`."""
+    """The name of the channel: `nightly`."""
     grouping: Literal["compute", "compute-blas"] = "compute"
-    """What a variant is called after."""
+    """The scheme for names of variants."""
     parts: dict[str, ChannelPart] = {}
     """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
     serials: dict[str, int] = {}
-    """For each view the generation that changed its list of projects last."""
+    """For each view, the generation that last changed its list of projects."""
     link_pages: dict[str, int] = {}
-    """For each view of a torch the generation that changed its page for `--find-links` last."""
+    """For each view of a torch, the generation that last changed its page for `--find-links`."""
     landing: int = 0
-    """The generation that changed the landing page last."""
+    """The generation that last changed the landing page."""
     tags: dict[str, str] = {}
-    """Of the pages that are made of the head itself."""
+    """Of the pages made from the head."""
     pins: dict[str, Pin] = {}
     external: tuple[str, ...] = ()
-    """Globs over names that were declared to come from elsewhere."""
+    """Globs over names declared as external."""
     upstream: tuple[str, ...] = ()
-    """Addresses of indexes that have these; none if it is the installer's own default."""
+    """Addresses of indexes with these; empty for the installer's default."""
     log: tuple[Change, ...] = ()
     """The newest last."""
 
     @property
     def elsewhere(self) -> Elsewhere:
-        """The indexes that have what packages require from elsewhere, if they require anything.
+        """The indexes with external requirements of packages, if there are any.
 
-        It was declared; or files are mirrored that need a torch, which the channel does not have.
+        These are declared, or mirrored files need a torch that the channel lacks.
         """
         offers = (offer for part in self.parts.values() for offer in part.offers)
         needs_torch = not self.has_torch and any(offer.torch for offer in offers)
@@ -103,14 +103,14 @@ class Head(Value, kw_only=True):
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Every variant that has an index of its own, in order; it keeps it, even without files."""
+        """All variants with indexes, in order; they keep them, even without files."""
         parts = (p for name, p in self.parts.items() if is_in_variants(name))
         found = {variant for part in parts for variant in part.variants}
         return tuple(sorted(found.union(self.serials) - {WHOLE}))
 
 
 def head_copy_key(generation: int) -> str:
-    """Return where a directory has a copy of a head: two take turns, so that one is complete."""
+    """Return the key of a head's copy: two alternate, so that one is always complete."""
     return HEAD_COPIES[generation % 2]
 
 
@@ -119,12 +119,12 @@ def state_key(digest: str) -> str:
 
 
 def live_states(head: Head) -> set[str]:
-    """The states that a head leads to."""
+    """Return the states that a head names."""
     logged = (digest for c in head.log for pair in c.parts.values() for digest in pair)
     return {*(part.state for part in head.parts.values()), *logged} - {""}
 
 
 def changes_within(head: Head, born: datetime) -> list[Change]:
-    """All changes from the first on that was made after a moment, whatever clocks said later."""
+    """Return all changes from the first one after a moment, even if clocks later went backwards."""
     late = (datetime.fromisoformat(change.at) >= born for change in head.log)
     return list(head.log[next((i for i, is_late in enumerate(late) if is_late), len(head.log)) :])

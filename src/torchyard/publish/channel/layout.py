@@ -1,7 +1,7 @@
-"""Which pages each sort of part has, in the order in which they are to be written.
+"""The pages of each kind of part, in the order of writing.
 
-The last page of a part changes with all others: a writer that finds it as its predecessor left it
-knows that the predecessor has written all of them.
+The last page of a part changes with all others: a writer that finds it unchanged knows that its
+predecessor has written all pages.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from torchyard.index.views import FileKind, View, kinds_of
 from torchyard.publish.channel.head import HEAD
 
 TAKEN = frozenset({*SECTIONS, "packages", "states", "heads", "pins", HEAD, LANDING})
-"""Everything else on the first level of a channel is a variant."""
+"""All other names on the first level of a channel are variants."""
 
 
 class PartName(NamedTuple):
@@ -30,7 +30,7 @@ class PartName(NamedTuple):
 
     @property
     def rules(self) -> ChannelSection:
-        """The section that it is a part of."""
+        """The section of the part."""
         return SECTIONS[self.section]
 
 
@@ -39,25 +39,25 @@ def parse_part(text: str) -> PartName:
 
 
 def key_of(part: PartName, entry: Entry) -> str:
-    """Where the bytes of a file are."""
+    """Return the key of a file's bytes."""
     return part.rules.key(part.name, entry)
 
 
 def companions(parts: Collection[str], known: Collection[str]) -> list[str]:
-    """Parts that must come to be with others of their section."""
+    """Return parts that must be created with others of their section."""
     sections = {parse_part(part).section for part in parts}
     wanted = (first for section in sorted(sections) if (first := first_part(section)))
     return [first for first in wanted if first not in (*parts, *known)]
 
 
 def first_part(section: str) -> str:
-    """The part that is published before all others of a section; empty if none is."""
+    """Return the part of a section to publish before all others, or ""."""
     name = SECTIONS[section].FIRST_PART
     return str(PartName(section, name)) if name else ""
 
 
 def views_of(part: PartName, state: State, variants: Collection[str]) -> list[str]:
-    """All views that a part has pages in; `variants` are those of the whole channel."""
+    """Return all views with pages of a part; `variants` are the channel's."""
     if not part.rules.HAS_VARIANTS:
         return [WHOLE]
     kinds = kinds_of(state.entries)
@@ -75,7 +75,7 @@ def shown_in(kinds: Collection[FileKind], views: Iterable[str]) -> set[str]:
 def changed_views(
     part: PartName, old: State, new: State, touched: Iterable[Entry], variants: Collection[str]
 ) -> list[str]:
-    """The views whose pages say something else than before; `touched` is what changed."""
+    """Return the views whose pages change; `touched` is what changed."""
     views = views_of(part, new, variants)
     if (old.status, old.status_reason) != (new.status, new.status_reason):
         return views
@@ -87,18 +87,18 @@ def changed_views(
 
 
 def settle(part: PartName, new: State, touched: Iterable[Entry]) -> tuple[State, list[Page]]:
-    """What a state needs beside its entries, and the objects that never change it leads to."""
+    """Return a state's further fields, and the immutable objects that it names."""
     return part.rules.settle(part.name, new, touched)
 
 
 def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page]:
-    """The pages of a part in some views."""
+    """Return the pages of a part in these views."""
     return part.rules.pages(part.name, state, views)
 
 
 Lasting = Literal["page", "name", "bytes"]
-"""How long an address means the same: until the next change; until its file is pruned, after which
-conda's names may be given to another one; for ever, as it holds the digest of its bytes."""
+"""How long an address keeps its content: until the next change; until its file is pruned, after
+which conda's names may be reused; forever, as it contains the digest of its bytes."""
 
 _CACHE: Mapping[Lasting, str] = {
     "page": "public, max-age=60",

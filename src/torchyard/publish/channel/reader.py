@@ -1,4 +1,4 @@
-"""What a channel says of itself, wherever its files can be read: its head, and states of parts."""
+"""Read a channel's head and states from any source of files."""
 
 from hashlib import sha256
 from typing import Protocol
@@ -16,17 +16,17 @@ _STATE = msgspec.json.Decoder(State)
 
 
 class FileSource(Protocol):
-    """Where the files of a channel are."""
+    """A source of a channel's files."""
 
     @property
     def url(self) -> str: ...
 
     def read(self, key: str) -> bytes | None:
-        """Read a file whole; None if there is none."""
+        """Return the bytes of a file, or None if it does not exist."""
 
 
 class ChannelReader:
-    """A channel as all see it who can read its files."""
+    """A read-only channel."""
 
     def __init__(self, source: FileSource) -> None:
         self._source = source
@@ -37,11 +37,11 @@ class ChannelReader:
         return self._source.url
 
     def read(self, key: str) -> bytes | None:
-        """Read a file of the channel; None if there is none."""
+        """Return the bytes of a file of the channel, or None if it does not exist."""
         return self._source.read(key)
 
     def head(self) -> Head:
-        """The head as it is now."""
+        """Return the current head."""
         data = self._source.read(HEAD)
         return Head() if data is None else self._decoded(data)
 
@@ -53,18 +53,18 @@ class ChannelReader:
             raise StoreError(msg, hint=self._hint(error)) from error
 
     def _hint(self, error: Exception) -> str:
-        """Return what to do about an object that can't be decoded."""
-        if isinstance(error, msgspec.ValidationError):  # JSON, but of other fields
-            return "was it written by a newer torchyard?"
-        return f"`torchyard channel restore {self.url}` restores what is left"
+        """Return a fix for an object that can't be decoded."""
+        if isinstance(error, msgspec.ValidationError):  # JSON with other fields
+            return "it may be from a newer torchyard: upgrade"
+        return f"`torchyard channel restore {self.url}` restores the rest"
 
     def state(self, head: Head, part: str) -> State:
-        """The state of a part; one without files if there is no such part."""
+        """Return the state of a part; without files if there is no such part."""
         known = head.parts.get(part)
         return State() if known is None else self.state_at(known.state)
 
     def state_at(self, digest: str) -> State:
-        """A state, new or old; nothing for no digest."""
+        """Return a current or old state by its digest; an empty one without a digest."""
         if not digest:
             return State()
         if digest not in self._states:
@@ -72,18 +72,18 @@ class ChannelReader:
             if data is None:
                 msg = f"the channel `{self.url}` has lost the state {digest}"
                 hint = (
-                    f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back "
-                    f"from a copy, or `torchyard channel restore {self.url}`"
+                    f"try again, as it may be just pruned; else restore `{state_key(digest)}` "
+                    f"from a backup, or `torchyard channel restore {self.url}`"
                 )
                 raise StoreError(msg, hint=hint)
-            self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
+            self._states = {digest: self._read_state(digest, data)}  # only one: states can be large
         return self._states[digest]
 
     def _read_state(self, digest: str, data: bytes) -> State:
         if sha256(data).hexdigest() != digest:
-            msg = f"the state {digest} of `{self.url}` is not what its name says"
+            msg = f"the state {digest} of `{self.url}` does not match its name"
             hint = (
-                f"bring `{state_key(digest)}` back from a copy; or `torchyard channel restore "
+                f"restore `{state_key(digest)}` from a backup;  or `torchyard channel restore "
                 f"{self.url}` shows an earlier state"
             )
             raise StoreError(msg, hint=hint)

@@ -1,4 +1,4 @@
-"""The pages that are made of a channel's head: lists of projects or files, the landing page."""
+"""The pages made from a channel's head: lists of projects or files, and the landing page."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,7 +18,7 @@ ReadState = Callable[[str], State]
 
 
 def all_roots(head: Head, read: ReadState) -> Iterator[Page]:
-    """All of these pages, as they should be."""
+    """Return all of these pages."""
     yield from _link_pages(head, head.link_pages, read)
     yield from _plain_roots(head)
 
@@ -26,7 +26,7 @@ def all_roots(head: Head, read: ReadState) -> Iterator[Page]:
 def changed_roots(
     old: Head, new: Head, touched: Iterable[str], read: ReadState
 ) -> tuple[Head, list[Page]]:
-    """The new head, which knows its pages, and those that say something else than before.
+    """Return the new head with its pages, and the changed pages.
 
     `touched` are the parts that changed, and `read` returns their new states.
     """
@@ -50,7 +50,7 @@ def changed_roots(
 
 
 def _plain_roots(head: Head) -> Iterator[Page]:
-    """The pages for which the head is enough."""
+    """Return the pages made from only the head."""
     for name, section in SECTIONS.items():
         listings = _listings(head) if section.INDEX_PER_VARIANT else {WHOLE: _names(head, name)}
         yield from section.root_pages(listings, head.serials)
@@ -58,7 +58,7 @@ def _plain_roots(head: Head) -> Iterator[Page]:
 
 
 def _link_pages(head: Head, views: Iterable[str], read: ReadState) -> Iterator[Page]:
-    """The pages of all files that are compiled against a torch, for one variant each."""
+    """Return the pages of files compiled against a torch, one page per variant."""
     for view in views:
         parts = sorted(part for part in head.parts if view in _torch_views(head, part))
         states = (state for part in parts if (state := read(part)).status != "quarantined")
@@ -86,7 +86,7 @@ def _names(head: Head, section: str) -> list[str]:
 
 
 def _listings(head: Head) -> dict[str, list[str]]:
-    """For each view, the projects that have files in it."""
+    """Return the projects with files in each view."""
     parts = {
         name.partition("/")[2]: part for name, part in head.parts.items() if is_in_variants(name)
     }

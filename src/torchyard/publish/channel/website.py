@@ -1,4 +1,4 @@
-"""A channel as its users know it: by its address on the web."""
+"""A channel on a web server."""
 
 from http import HTTPStatus
 
@@ -9,11 +9,11 @@ from torchyard.publish.channel.head import HEAD
 from torchyard.publish.channel.reader import ChannelReader
 
 _NOT_THERE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.FORBIDDEN)
-"""Buckets that may not be listed answer 403."""
+"""Buckets without permission to list answer 403."""
 
 
 def read_website(url: str) -> ChannelReader:
-    """Open a channel that a web server has; one that is not there is an error."""
+    """Open a channel on a web server; a missing one is an error."""
     site = _Website(url)
     if site.read(HEAD) is None:
         msg = f"there is no channel at `{site.url}`"
@@ -22,7 +22,7 @@ def read_website(url: str) -> ChannelReader:
 
 
 class _Website:
-    """The files of a channel, as a web server has them."""
+    """The files of a channel on a web server."""
 
     def __init__(self, url: str) -> None:
         self._root = directory_url(url)
@@ -38,6 +38,6 @@ class _Website:
             return answer.data
         if answer.status in _NOT_THERE:
             return None
-        msg = f"`{self.url}` answers {answer.status} when it is asked for `{key}`"
-        hint = "is the address right, and does it want a name and a password?"
+        msg = f"`{self.url}` answers {answer.status} to a request for `{key}`"
+        hint = "check the address, and whether it needs a name and a password"
         raise ElsewhereError(msg, hint=hint, reason="network")

@@ -1,6 +1,6 @@
-"""The index check: finds out which sort of index an address has, and audits it from outside.
+"""The index check: determine the kind of index at an address, and audit it from outside.
 
-It reads only what installers read, also of torchyard's own channels.
+It reads only what installers read, even of torchyard's own channels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _JSON, _HTML = "index.json", "index.html"
 
 
 class ZipAudit:
-    """Audits the listings of projects, one after the other."""
+    """Audits the listings of projects one by one."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.files = 0
@@ -44,7 +44,7 @@ class ZipAudit:
         self._findings = findings
 
     def run(self, urls: Iterable[str]) -> None:
-        """Audit the listings at these addresses, and of their variants."""
+        """Audit the listings at these addresses, and those of their variants."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             for url in urls:
                 if self._scope.has(_name(url)):
@@ -53,7 +53,7 @@ class ZipAudit:
     def _listings(self, url: str, pool: ThreadPoolExecutor) -> None:
         links, hits = self._read(url)
         if any(hit.rule is rules.DIFFER for hit in hits):
-            links, hits = self._read(url)  # was it just being changed?
+            links, hits = self._read(url)  # it may have changed during the audit
         self._findings.add(hits)
         self.files += len(links)
         audit = FileAudit(self._fetcher, urlsplit(url).netloc, self._scope.deep)
@@ -63,23 +63,23 @@ class ZipAudit:
                 progress(1)
 
     def _read(self, url: str) -> tuple[list[FileLink], list[IndexHit]]:
-        """Return the files of the listings as listed, and what is wrong with the pages."""
+        """Return the listed files, and the faults of the pages."""
         hits: list[IndexHit] = []
         whole = self._pages(url, hits)
         found = list(whole.files)
-        if whole.project == _name(url):  # and not a variant's
-            for variant in sorted({one.variant for one in whole.files} - {SHARED}):
+        if whole.project == _name(url):  # rather than a variant's
+            for variant in sorted({file.variant for file in whole.files} - {SHARED}):
                 its = self._pages(f"{url}{variant}/", hits)
                 if not its.faults:
-                    wanted = [one for one in whole.files if one.variant in (variant, SHARED)]
+                    wanted = [file for file in whole.files if file.variant in (variant, SHARED)]
                     where = f"{redact_url(url)}{variant}/{_JSON}"
                     hits += _compared(where, its.files, "the listing of all variants", wanted)
                 found += its.files
-        links = {(one.link.url, one.link.size, *one.link.hashes.values()): one for one in found}
-        return [one.link for one in links.values()], hits
+        links = {(f.link.url, f.link.size, *f.link.hashes.values()): f for f in found}
+        return [link.link for link in links.values()], hits
 
     def _pages(self, url: str, hits: list[IndexHit]) -> Zips:
-        """Read the pages of a listing, and compare them with its JSON, which is returned."""
+        """Read the pages of a listing, compare them with its JSON, and return the JSON."""
         where = redact_url(url)
         latest, html, every = (self._fetcher.get(f"{url}{name}") for name in (LATEST, _HTML, _JSON))
         zips, newest = (_zips(answer) for answer in (every, latest))
@@ -110,22 +110,22 @@ def _zips(answer: FetchResult) -> Zips:
 def _newest(zips: Zips) -> list[Zip]:
     """Return the files that `latest.json` should list."""
     return [
-        one
-        for one in zips.files
-        if one.link.yanked is None and one.version.partition("+")[0] == zips.latest
+        file
+        for file in zips.files
+        if file.link.yanked is None and file.version.partition("+")[0] == zips.latest
     ]
 
 
 def _compared(
     where: str, files: Iterable[Zip], other: str, wanted: Iterable[Zip]
 ) -> Iterator[IndexHit]:
-    """Compare the files of a page with `other`, which lists the files it should have."""
-    ours, theirs = ({(one.link.file, one.link.url): one.link for one in f} for f in (files, wanted))
+    """Compare the files of a page with `other`, which lists the expected files."""
+    ours, theirs = ({(f.link.file, f.link.url): f.link for f in fs} for fs in (files, wanted))
     for key in sorted(ours.keys() | theirs.keys()):
         if key not in ours:
             yield IndexHit(rules.DIFFER, where, f"it lacks {key[0]}, which {other} has")
         elif key not in theirs:
-            yield IndexHit(rules.DIFFER, where, f"it has {key[0]}, which {other} has not")
+            yield IndexHit(rules.DIFFER, where, f"it has {key[0]}, which {other} lacks")
         elif ours[key] != theirs[key]:
             yield IndexHit(rules.DIFFER, where, f"its entry for {key[0]} differs from {other}")
 
@@ -134,7 +134,7 @@ def _html_hits(answer: FetchResult, zips: Zips, where: str) -> Iterator[IndexHit
     page = read_listing(answer.data, answer.url, answer.media)
     yield from (IndexHit(rules.HTML, where, f"html: {fault}") for fault in page.faults)
     links = {(link.file, link.url) for link in page.files}
-    wanted = {(one.link.file, one.link.url): one.link.hashes["sha256"] for one in zips.files}
+    wanted = {(zip_.link.file, zip_.link.url): zip_.link.hashes["sha256"] for zip_ in zips.files}
     for key in sorted(links ^ wanted.keys()):
         which = "HTML" if key in links else "JSON"
         yield IndexHit(rules.DIFFER, where, f"only {which} has {key[0]} at {redact_url(key[1])}")
@@ -145,11 +145,11 @@ def _html_hits(answer: FetchResult, zips: Zips, where: str) -> Iterator[IndexHit
 
 CHANNEL = "channel"
 Sort = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted((CHANNEL, *SECTIONS))})]
-"""A channel of torchyard's own, or the section of one that an index is like."""
+"""A channel of torchyard, or the kind of its section that an index resembles."""
 
 
 class Audit(Value, kw_only=True):
-    """Which index was audited, and how much of it."""
+    """The audited index, and the extent of the audit."""
 
     url: str
     sort: Sort
@@ -160,8 +160,8 @@ class Audit(Value, kw_only=True):
 def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings) -> Audit:
     """Audit the index at an address; `subdirs` are those that a conda channel may have.
 
-    What a channel of torchyard's own declares to come from elsewhere is taken from its head. It
-    is read without a question.
+    Names that torchyard's own channel declares as external are taken from its head, which is read
+    without a question.
     """
     fetcher = Fetcher(url)
     head = _own_head(fetcher, url)
@@ -181,7 +181,7 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFinding
             conda.run(f"{url}{CondaSection.NAME}/", names)
         start = f"{LibtorchSection.NAME}/"
         zips.run(f"{url}{part}/" for part in head.parts if part.startswith(start))
-    elif _has_repodata(fetcher, url):  # only one subdir is asked for
+    elif _has_repodata(fetcher, url):  # only one subdir is requested
         sort = CondaSection.NAME
         name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
         conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))

@@ -48,7 +48,7 @@ class _Item(NamedTuple):
 
 
 class CondaAudit:
-    """Audits the subdirs of a channel, one after the other."""
+    """Audits the subdirs of a channel one by one."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.packages = 0
@@ -57,7 +57,7 @@ class CondaAudit:
         self._findings = findings
         self._names: set[str] = set()
         self._required: dict[str, str] = {}
-        self._reading = Lock()  # of one package at a time, which keeps memory bounded
+        self._reading = Lock()  # one package at a time, to bound the memory
 
     def run(self, root: str, subdirs: Iterable[str]) -> list[str]:
         """Audit these subdirs, and return the existing ones."""
@@ -69,7 +69,7 @@ class CondaAudit:
             ]
         if NOARCH not in found:
             where = redact_url(urljoin(root, f"{NOARCH}/{REPODATA}"))
-            self._findings.add([IndexHit(rules.NOARCH, where, "it is not there")])
+            self._findings.add([IndexHit(rules.NOARCH, where, "it does not exist")])
         self._findings.add(self._unresolved(redact_url(root)))
         return found
 
@@ -84,13 +84,13 @@ class CondaAudit:
             REPODATA: read_repodata(plain.data) if plain.found else None,
             PACKED: read_packed(packed.data) if packed.found else None,
         }
-        read = {name: one for name, one in texts.items() if one is not None}
+        read = {name: text for name, text in texts.items() if text is not None}
         where = redact_url(url)
-        for name, one in read.items():
+        for name, document in read.items():
             self._findings.add(
-                IndexHit(rules.PAGE, f"{where}{name}", fault) for fault in one.faults
+                IndexHit(rules.PAGE, f"{where}{name}", fault) for fault in document.faults
             )
-        whole = {name: one for name, one in read.items() if one.records or not one.faults}
+        whole = {name: d for name, d in read.items() if d.records or not d.faults}
         if not whole:
             return True
         data = next(iter(whole.values()))
@@ -122,8 +122,8 @@ class CondaAudit:
             for fault in shard.faults:
                 yield IndexHit(rules.SHARD, f"{where}{SHARDS}", f"the shard of {name}: {fault}")
             records |= shard.records
-            if shard.faults:  # which is reported; compare the other shards
-                records |= {file: one for file, one in data.records.items() if one.name == name}
+            if shard.faults:  # reported elsewhere; compare the other shards
+                records |= {file: r for file, r in data.records.items() if r.name == name}
         yield from _compared(where, REPODATA, data, SHARDS, Repodata(records=records))
 
     def _shard(self, base: str, digest: str) -> Repodata:
@@ -215,18 +215,18 @@ def _names(depends: Iterable[str]) -> Iterator[str]:
 
 
 def _compared(
-    where: str, name: str, one: Repodata, other_name: str, other: Repodata
+    where: str, name: str, data: Repodata, other_name: str, other: Repodata
 ) -> Iterator[IndexHit]:
     """Compare the records of two documents about the same subdir."""
     url = f"{where}{other_name}"
-    for file in sorted(one.records.keys() | other.records.keys()):
-        if one.records.get(file) == other.records.get(file):
+    for file in sorted(data.records.keys() | other.records.keys()):
+        if data.records.get(file) == other.records.get(file):
             continue
         if file not in other.records:
             what = f"it has no {file}, which {name} has"
-        elif file not in one.records:
-            what = f"it has {file}, which {name} has not"
+        elif file not in data.records:
+            what = f"it has {file}, which {name} lacks"
         else:
-            fields = differing(one.records[file], other.records[file])
+            fields = differing(data.records[file], other.records[file])
             what = f"it has another {', '.join(fields)} of {file} than {name}"
         yield IndexHit(rules.REPODATA_DIFFERS, url, what)

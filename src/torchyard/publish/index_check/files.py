@@ -1,4 +1,4 @@
-"""The audit of one file: whether it exists, matches the index, and what it requires."""
+"""The audit of a file: whether it exists and matches the index, and its requirements."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _STRONG = (
 """Hashes without known collisions, in order of preference."""
 
 _KNOWN = hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}
-"""Hashes that can be compared; the two left out have no fixed length."""
+"""Hashes that can be compared; the omitted two have no fixed length."""
 
 
 class ResolverMetadata(NamedTuple):
@@ -45,14 +45,14 @@ class ResolverMetadata(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What is wrong with a file, and its METADATA, if that could be read."""
+    """The findings on a file, and its METADATA, if readable."""
 
     hits: tuple[IndexHit, ...]
     facts: ResolverMetadata | None = None
 
 
 class FileAudit(NamedTuple):
-    """Audits files; several threads may do so at once."""
+    """Audits files, safely from several threads."""
 
     fetcher: Fetcher
     site: str
@@ -92,7 +92,7 @@ class FileAudit(NamedTuple):
             yield IndexHit(rules.LINK_BROKEN, link.file, what)
 
     def _sidecar(self, link: FileLink, found: list[IndexHit]) -> bytes | None:
-        """Return the METADATA beside a wheel, or None if it is not what the page says."""
+        """Return the METADATA beside a wheel, or None if it does not match the page."""
         if link.metadata is None:
             return None
         answer = self.fetcher.get(f"{link.url}{METADATA}", most=_LARGEST_SIDECAR)
@@ -102,13 +102,13 @@ class FileAudit(NamedTuple):
             return None
         wrong = wrong_hash(answer.data, link.metadata)
         if wrong:
-            what = f"its sidecar has not the {wrong} that the page says"
+            what = f"its sidecar does not match the page's {wrong}"
             found.append(IndexHit(rules.SIDECAR_WRONG, link.file, what))
             return None
         return answer.data
 
     def _read(self, link: FileLink, sidecar: bytes | None, found: list[IndexHit]) -> bytes | None:
-        """Read all of a file; return its METADATA, or else that of its sidecar."""
+        """Read a whole file; return its METADATA, or else that of its sidecar."""
         with TemporaryDirectory(prefix="torchyard-audit-") as folder:
             path = Path(folder, link.file)
             try:
@@ -124,7 +124,7 @@ class FileAudit(NamedTuple):
         if fault:
             found.append(IndexHit(rules.PACKAGE, link.file, f"it can't be unpacked: {fault}"))
         if text is not None and sidecar is not None and text != sidecar:
-            what = "its sidecar is not the METADATA that is in the wheel"
+            what = "its sidecar differs from the METADATA in the wheel"
             found.append(IndexHit(rules.SIDECAR_WRONG, link.file, what))
         return text or sidecar
 
@@ -137,12 +137,12 @@ def _hash_hits(link: FileLink) -> Iterator[IndexHit]:
 
 
 def strong_hash(hashes: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the algorithm and digits of the hash to verify a file by, or None."""
+    """Return the algorithm and digits of the hash to verify a file with, or None."""
     return next(((kind, hashes[kind]) for kind in _STRONG if kind in hashes), None)
 
 
 def weakness(hashes: Mapping[str, str]) -> str:
-    """Return why hashes prove nothing, or an empty string if they do."""
+    """Return why hashes prove nothing, or "" if they do."""
     if not hashes:
         return "no hash of it"
     return "" if strong_hash(hashes) else f"only its {', '.join(hashes)}, which can be forged"
@@ -151,7 +151,7 @@ def weakness(hashes: Mapping[str, str]) -> str:
 def fetched(
     fetcher: Fetcher, url: str, path: Path, hashes: Mapping[str, str], size: int | None
 ) -> Iterator[IndexHit]:
-    """Fetch a file, and yield whether its size or hash is not the listed one."""
+    """Fetch a file, and yield differences of its size and hash from the listed ones."""
     known = {kind: hashlib.new(kind) for kind in hashes if kind in _KNOWN}
     found = 0
     with path.open("wb") as file:
@@ -160,7 +160,7 @@ def fetched(
             found += len(piece)
             for digest in known.values():
                 digest.update(piece)
-            if size is not None and found > size:  # and perhaps it never ends
+            if size is not None and found > size:  # it may never end
                 what = f"it has more bytes than the {size} that the index says"
                 yield IndexHit(rules.SIZE, path.name, what)
                 return
@@ -175,7 +175,7 @@ def fetched(
 
 
 def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
-    """Return the algorithm of the first hash that does not match, or an empty string."""
+    """Return the algorithm of the first mismatching hash, or ""."""
     for kind, digest in hashes.items():
         if kind in _KNOWN and hashlib.new(kind, data).hexdigest() != digest:
             return kind
@@ -213,16 +213,13 @@ def _python_hits(link: FileLink, metadata: str) -> Iterator[IndexHit]:
 
 
 def required_names(facts: ResolverMetadata) -> set[str]:
-    """Return the projects that are required by name; those with an address are left out.
-
-    So are those that only extras require.
-    """
+    """Return the projects required by name, except requirements by address or of extras."""
     names: set[str] = set()
     for text in facts.requires:
         try:
             requirement = Requirement(text)
         except MALFORMED:
-            continue  # installers pass over it, too
+            continue  # installers ignore it, too
         if requirement.url is None and not is_excluded(requirement):
             names.add(canonicalize_name(requirement.name))
     return names

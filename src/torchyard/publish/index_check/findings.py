@@ -1,4 +1,4 @@
-"""What the index check has found: counted by rule, with some of each, under a policy."""
+"""The findings of the index check: counted by rule, with samples, under a policy."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from torchyard.checks.registry import INDEX_RULES
 from torchyard.checks.rule import Finding, Hit, Rule, Severity
 
 KEPT = 100
-"""Findings that are kept of each rule: an index may have millions of files."""
+"""The most findings to keep for a rule: an index may have millions of files."""
 
 
 class IndexHit(NamedTuple):
-    """What a rule found, and on which page or in which file."""
+    """A finding of a rule, and its page or file."""
 
     rule: Rule
     where: str
@@ -39,7 +39,7 @@ class IndexFindings:
                 self._keep(self._enforcer.finding(rule, severity, Hit(what, where), where))
 
     def add_unused_allowances(self, url: str) -> None:
-        """Note which allowances of the policy nothing in the index at `url` needed."""
+        """Add notes for allowances of the policy that the index at `url` does not need."""
         for _, note in self._enforcer.unused(INDEX_RULES):
             what = f"{note.what}; {note.hint}"
             self._keep(msgspec.structs.replace(note, what=what, hint="", member=url))

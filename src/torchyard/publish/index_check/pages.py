@@ -20,11 +20,11 @@ from torchyard.publish.index_check.findings import IndexHit
 
 _ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//")
 _SIZED = (1, 1)
-"""The API since which pages list versions and sizes (PEP 700)."""
+"""The first API whose pages list versions and sizes (PEP 700)."""
 
 
 class Pages(Value, kw_only=True):
-    """The pages of one project, as far as they exist."""
+    """The existing pages of a project."""
 
     name: str
     url: str
@@ -33,13 +33,13 @@ class Pages(Value, kw_only=True):
 
     @property
     def files(self) -> tuple[FileLink, ...]:
-        """The files, as listed by JSON if there is any, else by HTML."""
+        """The files listed by JSON if it exists, or else by HTML."""
         readable = (page for page in (self.json, self.html) if page is not None and page.readable)
         return next((page.files for page in readable), ())
 
 
 def page_hits(pages: Pages) -> Iterator[IndexHit]:
-    """Yield what is wrong with the pages, without any request for files."""
+    """Yield the faults of the pages, without requesting files."""
     where = redact_url(pages.url)
     if pages.html is None and pages.json is None:
         yield IndexHit(rules.PAGE, where, "there is no page")
@@ -57,11 +57,11 @@ def page_hits(pages: Pages) -> Iterator[IndexHit]:
 
 def _api_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
     if not listing.api:
-        return  # HTML without one is of the first
+        return  # HTML without a version is of the first
     try:
         major, minor = map(int, listing.api.split("."))
     except ValueError:
-        yield IndexHit(rules.VERSION, where, f"`{listing.api}` is no version of the API")
+        yield IndexHit(rules.VERSION, where, f"`{listing.api}` is no API version")
         return
     if major != 1:
         yield IndexHit(rules.VERSION, where, f"the API version {listing.api} is unknown")
@@ -70,17 +70,17 @@ def _api_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
 
 
 def _status_hits(listing: Listing, where: str) -> Iterator[IndexHit]:
-    """Check what PEP 792 asks for."""
+    """Check the status of the project (PEP 792)."""
     if listing.status not in ("", *get_args(Status)):
         what = f"the status `{listing.status}` is unknown"
         yield IndexHit(rules.VERSION, where, f"{listing.kind}: {what}")
     if listing.status == "quarantined" and listing.files:
-        what = "the project is in quarantine, and its files are offered all the same"
+        what = "the project is in quarantine, but its files are offered"
         yield IndexHit(rules.VERSION, where, f"{listing.kind}: {what}")
 
 
 def _sized_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
-    """Check what API 1.1 asks for: sizes, and a list with the versions of all files."""
+    """Check the requirements of API 1.1: sizes, and a list of all versions."""
     if listing.versions is None:
         yield IndexHit(rules.VERSION, where, "API 1.1 and later list `versions`")
     listed = {_version(text) for text in listing.versions or ()}
@@ -113,7 +113,7 @@ def _differences(html: Iterable[FileLink], json: Iterable[FileLink]) -> Iterator
 
 
 def _differing(html: FileLink, json: FileLink) -> list[str]:
-    """Return the fields that differ; HTML has one hash of each thing at most."""
+    """Return the differing fields; HTML has at most one hash per file."""
     pairs: dict[str, tuple[object, object]] = {
         "address": (html.url, json.url),
         "hash": _both(html.hashes, json.hashes),
@@ -121,13 +121,13 @@ def _differing(html: FileLink, json: FileLink) -> list[str]:
         "core-metadata": _both(html.metadata or {}, json.metadata or {}),
         "yanked": (html.yanked, json.yanked),
     }
-    return [name for name, (one, other) in pairs.items() if one != other]
+    return [name for name, (pair, other) in pairs.items() if pair != other]
 
 
-def _both(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[object, object]:
-    """Return two sets of hashes, restricted to algorithms that both have."""
-    kinds = one.keys() & other.keys()
-    return {kind: one[kind] for kind in kinds}, {kind: other[kind] for kind in kinds}
+def _both(mine: Mapping[str, str], other: Mapping[str, str]) -> tuple[object, object]:
+    """Return two sets of hashes, restricted to common algorithms."""
+    kinds = mine.keys() & other.keys()
+    return {kind: mine[kind] for kind in kinds}, {kind: other[kind] for kind in kinds}
 
 
 def _version_of(file: str, project: str) -> Version | None:
@@ -183,7 +183,7 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
 
 
 def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
-    """Compare the wheels of each version; report wheels that differ from most."""
+    """Compare the wheels of each version; report wheels that differ from the majority."""
     groups: dict[Version | None, dict[str, ResolverMetadata]] = {}
     for file, fact in facts.items():
         groups.setdefault(_version_of(file, ""), {})[file] = fact
@@ -195,6 +195,6 @@ def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
                 fields = zip(
                     ("Requires-Dist", "Requires-Python", "Provides-Extra"), fact, usual, strict=True
                 )
-                names = ", ".join(name for name, one, other in fields if one != other)
+                names = ", ".join(name for name, field, other in fields if field != other)
                 what = f"METADATA is not that of {model}: it differs in {names}"
                 yield IndexHit(rules.METADATA_DIFFERS, file, what)

@@ -31,26 +31,26 @@ from torchyard.terminal.progress import ProgressLine
 
 _Key = tuple[str, bytes]
 _BATCH = 8
-"""Projects whose pages are in memory at a time."""
+"""The most projects whose pages are in memory at once."""
 
 
 class Scope(Value, kw_only=True):
-    """Which part of an index is audited, and how closely."""
+    """The part of an index to audit, and how closely."""
 
     projects: tuple[str, ...] = ()
-    """Globs over names of projects; none stands for all."""
+    """Globs over names of projects; empty for all."""
     external: tuple[str, ...] = ()
-    """Globs over names that are meant to come from other indexes."""
+    """Globs over names that come from other indexes."""
     deep: bool = False
     agree: Callable[[int, str], None] = lambda _count, _what: None
-    """Raises an error unless the caller agrees to read this many projects or packages."""
+    """Raises an error unless the user agrees to read this many projects or packages."""
 
     def has(self, project: str) -> bool:
         return not self.projects or any_match(canonicalize_name(project), self.projects)
 
 
 def read_pages(fetcher: Fetcher, name: str, url: str) -> Pages:
-    """Read a page as HTML and JSON; a server of plain files has the latter as `index.json`."""
+    """Read a page as HTML and JSON; servers of plain files have the latter as `index.json`."""
     first = fetcher.get(url, ACCEPT_JSON)
     listing = _listing(first)
     if listing is not None and listing.kind == "json":
@@ -58,7 +58,7 @@ def read_pages(fetcher: Fetcher, name: str, url: str) -> Pages:
         is_html = html is not None and html.kind == "html"
         return Pages(name=name, url=url, json=listing, html=html if is_html else None)
     second = fetcher.get(urljoin(first.url if first.found else url, "index.json"))
-    is_json = second.found and second.media not in HTML_MEDIA  # some have a page for everything
+    is_json = second.found and second.media not in HTML_MEDIA  # servers may answer any request
     json = read_listing(second.data, first.url, "json") if is_json else None
     return Pages(name=name, url=url, html=listing, json=json)
 
@@ -68,7 +68,7 @@ def _listing(answer: FetchResult) -> Listing | None:
 
 
 class _View(NamedTuple):
-    """One simple index: its address, its projects if it lists them, and what they require."""
+    """A simple index: its address, its listed projects, and their requirements."""
 
     url: str
     projects: Mapping[str, str]
@@ -77,7 +77,7 @@ class _View(NamedTuple):
 
 
 class SimpleAudit:
-    """Audits simple indexes that share their files, such as the variants of one channel."""
+    """Audits simple indexes that share files, such as the variants of a channel."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.projects = 0
@@ -115,20 +115,20 @@ class SimpleAudit:
         pool: ThreadPoolExecutor,
         progress: ProgressLine,
     ) -> None:
-        """Audit some projects, whose pages are fetched concurrently."""
+        """Audit projects, fetching their pages concurrently."""
         chosen = [(name, view) for name in names for view in views if name in view.projects]
         pages = pool.map(
-            lambda one: read_pages(self._fetcher, one[0], one[1].projects[one[0]]), chosen
+            lambda pair: read_pages(self._fetcher, pair[0], pair[1].projects[pair[0]]), chosen
         )
         last = ""
         done: dict[_Key, Looked] = {}
         for (name, view), read in zip(chosen, pages, strict=True):
-            if name != last:  # its files are shared by views, and by no other project
+            if name != last:  # its files are shared by views, not by other projects
                 last, done = name, {}
             self._project(read, view, pool, done, progress)
 
     def _view(self, root: str) -> _View | None:
-        """Read the list of projects; a page with files is that of one project."""
+        """Read the list of projects; a page with files is a project's."""
         pages = read_pages(self._fetcher, "", root)
         where = redact_url(root)
         if pages.html is None and pages.json is None:
@@ -140,11 +140,11 @@ class SimpleAudit:
         self._findings.add(_root_hits(pages, where))
         best = pages.html or pages.json
         projects = {
-            one.name: one.url if one.url.endswith("/") else f"{one.url}/"
-            for one in (best.projects if best else ())
-            if self._scope.has(one.name)
+            project.name: project.url if project.url.endswith("/") else f"{project.url}/"
+            for project in (best.projects if best else ())
+            if self._scope.has(project.name)
         }
-        known = {canonicalize_name(one.name) for one in (best.projects if best else ())}
+        known = {canonicalize_name(project.name) for project in (best.projects if best else ())}
         return _View(root, projects, frozenset(known), {})
 
     def _project(
@@ -157,7 +157,7 @@ class SimpleAudit:
     ) -> None:
         hits = list(page_hits(pages))
         if any(hit.rule is rules.DIFFER for hit in hits):
-            pages = read_pages(self._fetcher, pages.name, pages.url)  # was it just being changed?
+            pages = read_pages(self._fetcher, pages.name, pages.url)  # it may have just changed
             hits = list(page_hits(pages))
         self._findings.add(hits)
         site = urlsplit(view.url).netloc
@@ -178,7 +178,7 @@ class SimpleAudit:
                 view.required.setdefault(name, file)
 
     def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[IndexHit]:
-        """Yield names that are required, and that an index does not have."""
+        """Yield required names that an index lacks."""
         missing: dict[str, list[_View]] = {}
         for view in views:
             names = sorted(n for n in view.required if not any_match(n, self._scope.external))
@@ -198,7 +198,7 @@ class SimpleAudit:
 
 
 def _key(link: FileLink) -> _Key:
-    """Return the address of a file, and what the page says that is compared with it."""
+    """Return the address of a file, and the page's facts to compare with it."""
     stated = (link.hashes, link.metadata, link.size, link.requires_python)
     return link.url, msgspec.json.encode(stated, order="sorted")
 

@@ -1,4 +1,4 @@
-"""Downloads from another index: verified while they arrive, and resumed after an interruption."""
+"""Downloads from another index: verified on arrival, and resumed after interruptions."""
 
 import hashlib
 from collections.abc import Callable
@@ -26,9 +26,9 @@ class Fetched(NamedTuple):
 def fetch_link(
     fetcher: Fetcher, link: FileLink, folder: Path, heard: Callable[[int], None]
 ) -> Fetched:
-    """Download a file into a folder of its own; resume if a part of it is there.
+    """Download a file into a separate folder; resume a partial download.
 
-    If a resumed file turns out wrong, it is downloaded once more from its beginning.
+    If a resumed file is wrong, download it again from the start.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / link.file
@@ -40,7 +40,7 @@ def fetch_link(
     if fetched is None and begun:
         fetched = _fetch(fetcher, link, path, heard)
     if fetched is None:
-        msg = f"`{link.file}` is not what its index says: another hash, another size, or no end"
+        msg = f"`{link.file}` does not match its index: another hash or size, or no end"
         raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
     return fetched
 
@@ -50,8 +50,7 @@ def _fetch(
 ) -> Fetched | None:
     """Download the rest of a file; remove it if it is wrong.
 
-    No more is kept than the size that the index, or the server, declares; without one, no more than
-    any package has.
+    Keep at most the size that the index or the server declares, or else the size limit of packages.
     """
     most = min(LARGEST_FILE if link.size is None else link.size, LARGEST_FILE)
     kind, digits = strong_hash(link.hashes) or ("sha256", "")
@@ -71,7 +70,7 @@ def _fetch(
                 size += len(piece)
                 heard(len(piece))
         except FileNotFoundError as error:
-            msg = f"`{link.file}` is not where its index says"
+            msg = f"`{link.file}` is not at its index's address"
             raise PublishError(
                 msg, hint=f"report it to the operator of {redact_url(link.url)}"
             ) from error

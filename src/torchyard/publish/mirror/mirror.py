@@ -1,7 +1,7 @@
-"""Copies a subset of another simple index into a channel.
+"""Copy a subset of another simple index into a channel.
 
-Files are verified, and uploaded as they arrive; at the end one change publishes all of them.
-A run that was killed is continued: uploaded files are reused, partial downloads resumed.
+Files are verified and uploaded on arrival; at the end, one change publishes all of them. After a
+killed run, uploaded files are reused and partial downloads resumed.
 """
 
 import shutil
@@ -42,11 +42,11 @@ from torchyard.terminal.progress import ProgressLine
 _LARGEST_PROVENANCE = 16 << 20
 
 Fate = Literal["new", "sent", "there"]
-"""To be fetched; in the channel from an earlier run, but not published; published already."""
+"""To fetch; uploaded by an earlier run, but unpublished; or already published."""
 
 
 class Mirrored(NamedTuple):
-    """A requested file, what has to be done for it, and its entry in the channel."""
+    """A requested file, its state, and its entry in the channel."""
 
     chosen: MirrorFile
     fate: Fate
@@ -54,7 +54,7 @@ class Mirrored(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """All requested files with their entries, and the channel's head with them."""
+    """All requested files with their entries, and the channel's new head."""
 
     head: Head
     files: list[Mirrored]
@@ -64,7 +64,7 @@ class Mirror:
     """Copies files from one index into one channel."""
 
     def __init__(self, source: str, channel: Channel, spool: Path, now: str) -> None:
-        """Partial downloads are in the spool, a directory that outlives a killed run."""
+        """The spool keeps partial downloads, even after a killed run."""
         self._source = source
         self._reach = Fetcher(source)
         self._channel = channel
@@ -73,18 +73,18 @@ class Mirror:
         self._seen = 0
 
     def look(self, wanted: MirrorRequest, *, unhashed: bool) -> list[Mirrored]:
-        """Return all requested files, and what has to be done for each."""
+        """Return all requested files with their states."""
         chosen = [
-            one
+            file
             for project, requirements in parse_selects(wanted.selects).items()
-            for one in choose_files(project, self._files(project), requirements, wanted)
+            for file in choose_files(project, self._files(project), requirements, wanted)
         ]
         if not chosen:
             msg = f"{redact_url(self._source)} has no file for {', '.join(wanted.selects)}"
-            raise SelectionError(msg, hint="`--dry-run` with fewer conditions shows what there is")
-        bare = [one.link.file for one in chosen if strong_hash(one.link.hashes) is None]
+            raise SelectionError(msg, hint="`--dry-run` with fewer conditions lists more files")
+        bare = [file.link.file for file in chosen if strong_hash(file.link.hashes) is None]
         if bare and not unhashed:
-            hint = "--allow-unhashed takes what comes, and writes down its hash"
+            hint = "--allow-unhashed accepts any bytes, and records their hash"
             why = "it cannot be verified"
             raise PublishError.of(
                 [
@@ -96,7 +96,7 @@ class Mirror:
         self._seen = head.generation
         known = {
             (project, entry.file, entry.variant): entry
-            for project in dict.fromkeys(one.project for one in chosen)
+            for project in dict.fromkeys(file.project for file in chosen)
             for entry in self._channel.state(head, _part(project)).entries
         }
         with ThreadPoolExecutor(FILES) as pool:
@@ -106,7 +106,7 @@ class Mirror:
         pages = read_pages(self._reach, project, f"{self._source}{project}/")
         if pages.html is None and pages.json is None:
             msg = f"{redact_url(self._source)} has no project `{project}`"
-            raise SelectionError(msg, hint="is it the address of the list of projects?")
+            raise SelectionError(msg, hint="name the address of the list of projects")
         return pages.files
 
     def _fate(self, there: Mapping[tuple[str, str, str], Entry], chosen: MirrorFile) -> Mirrored:
@@ -117,7 +117,7 @@ class Mirror:
             if digest not in (None, known.sha256):
                 source = redact_url(self._source)
                 msg = f"the channel has a `{link.file}` with other bytes than {source}"
-                raise PublishError(msg, hint="one of the two is wrong; nothing is written over")
+                raise PublishError(msg, hint="one of the two is wrong; files are never replaced")
             return Mirrored(chosen, "there", known)
         if digest is None:
             return self._new(chosen)
@@ -135,7 +135,7 @@ class Mirror:
         return Mirrored(chosen, "sent", entry)
 
     def _sent(self, key: str, link: FileLink, digest: str) -> ObjectMeta | None:
-        """Return the package that an earlier mirror run has uploaded, if all of it is there."""
+        """Return the package uploaded by an earlier run, if complete."""
         meta = self._channel.objects.head(key)
         if meta is None:
             return None
@@ -143,7 +143,7 @@ class Mirror:
         return meta if self._channel.objects.holds(key, Identity(size, digest)) else None
 
     def _new(self, chosen: MirrorFile) -> Mirrored:
-        """Return a file to fetch; HTML has no sizes, so the server is asked."""
+        """Return a file to fetch; HTML has no sizes, so ask the server."""
         link = chosen.link
         if link.size is None:
             answer = self._reach.head(link.url)
@@ -171,8 +171,8 @@ class Mirror:
 
     def take(self, files: Sequence[Mirrored], reason: ChangeReason) -> Taken:
         """Fetch and upload new files, then publish all of them in one change."""
-        fresh = [one.chosen for one in files if one.fate == "new"]
-        total = sum(one.link.size or 0 for one in fresh)
+        fresh = [file.chosen for file in files if file.fate == "new"]
+        total = sum(file.link.size or 0 for file in fresh)
         self._spool.mkdir(parents=True, exist_ok=True)
         with (
             locked(self._spool / ".lock", wait=True),
@@ -185,14 +185,14 @@ class Mirror:
                 pool.shutdown(cancel_futures=True)
                 raise
         wrong = [
-            one for result in got if isinstance(result, PublishError) for one in result.diagnostics
+            d for result in got if isinstance(result, PublishError) for d in result.diagnostics
         ]
         if wrong:
             raise PublishError.of(wrong)
         entries = {
             id(c): entry for c, entry in zip(fresh, got, strict=True) if isinstance(entry, Entry)
         }
-        done = [one._replace(entry=one.entry or entries[id(one.chosen)]) for one in files]
+        done = [file._replace(entry=file.entry or entries[id(file.chosen)]) for file in files]
         head = self._publish(done, reason)
         return Taken(head, done)
 
@@ -207,7 +207,7 @@ class Mirror:
         return self._channel.commit(edits, reason, partial(self._sure, keys))
 
     def _take(self, chosen: MirrorFile, heard: ProgressLine) -> Entry | PublishError:
-        """Fetch and upload a file. An error of one file does not stop the others."""
+        """Fetch and upload a file; return an error, so that others continue."""
         link = chosen.link
         folder = self._spool / sha256(f"{link.url} {link.hashes}".encode()).hexdigest()[:32]
         try:
@@ -242,8 +242,8 @@ class Mirror:
         if now.generation != self._seen:
             for key in keys:
                 if self._channel.objects.head(key) is None:
-                    msg = f"`{key}` has just been deleted by another process"
-                    raise ElsewhereError(msg, hint="start the same command again", reason="busy")
+                    msg = f"`{key}` was just deleted by another process"
+                    raise ElsewhereError(msg, hint="run the same command again", reason="busy")
         return now
 
 
@@ -252,16 +252,16 @@ def _part(project: str) -> str:
 
 
 def _requires_python(link: FileLink, metadata: bytes) -> str:
-    """Return `Requires-Python` of a wheel's METADATA; for other files, that of the index."""
+    """Return `Requires-Python` from a wheel's METADATA, or for other files, from the index."""
     if not metadata:
         return link.requires_python
     return "".join(values(fields_of(metadata), "Requires-Python")[:1])
 
 
 def _metadata(chosen: MirrorFile, path: Path) -> bytes:
-    """Return the METADATA of a wheel, which has to match its sidecar in the index.
+    """Return the METADATA of a wheel, which must match its sidecar in the index.
 
-    A wheel that could be unpacked to elsewhere, or in two ways, is refused.
+    Refuse a wheel that is ambiguous, or with members that lead elsewhere.
     """
     link = chosen.link
     if not is_wheel_name(link.file):
@@ -270,7 +270,7 @@ def _metadata(chosen: MirrorFile, path: Path) -> bytes:
     text, fault = read_about(path)
     if text is None:
         msg = f"`{link.file}` is no installable wheel: {fault or 'no METADATA'}"
-        raise PublishError(msg, hint="leave it out")
+        raise PublishError(msg, hint="exclude it")
     promised = (link.metadata or {}).get("sha256")
     if promised not in (None, sha256(text).hexdigest()):
         msg = f"`{link.file}` has another METADATA than its index promises"
@@ -279,7 +279,7 @@ def _metadata(chosen: MirrorFile, path: Path) -> bytes:
 
 
 def _add(part: str, found: Sequence[tuple[MirrorFile, Entry]], state: State) -> State:
-    """Return a state with these files; files yanked in the source are yanked here, too."""
+    """Return a state with these files, yanked if yanked in the source."""
     known = {(entry.file, entry.variant): entry for entry in state.entries}
     fresh = [entry for _, entry in found if not _has(known.get((entry.file, entry.variant)), entry)]
     state = add(parse_part(part), state, fresh)
@@ -290,7 +290,7 @@ def _add(part: str, found: Sequence[tuple[MirrorFile, Entry]], state: State) -> 
         else entry
         for entry in state.entries
     )
-    if all(one is other for one, other in zip(entries, state.entries, strict=True)):
+    if all(entry is other for entry, other in zip(entries, state.entries, strict=True)):
         return state
     return msgspec.structs.replace(state, entries=entries)
 

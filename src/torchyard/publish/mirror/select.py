@@ -1,4 +1,4 @@
-"""Selects files of another index, and the variant of the channel that each goes to."""
+"""Select files of another index, and the channel's variant for each."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 class MirrorRequest(Value, kw_only=True):
-    """Which files to mirror; without Pythons or platforms, those for all of them."""
+    """The files to mirror; without Pythons or platforms, for all of them."""
 
     selects: tuple[str, ...]
     """Requirements: `torch==2.13.*`."""
@@ -32,7 +32,7 @@ class MirrorRequest(Value, kw_only=True):
     platforms: tuple[str, ...] = ()
     """Globs over platform tags: `manylinux*x86_64`."""
     variant: str | None = None
-    """For all files, in place of what their versions say."""
+    """For all files, instead of the variants in their versions."""
 
 
 class MirrorFile(NamedTuple):
@@ -45,13 +45,13 @@ class MirrorFile(NamedTuple):
 
 
 def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
-    """Return requirements by project; a file has to fulfil any of its project's."""
+    """Return requirements by project; a file must fulfil any of its project's."""
     found: dict[str, list[Requirement]] = {}
     for text in selects:
         try:
             requirement = Requirement(text)
         except MALFORMED as error:
-            msg = f"`{text}` is no requirement: {error}"
+            msg = f"`{text}` is not a requirement: {error}"
             raise UsageError(msg, hint="write 'torch==2.13.*'") from error
         if requirement.url or requirement.marker or requirement.extras:
             msg = f"`{text}` has more than a name and versions"
@@ -61,17 +61,17 @@ def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
 
 
 def check_python(name: str) -> str:
-    """Return the tag of a Python, or raise if it is none."""
+    """Return the tag of a Python, or raise if invalid."""
     if not _PYTHON.fullmatch(name):
-        msg = f"`{name}` is no Python"
+        msg = f"`{name}` is not a Python tag"
         raise UsageError(msg, hint="write --python cp312, or cp313t for a free-threaded one")
     return name
 
 
 def check_variant(name: str) -> str:
-    """Return a name for a variant, which is a folder of pages, or raise if it cannot be one."""
+    """Return the name of a variant, which is a folder of pages, or raise if invalid."""
     if not _VARIANT.fullmatch(name) or name in TAKEN:
-        msg = f"`{name}` is no name for a variant"
+        msg = f"`{name}` is not a valid name of a variant"
         raise UsageError(msg, hint="write --variant cu130")
     return name
 
@@ -82,19 +82,19 @@ def choose_files(
     requirements: Iterable[Requirement],
     wanted: MirrorRequest,
 ) -> list[MirrorFile]:
-    """Yield the files of a project to mirror; pre-releases only if there is nothing else."""
-    named = [(link, one) for link, one in _named(project, files) if _fits(one, wanted)]
-    versions = {one.version for _, one in named}
-    taken = {version for one in requirements for version in one.specifier.filter(versions)}
+    """Yield the files of a project to mirror; pre-releases only if there are no others."""
+    named = [(link, name) for link, name in _named(project, files) if _fits(name, wanted)]
+    versions = {candidate.version for _, candidate in named}
+    taken = {version for r in requirements for version in r.specifier.filter(versions)}
     return [
-        MirrorFile(project, link, str(one.version), _variant(str(one.version), wanted))
-        for link, one in named
-        if one.version in taken
+        MirrorFile(project, link, str(candidate.version), _variant(str(candidate.version), wanted))
+        for link, candidate in named
+        if candidate.version in taken
     ]
 
 
 def _named(project: str, files: Iterable[FileLink]) -> Iterator[tuple[FileLink, Named]]:
-    """Yield files whose names can be parsed; others cannot be installed."""
+    """Yield files with valid names; others cannot be installed."""
     for link in files:
         with suppress(ValueError):
             name = read_name(link.file, project)
@@ -102,9 +102,9 @@ def _named(project: str, files: Iterable[FileLink]) -> Iterator[tuple[FileLink, 
                 yield link, name
 
 
-def _fits(one: Named, wanted: MirrorRequest) -> bool:
-    """Return whether a file is for a requested Python and platform; sdists are for none."""
-    if not one.tags:
+def _fits(candidate: Named, wanted: MirrorRequest) -> bool:
+    """Return whether a file is for a requested Python and platform; sdists never are."""
+    if not candidate.tags:
         return not wanted.pythons and not wanted.platforms
     return any(
         (not wanted.pythons or any(runs_on(python, tag) for python in wanted.pythons))
@@ -113,10 +113,10 @@ def _fits(one: Named, wanted: MirrorRequest) -> bool:
             or tag.platform == "any"
             or any_match(tag.platform, wanted.platforms)
         )
-        for tag in one.tags
+        for tag in candidate.tags
     )
 
 
 def _variant(version: str, wanted: MirrorRequest) -> str:
-    """Return the requested variant, or the compute of the local version; none means all."""
+    """Return the requested variant, or the compute of the local version; "" means all."""
     return local_compute(version) if wanted.variant is None else wanted.variant

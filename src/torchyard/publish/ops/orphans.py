@@ -1,4 +1,4 @@
-"""Finds what killed writers left in a channel. Nothing else lists a bucket."""
+"""Find leftovers of killed writers in a channel; nothing else lists a bucket."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -17,21 +17,21 @@ class Orphans(NamedTuple):
     """Objects that no page or state refers to, all older than the grace period."""
 
     parts: Mapping[str, Mapping[str, int]] = {}
-    """Packages and shards with their sizes, by the part that they would be published in.
+    """Packages and shards with their sizes, by the part to publish them in.
 
     Files of projects that were never published here are kept: a publish may be under way.
     """
     states: tuple[str, ...] = ()
     leftovers: tuple[Path, ...] = ()
-    """Files of a directory that were never finished."""
+    """Unfinished files of a directory."""
 
 
 def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
-    """Return unreferenced objects that were last written before a moment."""
+    """Return unreferenced objects last written before a moment."""
     live = set(map(state_key, live_states(head)))
     named = set(_named(channel, head, born))
     parts: dict[str, dict[str, int]] = {}
-    folders = (f"{name}/" for name, one in SECTIONS.items() if one.KEYED_BY_NAME)
+    folders = (f"{name}/" for name, rules in SECTIONS.items() if rules.KEYED_BY_NAME)
     for folder in ("packages/", *folders):
         for meta in channel.objects.list(folder):
             if meta.modified < born and meta.key not in named:
@@ -54,11 +54,11 @@ def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
 
 
 def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
-    """Return the keys of all packages, and of shards that a page has named since a moment."""
+    """Yield the keys of all packages, and of shards named by pages since a moment."""
     for name in head.parts:
         part = parse_part(name)
         state = channel.state(head, name)
-        for entry in (*state.entries, *(one.entry for one in state.hidden)):
+        for entry in (*state.entries, *(hidden.entry for hidden in state.hidden)):
             yield key_of(part, entry)
         recent = changes_within(head, born) if part.rules.KEYED_BY_NAME else ()
         earlier = [change.parts[name][0] for change in recent if name in change.parts]
@@ -67,7 +67,7 @@ def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
 
 
 def _part(head: Head, key: str) -> str | None:
-    """The part in which a package or a shard would be published, if there is one."""
+    """Return the part for publishing a package or a shard, if there is one."""
     for name, section in SECTIONS.items():
         parts = [part.partition("/")[2] for part in head.parts if part.startswith(f"{name}/")]
         found = section.part_of_key(key, parts)

@@ -1,4 +1,4 @@
-"""Pins: versions that are never pruned, and pages that name their files with hashes."""
+"""Pins: versions that are never pruned, and pages with the hashes of their files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ _FOLDER = "pins/"
 
 
 class PinnedFile(Value, kw_only=True):
-    """A file of a pin; its address is relative to the page."""
+    """A pinned file; its address is relative to the page."""
 
     part: str
     project: str
@@ -38,7 +38,7 @@ class PinnedFile(Value, kw_only=True):
 
 
 class PinPage(Value, kw_only=True):
-    """`pins/NAME.json`: exactly which files a pin means."""
+    """`pins/NAME.json`: the exact files of a pin."""
 
     version: int
     name: str
@@ -50,9 +50,9 @@ class PinPage(Value, kw_only=True):
 def add_channel_pin(
     channel: Channel, selection: Selection, name: str, why: str, reason: ChangeReason
 ) -> PinPage:
-    """Pin the versions of some files under a name, and write pages that list the files.
+    """Pin the versions of files under a name, and write pages that list the files.
 
-    A name always means the same versions, so this can be repeated.
+    A name always means the same versions, so repeating is safe.
     """
     if not _NAME.fullmatch(name):
         msg = f"a pin can't be called `{name}`"
@@ -76,13 +76,13 @@ def add_channel_pin(
             return head
         if known:
             msg = f"`{channel.url}` has a pin `{name}` already, of {show_projects(known)}"
-            hint = "--as gives this one another name; --remove takes that one away"
+            hint = "choose another name with --as, or remove the old pin with --remove"
             raise PublishError(msg, hint=hint)
         kept = Pin(projects=projects, at=reason.at, why=why)
         return replace(head, pins={**head.pins, name: kept})
 
     done = channel.commit({part: edit_of(part) for part in selection.parts(head)}, reason, amend)
-    chosen = [one for part in found.values() for one in part]
+    chosen = [entry for part in found.values() for entry in part]
     return _write(channel, name, done.pins[name], chosen)
 
 

@@ -1,13 +1,14 @@
 """Promotion from one channel to another: the same bytes, by their digests, never rebuilt.
 
-Only to drop a local version (`+cu130`) is a wheel or zip rewritten: members that contain the
-version change, all others are copied. Its entry names the file that it was made from.
+A wheel or zip is only rewritten to drop a local version (`+cu130`): members that contain the
+version change, all others are copied. The entry names the original file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Literal, NamedTuple
@@ -41,17 +42,17 @@ from torchyard.publish.upload import FILES, holds_all, keys_of, upload
 from torchyard.store.objects import LARGEST_COPY, Objects
 
 Local = Literal["keep", "drop"]
-"""What becomes of `+cu130` in versions."""
+"""Whether versions keep local parts such as `+cu130`."""
 
 _DROP = Reversion(local="")
 
 
 class Promotion(NamedTuple):
-    """A package of another channel, as it will be in this one."""
+    """A package of another channel, in its new form for this one."""
 
     origin: Chosen
     package: Package
-    """A file exists at its path only if it was rewritten."""
+    """A file exists at its path only if rewritten."""
 
 
 class Route(NamedTuple):
@@ -63,7 +64,7 @@ class Route(NamedTuple):
 
 
 def head_for(source: Channel, target: Channel, name: str) -> Head:
-    """Return the head of a target; a new channel names its variants as the source does."""
+    """Return the head of a target; a new channel names variants like the source."""
     head, grouping = target.head(), source.head().grouping
     if not head.generation:
         name = "" if "/" in name else name
@@ -77,14 +78,14 @@ def head_for(source: Channel, target: Channel, name: str) -> Head:
 
 
 def gather_packages(source: Channel, selection: Selection, at: str) -> list[Promotion]:
-    """Return all selected packages with their sidecars; yanked ones are refused."""
+    """Return all selected packages with their sidecars; refuse yanked ones."""
     head = source.head()
     chosen = choose(source, head, selection)
     refused = [*_refused(source, head, chosen)]
     if refused:
         raise PublishError.of(refused)
     sidecars: dict[str, bytes] = {}
-    return [Promotion(one, _package(source.objects, one, at, sidecars)) for one in chosen]
+    return [Promotion(file, _package(source.objects, file, at, sidecars)) for file in chosen]
 
 
 def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
@@ -94,11 +95,11 @@ def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[
             taken.setdefault(entry.yanked or "no reason is given", []).append(entry.file)
     for reason, files in taken.items():
         was = "was" if len(files) == 1 else "were"
-        what = f"{listed(files)} {was} taken back: {reason}"
-        yield Diagnostic(what, hint="leave them out, or `torchyard channel yank --undo` them first")
-    for part in dict.fromkeys(one.part for one in chosen):
+        what = f"{listed(files)} {was} yanked: {reason}"
+        yield Diagnostic(what, hint="exclude them, or `torchyard channel yank --undo` them first")
+    for part in dict.fromkeys(file.part for file in chosen):
         if source.state(head, part).status == "quarantined":
-            yield Diagnostic(f"`{part}` is quarantined", hint="make it active first, if it is")
+            yield Diagnostic(f"`{part}` is quarantined", hint="make it active first")
 
 
 def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, bytes]) -> Package:
@@ -133,20 +134,20 @@ def _read(objects: Objects, key: str, digest: str = "") -> bytes:
 
 
 def _damaged(objects: Objects, key: str) -> StoreError:
-    msg = f"`{key}` of `{objects.url}` is missing, or is not what the channel says"
+    msg = f"`{key}` of `{objects.url}` is missing, or does not match the channel's entry"
     return StoreError(msg, hint="`torchyard channel check --deep` finds what else is wrong there")
 
 
 def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[Promotion]:
-    """Rewrite files that have a local version, without it.
+    """Rewrite files with a local version without it.
 
-    Files that an earlier run rewrote, and that are in the target, are reused. Packages that
-    require a local version which is dropped are refused.
+    Files in the target that an earlier run rewrote are reused. Packages that require a dropped
+    local version are refused.
     """
     refused = [*_stranded(found)]
     if refused:
         raise PublishError.of(refused)
-    parts = dict.fromkeys(one.package.part for one in found)
+    parts = dict.fromkeys(promotion.package.part for promotion in found)
     made = {
         (entry.promoted, entry.variant): entry
         for part in parts
@@ -154,36 +155,37 @@ def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[
         if entry.promoted
     }
 
-    def drop(one: Promotion) -> Promotion:
-        if not _has_local(one):
-            return one
-        entry = one.package.entry
+    def drop(promotion: Promotion) -> Promotion:
+        if not _has_local(promotion):
+            return promotion
+        entry = promotion.package.entry
         known = made.get((entry.sha256, entry.variant))
-        return _relabelled(route, one) if known is None else _known(one, known)
+        return _relabelled(route, promotion) if known is None else _known(promotion, known)
 
     with ThreadPoolExecutor(FILES) as pool:
         return list(pool.map(drop, found))
 
 
-def _has_local(one: Promotion) -> bool:
-    return "+" in one.package.entry.version and section_of(one.package.part).HAS_VARIANTS
+def _has_local(promotion: Promotion) -> bool:
+    package = promotion.package
+    return "+" in package.entry.version and section_of(package.part).HAS_VARIANTS
 
 
 def _stranded(found: Sequence[Promotion]) -> Iterator[Diagnostic]:
-    """Yield wheels that require a local version which is to be dropped."""
-    losing = {one.package.name for one in found if _has_local(one)}
-    for package in (one.package for one in found if one.package.metadata):
+    """Yield wheels that require a local version that will be dropped."""
+    losing = {promotion.package.name for promotion in found if _has_local(promotion)}
+    for package in (promotion.package for promotion in found if promotion.package.metadata):
         for wanted in wheel_requirements(package.entry.file, package.metadata):
             if canonicalize_name(wanted.name) in losing and "+" in str(wanted.specifier):
-                what = f"`{package.entry.file}` asks for `{wanted}`, which would not be there"
-                yield Diagnostic(what, hint="keep local versions, or ask for the version only")
+                what = f"`{package.entry.file}` requires `{wanted}`, which would not exist"
+                yield Diagnostic(what, hint="keep local versions, or require a public version")
 
 
-def _known(one: Promotion, entry: Entry) -> Promotion:
-    """A package that is in the target already."""
-    metadata = _relabelled_metadata(one.package)
-    return one._replace(
-        package=one.package._replace(entry=entry, metadata=metadata, provenance=b"")
+def _known(promotion: Promotion, entry: Entry) -> Promotion:
+    """Return the promotion of a package that the target already has."""
+    metadata = _relabelled_metadata(promotion.package)
+    return promotion._replace(
+        package=promotion.package._replace(entry=entry, metadata=metadata, provenance=b"")
     )
 
 
@@ -192,17 +194,17 @@ def _relabelled_metadata(package: Package) -> bytes:
     return metadata_text(package.metadata, version) if package.metadata else b""
 
 
-def _relabelled(route: Route, one: Promotion) -> Promotion:
-    entry = one.package.entry
+def _relabelled(route: Route, promotion: Promotion) -> Promotion:
+    entry = promotion.package.entry
     folder = Path(mkdtemp(dir=route.scratch))  # variants may have equal names
     old = folder / entry.file
     fetch_package(
-        route.source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old
+        route.source.objects, key_of(parse_part(promotion.origin.part), entry), entry.sha256, old
     )
     path = repair(old, [_DROP], folder / "new").path
     old.unlink()
     digests = digests_of(path)
-    metadata = _relabelled_metadata(one.package)
+    metadata = _relabelled_metadata(promotion.package)
     new = msgspec.structs.replace(
         entry,
         file=new_name(entry.file, [_DROP]),
@@ -210,56 +212,54 @@ def _relabelled(route: Route, one: Promotion) -> Promotion:
         sha256=digests.sha256,
         size=digests.size,
         metadata=sha256(metadata).hexdigest() if metadata else "",
-        provenance=False,  # it speaks of other bytes
+        provenance=False,  # it is about other bytes
         promoted=entry.sha256,
     )
-    package = one.package._replace(path=path, entry=new, metadata=metadata, provenance=b"")
-    return one._replace(package=package)
+    package = promotion.package._replace(path=path, entry=new, metadata=metadata, provenance=b"")
+    return promotion._replace(package=package)
 
 
 def refuse_unsound_wheels(route: Route, head: Head, found: Sequence[Promotion]) -> None:
-    """Raise PublishError for wheels from elsewhere, mirrored ones for instance, that are unsound.
+    """Raise PublishError for unsound wheels from elsewhere, such as mirrored ones.
 
-    Those of a plan's cell were checked before they were published, and those that the target has
-    are not sent again.
+    Wheels of a plan's cell were checked before publishing, and wheels in the target are not sent
+    again.
     """
-    parts = dict.fromkeys(one.package.part for one in found)
+    parts = dict.fromkeys(promotion.package.part for promotion in found)
     there = {e.sha256 for part in parts for e in route.target.state(head, part).entries}
 
-    def problems(one: Promotion) -> tuple[Diagnostic, ...]:
+    def problems(promotion: Promotion) -> tuple[Diagnostic, ...]:
         with TemporaryDirectory(dir=route.scratch) as folder:
-            path = Path(folder, one.origin.entry.file)
-            key = key_of(parse_part(one.origin.part), one.origin.entry)
-            fetch_package(route.source.objects, key, one.origin.entry.sha256, path)
+            path = Path(folder, promotion.origin.entry.file)
+            key = key_of(parse_part(promotion.origin.part), promotion.origin.entry)
+            fetch_package(route.source.objects, key, promotion.origin.entry.sha256, path)
             try:
                 refuse_unsound(path)
             except PublishError as error:
                 return error.diagnostics
         return ()
 
-    foreign = [
-        one for one in found if _is_foreign_wheel(one) and one.origin.entry.sha256 not in there
-    ]
+    foreign = [p for p in found if _is_foreign_wheel(p) and p.origin.entry.sha256 not in there]
     with ThreadPoolExecutor(FILES) as pool:
-        refused = [problem for some in pool.map(problems, foreign) for problem in some]
+        refused = list(chain.from_iterable(pool.map(problems, foreign)))
     if refused:
         raise PublishError.of(refused)
 
 
-def _is_foreign_wheel(one: Promotion) -> bool:
-    return not one.origin.entry.cell and is_wheel_name(one.origin.entry.file)
+def _is_foreign_wheel(promotion: Promotion) -> bool:
+    return not promotion.origin.entry.cell and is_wheel_name(promotion.origin.entry.file)
 
 
 def promote(
     route: Route, head: Head, found: Sequence[Promotion], reason: ChangeReason
 ) -> Published:
-    """Publish packages that have passed all gates in the target. It can be repeated."""
-    packages = [one.package for one in found]
-    whole = {id(one.package): one for one in found}
+    """Publish packages that have passed all gates of the target; repeating is safe."""
+    packages = [promotion.package for promotion in found]
+    whole = {id(promotion.package): promotion for promotion in found}
 
-    def send(some: Iterable[Package]) -> None:
+    def send(batch: Iterable[Package]) -> None:
         with ThreadPoolExecutor(FILES) as pool:
-            list(pool.map(partial(_carry, route), [whole[id(package)] for package in some]))
+            list(pool.map(partial(_carry, route), [whole[id(package)] for package in batch]))
 
     send(
         package
@@ -269,16 +269,16 @@ def promote(
     return switch(route.target, head, packages, reason, send)
 
 
-def _carry(route: Route, one: Promotion) -> None:
-    """Copy a package and its sidecars, unless they are there."""
+def _carry(route: Route, promotion: Promotion) -> None:
+    """Copy a package and its sidecars, unless they exist."""
     source, target = route.source.objects, route.target.objects
-    package, entry = one.package, one.package.entry
+    package, entry = promotion.package, promotion.package.entry
     key = key_of(parse_part(package.part), entry)
     if not section_of(package.part).KEYED_BY_NAME:
         if holds_all(target, package):
             return
         names = keys_of(package)
-        same = entry.sha256 == one.origin.entry.sha256
+        same = entry.sha256 == promotion.origin.entry.sha256
         if same and entry.size < LARGEST_COPY and all(target.copy(name, source) for name in names):
             return
     if package.path.exists():

@@ -26,37 +26,37 @@ from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.staged import METADATA
 
 LEASE = 1800.0
-"""Seconds during which a run may delete the keys that it marked."""
+"""Seconds in which a run may delete the keys that it marked."""
 
 ABANDONED = timedelta(hours=2)
 """Seconds after which marked keys can be taken over: the lease is over, even for slow requests.
 
-So is what was written so long ago, and nothing leads to.
+Unreferenced objects older than this are orphans.
 """
 
 _MARK = "doomed/"
-"""Prefix of a name among the marked keys that is no key of an object."""
+"""Prefix of a name among the marked keys that is not an object's key."""
 
 TOGETHER = 100_000
-"""So many files at most are in memory at a time, unless one part has more."""
+"""The most files in memory at once, unless a single part has more."""
 
 
 class Pruned(NamedTuple):
-    """What was hidden and deleted, or would be."""
+    """Hidden and deleted files, or files that would be."""
 
     hidden: list[Chosen]
     deleted: list[str]
     """Keys of packages."""
     freed: int
     left: int
-    """Files that another run deletes, or for which there was no time."""
+    """Files that another run deletes, or that were left for lack of time."""
     orphans: Orphans
     states: int = 0
     mended: tuple[str, ...] = ()
 
 
 class _Look(NamedTuple):
-    """What is to be done for a part."""
+    """The work on a part."""
 
     name: str
     files: int
@@ -66,16 +66,16 @@ class _Look(NamedTuple):
     lost: Collection[str]
     """The orphans among them."""
     serials: Mapping[str, int]
-    """Of the pages that were looked at for that."""
+    """Tags of the inspected pages."""
     abandoned: tuple[str, ...]
-    """Keys that a killed run had marked."""
+    """Keys marked by a killed run."""
     left: int
     unreachable: int
-    """The last generation that can't be gone back to once these are deleted."""
+    """The last generation that can't be restored once these are deleted."""
 
 
 class _Run(NamedTuple):
-    """The channel when pruning begins, and what is to be done."""
+    """The channel at the start of pruning, and the work to do."""
 
     channel: Channel
     head: Head
@@ -113,13 +113,13 @@ def prune(
         except StoreError:
             if channel.head().generation == run.head.generation:
                 raise
-            continue  # another prune was faster: what we were about to read is gone
+            continue  # another prune was faster, and deleted an object we need
         break
     looks = [_spared(look) if mended.get(look.name) else look for look in found]
     pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
     if dry_run:
         doomed = {key: size for look in looks for key, size in look.pending_deletion.items()}
-        old = [one for look in looks for one in look.outdated]
+        old = [entry for look in looks for entry in look.outdated]
         return pruned._replace(hidden=old, deleted=_files(doomed), freed=sum(doomed.values()))
     for group in _groups(look for look in looks if look.outdated or look.pending_deletion):
         pruned = _carry_out(run, group, pruned)
@@ -134,20 +134,20 @@ def prune(
 
 
 def _survey(run: _Run, *, orphans: bool) -> tuple[Orphans, list[_Look]]:
-    """Return unreferenced objects, and what is to be done for each part."""
+    """Return unreferenced objects, and the work on each part."""
     lost = Orphans()
-    if orphans:  # some may be at work just now
+    if orphans:  # other runs may be active
         lost = find_orphans(run.channel, run.head, min(run.born, run.now - ABANDONED))
     names = reversed(run.head.parts)
     return lost, [_look(run, name, lost.parts.get(name, {})) for name in names]
 
 
 def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
-    """Read a part, and return what is to be done for it."""
+    """Read a part, and return the work on it."""
     part = parse_part(name)
     state = run.channel.state(run.head, name)
     old = outdated(part, state.entries, run.keep, run.head.pins.values())
-    sizes = {key_of(part, one.entry): one.entry.size for one in state.hidden}
+    sizes = {key_of(part, entry.entry): entry.entry.size for entry in state.hidden}
     expired = sizes.keys() - _kept(part, state, run.head.pins.values(), run.born)
     busy = expired.intersection(state.pending_deletion)
     wanted = expired - busy
@@ -175,25 +175,25 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
 
 
 def _spared(look: _Look) -> _Look:
-    """Spare files that stale pages of a killed writer named until they were mended."""
+    """Spare files that a killed writer's stale pages named until their repair."""
     left = look.left + len(look.pending_deletion)
     return look._replace(pending_deletion={}, abandoned=(), left=left, unreachable=0)
 
 
 def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
-    """Return the keys of files that are shown, hidden only recently, or pinned."""
+    """Return the keys of files that are shown, recently hidden, or pinned."""
     stay = pinned_files(pins)
     hidden = (
-        one.entry
-        for one in state.hidden
-        if datetime.fromisoformat(one.since) >= born
-        or (project_of(part, one.entry), public(one.entry.version)) in stay
+        entry.entry
+        for entry in state.hidden
+        if datetime.fromisoformat(entry.since) >= born
+        or (project_of(part, entry.entry), public(entry.entry.version)) in stay
     )
     return _named(part, [*state.entries, *hidden])
 
 
 def _is_abandoned(run: _Run, name: str) -> bool:
-    """Return whether a state is so old that the run which wrote it cannot be active."""
+    """Return whether a state is so old that its writer can't be active."""
     meta = run.channel.objects.head(state_key(run.head.parts[name].state))
     return meta is not None and meta.modified < run.now - ABANDONED
 
@@ -203,9 +203,9 @@ def _named(part: PartName, entries: Iterable[Entry]) -> set[str]:
 
 
 def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str], int]:
-    """Return the keys that a rollback may still need, and the oldest change to keep.
+    """Return the keys that a rollback may need, and the oldest change to keep.
 
-    A rollback may restore whatever was shown at some time within the grace period.
+    A rollback may restore anything shown within the grace period.
     """
     head = run.head
     protected: set[str] = set()
@@ -222,10 +222,10 @@ def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str]
 
 
 def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
-    """Group parts that change together: few changes, because the log is limited."""
+    """Group parts to change together: the log limits the number of changes."""
     group: list[_Look] = []
     for look in looks:
-        if group and sum(one.files for one in group) + look.files > TOGETHER:
+        if group and sum(name.files for name in group) + look.files > TOGETHER:
             yield group
             group = []
         group.append(look)
@@ -234,11 +234,11 @@ def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
 
 
 class _PinnedMeanwhileError(Exception):
-    """A version was pinned while it was about to be hidden."""
+    """A version was pinned just before it was hidden."""
 
 
 def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
-    """Hide and mark files of some parts, delete the marked ones, and remove the marks."""
+    """Hide and mark files of parts, delete the marked ones, and remove the marks."""
     began = time.monotonic()
     hidden, doomed = _hide_and_doom(run, group)
     sizes = {key: size for look in group for key, size in look.pending_deletion.items()}
@@ -263,7 +263,7 @@ def _files(keys: Iterable[str]) -> list[str]:
 
 
 def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dict[str, list[str]]]:
-    """Hide outdated files, and mark what may be deleted; return the keys that we may delete."""
+    """Hide outdated files, and mark deletable ones; return the keys that we may delete."""
     hidden: dict[str, list[Entry]] = {}
     doomed: dict[str, list[str]] = {}
 
@@ -301,7 +301,7 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
 
 def _without(state: State, old: Collection[Entry], at: str) -> State:
-    """Return a state with some of its files hidden."""
+    """Return a state with files hidden."""
     if not old:
         return state
     gone = set(map(id, old))
@@ -315,8 +315,8 @@ def _without(state: State, old: Collection[Entry], at: str) -> State:
 def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
     """Return the keys that this run may delete: not kept, and not marked by an active run.
 
-    A run that takes over marked keys leaves a name among them, so that only one run succeeds.
-    Unreferenced objects may be referenced again if pages have changed since.
+    A run that takes over marked keys adds a name to them, so that only one run succeeds. Objects
+    may be referenced again if pages have changed since.
     """
     taken = set(look.abandoned) if look.abandoned == state.pending_deletion else set()
     found = look.lost if look.serials != state.serials else ()
@@ -325,19 +325,19 @@ def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
 
 
 def _with_sidecars(key: str) -> list[str]:
-    """Return the objects of a package: outside of conda, up to two sidecars."""
+    """Return the objects of a package, with up to two sidecars outside of conda."""
     by_digest = key.startswith("packages/")
     return [key, f"{key}{METADATA}", f"{key}{PROVENANCE}"] if by_digest else [key]
 
 
 def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:
-    """Remove the marks, so that the keys can be published again; drop entries of deleted files."""
+    """Remove the marks, so that the keys can be reused, and entries of deleted files."""
     ours = set(doomed)
 
     def edit(state: State) -> State:
         return replace(
             state,
-            hidden=tuple(one for one in state.hidden if key_of(part, one.entry) not in deleted),
+            hidden=tuple(f for f in state.hidden if key_of(part, f.entry) not in deleted),
             pending_deletion=tuple(key for key in state.pending_deletion if key not in ours),
         )
 
@@ -345,7 +345,7 @@ def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> E
 
 
 def _forget(run: _Run, generation: int) -> set[str]:
-    """Drop changes that cannot be rolled back any more; return the states that only they used."""
+    """Drop changes that can no longer be rolled back; return the states that only they used."""
     dropped: set[str] = set()
 
     def amend(head: Head) -> Head:

@@ -1,8 +1,8 @@
-"""Repairs a channel whose head or states are damaged: cut off, or overwritten by a person.
+"""Repair a channel whose head or states are damaged: truncated, or overwritten by a user.
 
-The head is restored from its copy, or made anew from the states of its parts. Pages are written
-after the head, so a state whose pages are all there was published. A part whose state is lost goes
-back to the newest state that is left of it.
+The head is restored from its copy, or rebuilt from the states of its parts. Pages are written after
+the head, so a state with all its pages was published. A part whose state is lost goes back to its
+newest remaining state.
 """
 
 from collections.abc import Mapping
@@ -36,32 +36,32 @@ _STATES = "states/"
 _LOST = "its state was lost"
 
 HeadSource = Literal["whole", "copy", "states"]
-"""The head can be read, is restored from its copy, or is made of the states that are left."""
+"""The head is readable, is restored from its copy, or is rebuilt from remaining states."""
 
 
 class _Found(NamedTuple):
-    """A state that can be read."""
+    """A readable state."""
 
     state: State
     is_shown: bool
-    """Whether all of its pages are as it says."""
+    """Whether all of its pages match it."""
     rank: tuple[bool, bool, int, float]
-    """Shown, in the log, generation, time: what decides between states of a part, in this order."""
+    """The order of preference among a part's states: shown, in the log, generation, time."""
 
 
 class Damage(NamedTuple):
-    """What is wrong with a channel, and what can be done about it."""
+    """The damage of a channel, and the possible repairs."""
 
     source: HeadSource
     head: Head
-    """The parts that need nothing."""
+    """The undamaged parts."""
     tag: str | None
     restored: Mapping[str, State]
-    """Parts that get another state than the head's, as far as its packages are there."""
+    """Parts that get another state than the head's, limited to existing packages."""
     lost: tuple[str, ...]
-    """Parts of which no state is left."""
+    """Parts without any remaining state."""
     unreachable: tuple[int, ...]
-    """Generations that can't be rolled back to, as a state of theirs is gone."""
+    """Generations that can't be restored, because they lost a state."""
 
     @property
     def is_none(self) -> bool:
@@ -69,7 +69,7 @@ class Damage(NamedTuple):
 
 
 class ChannelRepair(NamedTuple):
-    """What was done: the damage, the generation after it, and pages that were rewritten."""
+    """A repair: the damage, the generation after it, and rewritten pages."""
 
     damage: Damage
     generation: int
@@ -92,14 +92,14 @@ def repair_channel(channel: Channel, reason: ChangeReason, *, dry_run: bool) -> 
 
 
 def _restored(old: State, now: State) -> State:
-    """Return the state to show: if another repair was faster, the one that it made."""
+    """Return the state to show, or the one made by a faster repair."""
     return old if now.status_reason == _LOST else now
 
 
 def _lost(channel: Channel, head: Head, part: str, state: State) -> ChannelPart:
-    """Return a part in a state that stands for the lost one: all of its pages are to be replaced.
+    """Return a part in a pseudo state for the lost one, so that all pages are replaced.
 
-    It has no files, and another status, which all pages of a part show.
+    It has no files, and a special status, which all pages of a part show.
     """
     name = parse_part(part)
     views = dict.fromkeys((*head.variants, *state.serials, WHOLE), head.generation)
@@ -114,7 +114,7 @@ def _lost(channel: Channel, head: Head, part: str, state: State) -> ChannelPart:
 
 
 def find_damage(channel: Channel) -> Damage:
-    """Look at the head and all states of a channel."""
+    """Inspect the head and all states of a channel."""
     source, head, tag = _read_head(channel)
     left = _newest_states(channel, head)
     whole: set[str] = set()
@@ -130,14 +130,14 @@ def find_damage(channel: Channel) -> Damage:
             restored[name] = _present(channel, name, newest.state)
         else:
             lost.append(name)
-    generation = max([head.generation, *(_last(one.state) for one in left.values())])
+    generation = max([head.generation, *(_last(found.state) for found in left.values())])
     kept = {name: part for name, part in head.parts.items() if name in whole}
     base = msgspec.structs.replace(head, parts=kept, generation=generation)
     return Damage(source, base, tag, restored, tuple(lost), _unreachable(channel, head))
 
 
 def _read_head(channel: Channel) -> tuple[HeadSource, Head, str | None]:
-    """Return the head, or its newest copy that can be read; the tag is that of the object there."""
+    """Return the head or its newest readable copy, and the tag of the current object."""
     found = channel.objects.read_tagged(HEAD)
     data, tag = found or (b"", None)
     if (head := _decoded(data)) is not None:
@@ -148,7 +148,7 @@ def _read_head(channel: Channel) -> tuple[HeadSource, Head, str | None]:
         return "copy", newest, tag
     if next(channel.objects.list(_STATES), None) is None:
         msg = f"`{channel.url}` has neither a head nor states: there is nothing to restore it from"
-        raise StoreError(msg, hint="bring `channel.json` back from a copy, or publish anew")
+        raise StoreError(msg, hint="restore `channel.json` from a backup, or publish again")
     return "states", Head(), tag
 
 
@@ -160,7 +160,7 @@ def _decoded(data: bytes) -> Head | None:
 
 
 def _newest_states(channel: Channel, head: Head) -> dict[str, _Found]:
-    """Return the newest state that is left of each part, beside the one that the head names."""
+    """Return the newest state of each part, besides the head's."""
     current = {part.state for part in head.parts.values()}
     logged = live_states(head)
     found: dict[str, _Found] = {}
@@ -180,7 +180,7 @@ def _newest_states(channel: Channel, head: Head) -> dict[str, _Found]:
 
 
 def _present(channel: Channel, part: str, state: State) -> State:
-    """Return a state without the files that were pruned since."""
+    """Return a state without the files pruned since."""
     name = parse_part(part)
     there = tuple(
         entry
@@ -198,7 +198,7 @@ def _readable(channel: Channel, digest: str) -> State | None:
 
 
 def _part_of(state: State) -> str | None:
-    """Return the part that a state belongs to, by the paths of its pages."""
+    """Return the part of a state, from the paths of its pages."""
     for path in state.tags:
         section, _, rest = path.partition("/")
         if section in SECTIONS:
@@ -207,7 +207,7 @@ def _part_of(state: State) -> str | None:
 
 
 def _last(state: State) -> int:
-    """Return the generation that changed the pages of a state last."""
+    """Return the generation that last changed the pages of a state."""
     return max(state.serials.values(), default=0)
 
 

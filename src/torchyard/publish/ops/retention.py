@@ -1,4 +1,4 @@
-"""Selects which files of a channel are outdated."""
+"""Select outdated files of a channel."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -15,24 +15,24 @@ from torchyard.publish.select import project_of, public
 
 
 class Keep(NamedTuple):
-    """What to keep: the newest versions of each project, and those uploaded since a moment.
+    """What to keep: the newest versions of each project, and files uploaded since a moment.
 
-    The newest version is always kept. Yanked versions are kept while they are among the newest,
-    but do not count. With neither limit, all are kept.
+    The newest version is always kept. Yanked versions are kept while among the newest, but do not
+    count. Without limits, all are kept.
     """
 
     versions: int = 0
     since: str = ""
     projects: tuple[str, ...] = ()
-    """Globs over normalised names; all others stay as they are."""
+    """Globs over normalised names; other projects are not changed."""
     grace: timedelta = timedelta(days=7)
-    """For how long hidden files stay, and what killed writers left."""
+    """How long hidden files and leftovers of killed writers stay."""
 
 
 def outdated(
     part: PartName, entries: Iterable[Entry], keep: Keep, pins: Iterable[Pin]
 ) -> list[Entry]:
-    """Return files of versions that are neither new nor pinned, for all variants together."""
+    """Return files of old, unpinned versions, in all variants together."""
     if not keep.versions and not keep.since:
         return []
     found: dict[str, dict[str, list[Entry]]] = {}
@@ -51,7 +51,7 @@ def outdated(
 
 
 def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
-    """Return all but the newest versions; yanked ones do not count among these."""
+    """Return all versions except the newest; yanked ones do not count."""
     ranked = sorted(versions, key=version_key)
     good = [
         rank

@@ -1,7 +1,7 @@
 """Rollback: a new change that restores the files of an earlier generation.
 
-History is never rewritten. Files published since are hidden; another rollback shows
-them again, until they are pruned.
+History is never rewritten. Files published since are hidden; until they are pruned, another
+rollback shows them again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,21 +19,21 @@ from torchyard.publish.channel.layout import PartName, key_of, parse_part
 from torchyard.publish.select import Chosen, What
 
 _NAMED = 10
-"""Maximum number of missing files that are listed."""
+"""The most missing files to list."""
 
 
 class Restored(NamedTuple):
-    """The new head of a channel, and what changed for its files."""
+    """The new head of a channel, and the changes of its files."""
 
     head: Head
     changes: dict[What, list[Chosen]]
 
 
 def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> Restored:
-    """Restore the files of a generation; None is the one before the last change.
+    """Restore the files of a generation, or for None, undo the last change.
 
-    Pins and the status of projects stay. It is an error if another process changes the channel
-    at the same time, because that change would be lost.
+    Pins and project statuses stay. A concurrent change of the channel is an error, because it would
+    be lost.
     """
     head = channel.head()
     to = head.generation - 1 if generation is None else generation
@@ -57,7 +57,7 @@ def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> 
         if found.generation != head.generation:
             msg = f"`{channel.url}` was changed meanwhile: {found.log[-1].why}"
             raise PublishError(
-                msg, hint="look at `torchyard channel log`, and say again where to go"
+                msg, hint="look at `torchyard channel log`, and choose a generation again"
             )
         return found
 
@@ -68,32 +68,32 @@ def rollback(channel: Channel, generation: int | None, reason: ChangeReason) -> 
         for what, entry in found:
             changed.setdefault(what, []).append(Chosen(name, entry))
     if generation is None and not changed:
-        msg = f"the last change of `{channel.url}` showed and hid no file: {head.log[-1].why}"
+        msg = f"the last change of `{channel.url}` neither showed nor hid files: {head.log[-1].why}"
         raise PublishError(msg, hint="`torchyard channel log` lists others: --generation NUMBER")
     return Restored(done, changed)
 
 
 def changes_since(head: Head, generation: int, url: str) -> list[Change]:
-    """Return the changes after a generation, the oldest first; raise if the log lacks some."""
+    """Return the changes after a generation, the oldest first; raise if the log lacks any."""
     oldest = head.log[0].generation - 1 if head.log else head.generation
     if not oldest <= generation < head.generation:
         msg = f"`{url}` can't go back to generation {generation} from {head.generation}"
         hint = (
             f"`torchyard channel log` lists all changes; it can go back to {oldest} or later"
             if oldest < head.generation
-            else "nothing that could be taken back has been done to it"
+            else "the channel has no change to undo"
         )
         raise SelectionError(msg, hint=hint)
     return [change for change in head.log if change.generation > generation]
 
 
 def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> State:
-    """Return a state with the files of an earlier one; raise if some have been deleted.
+    """Return a state with the files of an earlier one; raise if any was deleted.
 
-    Equal entries are kept as they are, so that only pages change that must.
+    Equal entries are kept, so that only affected pages change.
     """
     shown = {_name(entry): entry for entry in now.entries}
-    hidden = {_name(one.entry): one for one in now.hidden}
+    hidden = {_name(file.entry): file for file in now.hidden}
     doomed = set(now.pending_deletion)
     entries: list[Entry] = []
     gone: list[Entry] = []
@@ -113,7 +113,7 @@ def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> Stat
         entries=tuple(entries),
         hidden=tuple(
             chain(
-                (one for name, one in hidden.items() if name not in names),
+                (file for name, file in hidden.items() if name not in names),
                 (Hidden(entry=e, since=at) for name, e in shown.items() if name not in names),
             )
         ),
@@ -137,5 +137,5 @@ def _name(entry: Entry) -> tuple[str, str, str]:
 
 
 def _gone(part: PartName, entry: Entry) -> Diagnostic:
-    what = f"`{entry.file}` of {part} has been deleted, and can't be shown again"
-    return Diagnostic(what, hint="go back less far, or publish it again")
+    what = f"`{entry.file}` of {part} was deleted, and can't be restored"
+    return Diagnostic(what, hint="choose a later generation, or publish it again")

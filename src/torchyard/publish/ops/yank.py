@@ -1,4 +1,4 @@
-"""What indexes say of files and projects: yanked (PEP 592), archived or quarantined (PEP 792)."""
+"""Marks in indexes: yanked files (PEP 592), archived or quarantined projects (PEP 792)."""
 
 from msgspec.structs import replace
 
@@ -16,9 +16,9 @@ from torchyard.publish.select import Chosen, Selection, choose
 def yank(
     channel: Channel, selection: Selection, note: str | None, reason: ChangeReason
 ) -> tuple[Head, list[Chosen]]:
-    """Yank files with a note why, or undo that with None; return the changed files.
+    """Yank files with a reason, or undo that with None; return the changed files.
 
-    They stay available to those who pin their exact version. Parts change in reverse order of
+    Yanked files stay available to users who pin the exact version. Parts change in reverse order of
     publishing: dependents first.
     """
     head = channel.head()
@@ -45,7 +45,7 @@ def yank(
     done = channel.commit(
         {name: edit_of(name) for name in (parts if note is None else reversed(parts))}, reason
     )
-    return done, [one for name in parts for one in changed[name]]
+    return done, [entry for name in parts for entry in changed[name]]
 
 
 def set_status(

@@ -1,1 +1,1 @@
-"""Which package of a channel fits a machine."""
+"""Find the package of a channel that fits a machine."""

@@ -1,4 +1,4 @@
-"""Compares a package with a machine: how well it fits, or the first reason why not."""
+"""Compare a package with a machine: grade it, or return the first reason against it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,17 +32,17 @@ _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
 class MachineFacts(Reported, kw_only=True):
-    """What is known of a machine. Empty means absent; an empty glibc means unknown."""
+    """Facts of a machine; empty means absent, but unknown for glibc."""
 
     python: str
     platform: str
     glibc: str = ""
     gpu: dict[str, str] = {}
-    """What is known of its GPUs, by the names that compute platforms have for these facts."""
+    """Facts of its GPUs, by the compute platforms' names."""
     torch: str = ""
     """The version of its torch without a local part, or a release such as `2.13`."""
     torch_compute: str = ""
-    """What its torch was compiled for."""
+    """The compute platform of its torch."""
 
     @property
     def has_gpu(self) -> bool:
@@ -50,7 +50,7 @@ class MachineFacts(Reported, kw_only=True):
 
 
 class Reason(StrEnum):
-    """Why a package was not chosen."""
+    """Reasons against a package."""
 
     SPEC = "spec"
     YANKED = "yanked"
@@ -68,20 +68,20 @@ class Reason(StrEnum):
 
 
 class Misfit(NamedTuple):
-    """A reason, and a sentence for people."""
+    """A reason, and a sentence that explains it."""
 
     reason: Reason
     why: str
 
 
 class Grade(NamedTuple):
-    """How well a package fits; more is better."""
+    """How well a package fits; higher is better."""
 
     support: int = 0
-    """2 for a GPU that is here, 1 if only the family of its driver fits, 0 for processors."""
+    """2 for a present GPU, 1 if only its driver's family fits, 0 for processors."""
     compute: tuple[int, ...] = ()
     torch: tuple[int, ...] = ()
-    """The release of torch that it is compiled against, or the oldest that it takes."""
+    """The release of torch that it is compiled against, or the oldest it accepts."""
     blas: int = 0
     tag: int = 0
     build: BuildTag = ()
@@ -89,14 +89,14 @@ class Grade(NamedTuple):
 
 
 def _build(section: ChannelSection, file: str) -> BuildTag:
-    """Return which of several packages of a version it is; conda's are graded by their number."""
+    """Return the build of a package; conda's are graded by their number."""
     if section.NAME == SimpleSection.NAME:
         return wheel_build(file)
     return (zip_build(file), "") if section.NAME == LibtorchSection.NAME else ()
 
 
 class Fitter:
-    """Compares packages with one machine."""
+    """Compares packages with a machine."""
 
     def __init__(self, facts: MachineFacts, tables: Tables) -> None:
         self.facts = facts
@@ -121,10 +121,10 @@ class Fitter:
         )
 
     def _label(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | int:
-        """Return why a file's tags do not fit, or how well they do, whatever its compute.
+        """Return why a file's tags do not fit, or how well they do, ignoring its compute.
 
-        Without a judge of its own, a section's files have to fit the platform. Zips that have all
-        that they need come before those that have not.
+        By default, a section's files have to fit the platform. Self-contained zips come before
+        others.
         """
         if section.NAME == SimpleSection.NAME:
             return self._python_range(entry) or self._wheel(entry.file)
@@ -138,7 +138,7 @@ class Fitter:
         except InvalidSpecifier:
             return Misfit(Reason.UNREADABLE, "its Requires-Python can't be read")
         version = self.tables.pythons[self.facts.python].version
-        # Installers compare the full version; the last patch release admits the most.
+        # Installers compare the full version; the last patch release is the most permissive.
         if any(wanted.contains(f"{version}.{patch}") for patch in (0, 99)):
             return None
         return Misfit(Reason.REQUIRES_PYTHON, f"wants Python {entry.requires_python}")
@@ -152,10 +152,10 @@ class Fitter:
         try:
             *_, tags = parse_wheel_filename(file)
         except InvalidWheelFilename:
-            return Misfit(Reason.UNREADABLE, "its name is not that of a wheel")
-        places = [self._supported[tag] for tag in tags if tag in self._supported]
-        if places:
-            return max(places)
+            return Misfit(Reason.UNREADABLE, "its name is not a wheel's")
+        ranks = [self._supported[tag] for tag in tags if tag in self._supported]
+        if ranks:
+            return max(ranks)
         if not any(runs_on(self.facts.python, tag) for tag in tags):
             own = self.facts.python.removesuffix("t")
             if any(tag.interpreter == own for tag in tags):
@@ -172,7 +172,7 @@ class Fitter:
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
     def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
-        """Grade a conda package; of those that fit, solvers take the highest build number."""
+        """Grade a conda package; solvers choose the highest fitting build number."""
         if subdir not in (
             CondaSection.FIRST_PART,
             self.tables.platforms[self.facts.platform].conda_subdir,
@@ -203,9 +203,9 @@ class Fitter:
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
     def _torch(self, entry: Entry, compute: str) -> Misfit | Grade | None:
-        """Compare an extension with the machine's torch; None if that decides nothing.
+        """Compare an extension with the machine's torch; return None if that decides nothing.
 
-        An extension has to be for the compute of its torch, whatever GPUs are in the machine.
+        An extension must be for the compute of its torch, whatever GPUs the machine has.
         """
         if not (self.facts.torch and entry.torch):
             return None
@@ -225,7 +225,7 @@ class Fitter:
 
 
 def flavour_of(entry: Entry) -> tuple[str, str]:
-    """Return the compute platform and the BLAS of a file, if it has any."""
+    """Return the compute platform and BLAS of a file, if any."""
     cell = cell_of(entry)
     if cell:
         return cell.compute, cell.variant

@@ -1,4 +1,4 @@
-"""Chooses the package of a channel that fits a machine, and says why not the others."""
+"""Choose the package of a channel that fits a machine, and explain why not the others."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -35,14 +35,14 @@ from torchyard.publish.resolve.compatibility import (
 
 
 class Other(NamedTuple):
-    """A file that was not chosen, and why."""
+    """A file that was not chosen, and the reason."""
 
     entry: Entry
     misfit: Misfit
 
 
 class OfferedTorch(NamedTuple):
-    """A torch that files of a channel are compiled against, and the computes that they are for."""
+    """A torch that a channel's files are compiled against, and their computes."""
 
     torch: str
     """As `torch_label` names it."""
@@ -53,7 +53,7 @@ class OfferedTorch(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """The chosen package, if one fits, and all others of the project."""
+    """The chosen package, if any fits, and all others of the project."""
 
     project: str
     kind: str
@@ -63,11 +63,11 @@ class Resolution(NamedTuple):
     notes: tuple[str, ...] = ()
     elsewhere: Elsewhere = None
     torches: tuple[OfferedTorch, ...] = ()
-    """The torches for which there are files that would fit but for the torch, the newest first."""
+    """The torches of files that fit except for the torch, the newest first."""
 
     @property
     def has_wrong_torch(self) -> bool:
-        """Whether nothing fits because of the machine's torch."""
+        """Whether nothing fits only because of the machine's torch."""
         return self.choice is None and bool(self.torches)
 
 
@@ -82,20 +82,20 @@ class _Candidate(NamedTuple):
 
     @property
     def why_yanked(self) -> str:
-        """The reason why a file was yanked; empty if it was not."""
+        """Return why a file was yanked, or ""."""
         if self.entry.yanked is None:
             return ""
         return f"was yanked: {self.entry.yanked}" if self.entry.yanked else "was yanked"
 
     def rank(self) -> tuple[bool, Version, Misfit | Grade]:
-        """The order of preference; yanked files come last, even if requested by version."""
+        """Return the order of preference; yanked files come last, even if requested by version."""
         return self.entry.yanked is None, self.public, self.found
 
 
 def find_package(
     channel: ChannelReader, wanted: Requirement, kind: str, facts: MachineFacts, tables: Tables
 ) -> Resolution:
-    """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
+    """Choose the newest version that fits, in the best variant for the machine's GPU."""
     head = channel.head()
     fitter = Fitter(facts, tables)
     section = section_called(kind)
@@ -103,15 +103,15 @@ def find_package(
         _judge(entry, wanted, fitter, section, subdir)
         for subdir, entry in _entries(channel, head, wanted.name, section)
     ]
-    fitting = [one for one in candidates if isinstance(one.found, Grade)]
-    versions = {one.version for one in fitting}
-    admitted = set(wanted.specifier.filter(versions))  # as installers do: finals, if there are any
-    allowed = [one for one in fitting if one.version in admitted]
+    fitting = [candidate for candidate in candidates if isinstance(candidate.found, Grade)]
+    versions = {candidate.version for candidate in fitting}
+    admitted = set(wanted.specifier.filter(versions))  # like installers: finals, if there are any
+    allowed = [candidate for candidate in fitting if candidate.version in admitted]
     best = max(allowed, key=_Candidate.rank, default=None)
     others = tuple(
-        Other(one.entry, _why_not(one, best, admitted=one.version in admitted))
-        for one in candidates
-        if best is None or one.entry is not best.entry
+        Other(candidate.entry, _why_not(candidate, best, admitted=candidate.version in admitted))
+        for candidate in candidates
+        if best is None or candidate.entry is not best.entry
     )
     notes = [*_notes(candidates, best, facts)] if best else []
     if best:
@@ -131,7 +131,7 @@ def find_package(
 def _requires_any(
     channel: ChannelReader, project: str, section: ChannelSection, entry: Entry
 ) -> bool:
-    """Return whether a package requires others, as far as its metadata can be read."""
+    """Return whether a package requires others, as far as its metadata is readable."""
     part = parse_part(f"{section.NAME}/{canonicalize_name(project)}")
     data = channel.read(f"{key_of(part, entry)}.metadata")
     return data is None or bool(section.requires(entry, data))
@@ -140,7 +140,7 @@ def _requires_any(
 def install_commands(answer: Resolution, address: str) -> dict[str, str]:
     """Return the command that installs the package, by program, from the channel's `address`.
 
-    If packages of the channel require others from elsewhere, the commands name other indexes, too.
+    If packages of the channel have external requirements, the commands also name other indexes.
     """
     entry = answer.choice
     if entry is None:
@@ -149,9 +149,9 @@ def install_commands(answer: Resolution, address: str) -> dict[str, str]:
 
 
 def torch_command(answer: Resolution) -> str:
-    """Return the command that installs a torch for which the channel has files."""
+    """Return the command that installs a torch with files in the channel."""
     own = answer.facts.torch_compute
-    chosen = next((one for one in answer.torches if own in one.computes), answer.torches[0])
+    chosen = next((torch for torch in answer.torches if own in torch.computes), answer.torches[0])
     compute = own if own in chosen.computes else chosen.computes[0]
     wanted = f"=={chosen.torch}.*" if chosen.torch[:1].isdecimal() else chosen.torch
     indexes = map(shell_quoted, indexes_for(compute, answer.elsewhere) or ())
@@ -161,16 +161,16 @@ def torch_command(answer: Resolution) -> str:
 
 def _offered_torches(candidates: Sequence[_Candidate]) -> tuple[OfferedTorch, ...]:
     computes: dict[str, set[str]] = {}
-    for one in candidates:
-        if isinstance(one.found, Misfit) and one.found.reason is Reason.TORCH:
-            label = torch_label(one.entry.torch)
-            computes.setdefault(label, set()).add(flavour_of(one.entry)[0])
+    for candidate in candidates:
+        if isinstance(candidate.found, Misfit) and candidate.found.reason is Reason.TORCH:
+            label = torch_label(candidate.entry.torch)
+            computes.setdefault(label, set()).add(flavour_of(candidate.entry)[0])
     newest = sorted(computes, key=version_numbers, reverse=True)
     return tuple(OfferedTorch(label, tuple(sorted(computes[label]))) for label in newest)
 
 
 def _torch_from_elsewhere(entry: Entry, facts: MachineFacts, elsewhere: Elsewhere) -> Iterator[str]:
-    """Yield a note if a torch will be installed that may be for another compute."""
+    """Yield a note if the torch to be installed may be for another compute."""
     compute = flavour_of(entry)[0]
     is_right = any(COMPUTE in url for url in elsewhere or ())
     if compute and not facts.torch and not is_right:
@@ -192,7 +192,7 @@ def _entries(
         names = [section.source(part, entry, "").name for part, entry in every]
         known = set(names)
         found = [
-            one for one, its in zip(every, names, strict=True) if canonicalize_name(its) == name
+            entry for entry, its in zip(every, names, strict=True) if canonicalize_name(its) == name
         ]
     else:
         known = set(parts)
@@ -209,7 +209,7 @@ def _judge(
     try:
         version = Version(entry.version)
     except InvalidVersion:
-        misfit = Misfit(Reason.UNREADABLE, f"`{entry.version}` is no version")
+        misfit = Misfit(Reason.UNREADABLE, f"`{entry.version}` is not a version")
         return _Candidate(entry, Version("0"), misfit)
     if not wanted.specifier.contains(version, prereleases=True):
         return _Candidate(entry, version, Misfit(Reason.SPEC, f"is not {wanted.specifier}"))
@@ -220,49 +220,49 @@ def _judge(
 
 
 def _is_pinned(wanted: Requirement) -> bool:
-    """Return whether one exact version is requested, which allows yanked files (PEP 592)."""
+    """Return whether an exact version is requested, which allows yanked files (PEP 592)."""
     return any(
-        one.operator == "===" or (one.operator == "==" and not one.version.endswith(".*"))
-        for one in wanted.specifier
+        clause.operator == "===" or (clause.operator == "==" and not clause.version.endswith(".*"))
+        for clause in wanted.specifier
     )
 
 
-def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Misfit:
-    unwanted = isinstance(one.found, Misfit) and one.found.reason is Reason.SPEC
-    if best and one.public < best.public and not unwanted:
+def _why_not(candidate: _Candidate, best: _Candidate | None, *, admitted: bool) -> Misfit:
+    unwanted = isinstance(candidate.found, Misfit) and candidate.found.reason is Reason.SPEC
+    if best and candidate.public < best.public and not unwanted:
         return Misfit(Reason.OLDER, f"is older than {best.public}")
-    if isinstance(one.found, Misfit):
-        return one.found
-    if best and one.why_yanked and not best.why_yanked:
-        return Misfit(Reason.YANKED, one.why_yanked)
+    if isinstance(candidate.found, Misfit):
+        return candidate.found
+    if best and candidate.why_yanked and not best.why_yanked:
+        return Misfit(Reason.YANKED, candidate.why_yanked)
     if not admitted:
         return Misfit(Reason.PRERELEASE, "is a pre-release, and there is a final version")
-    name = _name(best.entry, one.entry) if best else ""
+    name = _name(best.entry, candidate.entry) if best else ""
     return Misfit(Reason.LESSER, f"fits, but less well than {name}")
 
 
 def _name(entry: Entry, other: Entry) -> str:
-    """Return what distinguishes a file from another of the same version."""
+    """Return what distinguishes a file from others of its version."""
     names = entry.variant, "-".join(filter(None, flavour_of(entry)))
     others = other.variant, "-".join(filter(None, flavour_of(other)))
-    told = (one for one, its in zip(names, others, strict=True) if one and one != its)
-    return next(told, entry.file)
+    parts = (mine for mine, its in zip(names, others, strict=True) if mine and mine != its)
+    return next(parts, entry.file)
 
 
 def _notes(
     candidates: Sequence[_Candidate], best: _Candidate, facts: MachineFacts
 ) -> Iterator[str]:
-    """Yield notes about what is unexpected."""
+    """Yield notes about surprising choices."""
     if best.why_yanked:
         yield f"{best.entry.version} {best.why_yanked}"
-    gpu = [one for one in candidates if isinstance(one.found, Grade) and one.found.support]
+    gpu = [c for c in candidates if isinstance(c.found, Grade) and c.found.support]
     if isinstance(best.found, Grade) and best.found.support == 1:
         yield (
             f"the driver is older than that of {best.entry.variant}; programs without features "
             "newer than the driver run all the same (CUDA's minor version compatibility)"
         )
     if facts.has_gpu and best not in gpu and gpu:
-        other = max(gpu, key=lambda one: (one.version, one.found))
+        other = max(gpu, key=lambda candidate: (candidate.version, candidate.found))
         yield (
             f"{other.entry.version} is for the GPU, but {best.entry.version} comes before it: "
             "a final version beats a nightly, and a newer one an older, whatever they are for; "
@@ -273,15 +273,15 @@ def _notes(
 def _whole_index(
     candidates: Sequence[_Candidate], best: _Candidate, wanted: Requirement
 ) -> Iterator[str]:
-    """Yield a note if the whole index would lead installers to another file."""
+    """Yield a note if installers would choose another file from the whole index."""
     seen = {
-        one.version
-        for one in candidates
-        if isinstance(one.found, Grade) or one.found.reason is Reason.COMPUTE
+        candidate.version
+        for candidate in candidates
+        if isinstance(candidate.found, Grade) or candidate.found.reason is Reason.COMPUTE
     }
     first = max(wanted.specifier.filter(seen))
     if first != best.version:
         yield (
             f"from the index of all variants, installers would take {first}: they compare what "
-            "is behind the + letter by letter, and know nothing of GPUs"
+            "follows the + letter by letter, and ignore GPUs"
         )
