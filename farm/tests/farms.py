@@ -269,10 +269,13 @@ class TrialFarm:
     def read(self, path: str) -> str:
         """Return rows of the master's web API; none if it does not answer."""
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
-        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(url) as answer:
-            text: str = answer.read().decode()
-            return text
-        return ""
+        try:
+            with urllib.request.urlopen(url) as answer:
+                text: str = answer.read().decode()
+                return text
+        except urllib.error.HTTPError as error:
+            error.close()
+            return ""
 
     def _ask(self, path: str) -> dict[str, list[object]]:
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"

@@ -91,7 +91,7 @@ def test_passwords_are_used_and_never_shown(
         address = nginx.url.replace("://", "://me:secret@")
         known = torchyard("which", address, "tiny", *MACHINE, "--cpu")
     assert refused.code == HostError.exit_code
-    assert "its server wants another user name or password (401)" in refused.err
+    assert "its server requires another user name or password (401)" in refused.err
     assert known.code == 0
     assert "tiny==1.2+cpu" in known.out
     assert "secret" not in known.out + known.err

@@ -127,8 +127,10 @@ class S3Server:
 
     def public_place(self) -> Place:
         """Return a place with anonymous read access."""
-        with contextlib.suppress(urllib.error.HTTPError):  # it is there
+        try:
             self.create_bucket(PUBLIC)
+        except urllib.error.HTTPError as error:  # it is there
+            error.close()
         return self.place(PUBLIC)
 
     def create_bucket(self, name: str) -> None:
@@ -211,8 +213,10 @@ class S3Server:
             try:
                 self.create_bucket(self.bucket)
             except (OSError, urllib.error.URLError) as error:
-                if isinstance(error, urllib.error.HTTPError) and error.code == HTTPStatus.CONFLICT:
-                    return  # made by an earlier request, whose answer took too long
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
+                    if error.code == HTTPStatus.CONFLICT:
+                        return  # made by an earlier request, whose answer took too long
                 reason = str(error)
                 time.sleep(0.05)
             else:

@@ -64,9 +64,8 @@ class Authority(NamedTuple):
         own, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "the company's own")])
         host = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "index")])
-        root = _signed(
-            name, name, own.public_key(), own, x509.BasicConstraints(ca=True, path_length=0)
-        )
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        root = _signed(name, name, own.public_key(), own, constraints, _SIGNS)
         addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(LOOPBACK))])
         leaf = _signed(host, name, key.public_key(), own, addresses)
         made = cls(folder / "authority.pem", folder / "index.pem")
@@ -81,15 +80,30 @@ def _signed(
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,
     by: ec.EllipticCurvePrivateKey,
-    extension: x509.ExtensionType,
+    *extensions: x509.ExtensionType,
 ) -> x509.Certificate:
     now = dt.datetime.now(dt.UTC)
     builder = x509.CertificateBuilder(issuer, subject, key, x509.random_serial_number())
     builder = builder.not_valid_before(now - 30 * _DAY).not_valid_after(now + 300 * _DAY)
-    builder = builder.add_extension(extension, critical=False)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
     usage = x509.AuthorityKeyIdentifier.from_issuer_public_key(by.public_key())
     builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     return builder.add_extension(usage, critical=False).sign(by, hashes.SHA256())
+
+
+_SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""What an authority's key is for; Python 3.13 and newer want it said."""
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -378,7 +392,7 @@ WALLS = {
     "proxy-refuses": Wall(
         "a proxy whose password is missing",
         lambda lab: _proxied(lab, password=True),
-        "the proxy wants another user name or password",
+        "the proxy requires another user name or password",
         stops="proxy-password",
     ),
     "proxy-down": Wall("a proxy that is down", _dead_proxy, "through the proxy", stops="proxy"),
@@ -429,7 +443,7 @@ WALLS = {
     "password-missing": Wall(
         "an index whose password is missing",
         lambda lab: _login_in(lab, "nothing"),
-        "its server wants another user name or password",
+        "its server requires another user name or password",
         stops="password",
     ),
     "no-network": Wall(
