@@ -96,7 +96,7 @@ def test_all_of_a_large_index_is_read_only_if_that_is_agreed_to(
     done = torchyard("channel", "check", root)
     assert done.code == UsageError.exit_code
     assert f"{root} has 201 projects" in done.err
-    assert "--project GLOB names those to look at; --yes looks at all" in done.err
+    assert "choose projects with --project GLOB, or audit all with --yes" in done.err
     for words, projects in ((["--yes"], 201), (["--project", "p1?"], 10)):
         done = torchyard("channel", "check", root, "--json", *words)
         assert json.loads(done.out)["projects"] == projects

@@ -150,7 +150,7 @@ def test_only_extensions_are_built_for_a_torch_that_is_there(torchyard: Command)
     with pytest.raises(ConfigError, match="builds torch itself"):
         find_cell(config_of(SMALL), environment())
     mixed = torchyard("build", "here", "cp312")
-    assert "`here` is one cell, and goes with no other selector" in mixed.err
+    assert "`here` is a single cell, and excludes other selectors" in mixed.err
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_which_tree_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SelectionError, match="several trees"):
         find_development(file, None)
     assert find_development(file, "cp311").record == one.record
-    with pytest.raises(SelectionError, match="not set up"):
+    with pytest.raises(SelectionError, match="partly set up"):
         find_development(file, "cpu-mkl/cp312")
     with pytest.raises(SelectionError, match="`p311` matches no cell"):
         find_development(file, "p311")

@@ -221,9 +221,9 @@ def test_commands_that_change_the_system_are_apart() -> None:
     ]
     document = Examination(title="", platform="", findings=findings, seen=[])
     assert list(cure_lines(document)) == [
-        "to mend it:",
+        "to fix it:",
         "unset CPATH  # compiler",
-        "to mend it, for all of this machine:",
+        "to fix it for the whole machine:",
         "apt-get install -y g++  # compiler",
         "sudo dnf install -y cmake  # compiler",
     ]

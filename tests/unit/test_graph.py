@@ -204,7 +204,7 @@ def test_only_a_build_is_held_against_a_package(
 ) -> None:
     wheel = pack_linked(build, tmp_path / "linked-1-py3-none-any.whl")
     done = torchyard("graph", wheel, "--against", wheel)
-    assert (done.code, "only a build can be held against one" in done.err) == (2, True)
+    assert (done.code, "only a build can be compared with one" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -655,7 +655,7 @@ def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:
         (["--version", "new"], "`new` is no version"),
         (["--platform-tag", "linux-x86"], "is no tag of a wheel"),
         (["--platform-tag", "linux_x86_63"], "is no tag of a wheel for any platform"),
-        (["--needed", "libx.so"], "does not tell which library"),
+        (["--needed", "libx.so"], "does not show which library"),
         (["--needed", "=libx.so"], "would make every library need one more"),
         (["--members", "*.so", "--local", "x"], "--members has no effect"),
     ],

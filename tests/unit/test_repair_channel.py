@@ -199,5 +199,5 @@ def test_the_command_says_what_it_did(channel: Channel, torchyard: Command) -> N
     validate(document, "channel-restore")
     assert (document["head"], document["generation"], document["parts"]) == ("copy", 4, [])
     again = torchyard("channel", "restore", channel.url)
-    assert "the head is whole" in again.out
+    assert "the head is undamaged" in again.out
     assert torchyard("channel", "check", channel.url).code == 0

@@ -396,7 +396,7 @@ def test_libtorch_zips_of_others_are_told_apart_by_their_names(
         (("torch >",), UsageError.exit_code, "not a project with versions"),
         (("torch", "--python", "cp31"), UsageError.exit_code, "there is no Python `cp31`"),
         (("torch", "--platform", "linux"), UsageError.exit_code, "there is no platform `linux`"),
-        (("torch", "--cpu", "--cuda", "13.0"), UsageError.exit_code, "can't be had together"),
+        (("torch", "--cpu", "--cuda", "13.0"), UsageError.exit_code, "exclude each other"),
         (("torch", "--glibc", "2"), UsageError.exit_code, "`--glibc 2` is not a version"),
         (("torch", "--driver", "new"), UsageError.exit_code, "`--driver new` is not a version"),
     ],

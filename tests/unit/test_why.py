@@ -63,9 +63,9 @@ def build(tmp_path: Path) -> Path:
     ("touched", "asked", "sentence"),
     [
         ("b.h", "b.o", "b.o {} because b.h {} newer"),
-        ("b.h", "lib.a", "lib.a {} because b.h {} newer, by way of b.o"),
-        ("a.c", "lib.a", "lib.a {} because a.c {} newer, by way of a.o"),
-        ("gen.in", "lib.a", "lib.a {} because gen.in {} newer, by way of a.o, gen.h"),
+        ("b.h", "lib.a", "lib.a {} because b.h {} newer, through b.o"),
+        ("a.c", "lib.a", "lib.a {} because a.c {} newer, through a.o"),
+        ("gen.in", "lib.a", "lib.a {} because gen.in {} newer, through a.o, gen.h"),
     ],
 )
 def test_the_first_cause_before_and_after(
@@ -81,7 +81,7 @@ def test_the_first_cause_before_and_after(
 
 def test_a_changed_command(torchyard: Command, build: Path) -> None:
     (build / "build.ninja").write_text(BUILD.replace("-O0", "-O1"))
-    way = "because b.o's command changed, by way of b.o"
+    way = "because b.o's command changed, through b.o"
     assert (
         torchyard("explain", "rebuild", build / "lib.a").out == f"lib.a will be made again {way}\n"
     )
@@ -175,7 +175,7 @@ def test_a_job_of_the_store(torchyard: Command, tmp_path: Path) -> None:
     core = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
     assert told.out == (
         f"{job} was made because env.USE_MAGMA of {core} changed from `0` to `1`, "
-        "by way of bindings:torch-2.14.0/linux-x86_64/cu130-mkl/cp312\n"
+        "through bindings:torch-2.14.0/linux-x86_64/cu130-mkl/cp312\n"
     )
 
 

@@ -27,7 +27,7 @@ HERE = "here"
     metavar="NAME",
     default=LOCAL,
     show_default=True,
-    help="Where jobs run: on this machine, or where a plug-in runs them.",
+    help="Where jobs run: on this machine, or through a plug-in.",
 )
 @click.option(
     "--keep-going",
@@ -52,9 +52,9 @@ def command(
     `build here` builds the one wheel of an extension that fits the torch, Python and CUDA of the
     active environment, and prints the command that installs it.
 
-    Results that the store has are not built again. All jobs share one pool of compile slots, as
-    many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
-    one at once; the same command continues later. With --json, events are printed as they happen.
+    Results in the store are not built again. All jobs share a pool of compile slots: one for each
+    processor, and fewer while memory is short. Ctrl-C stops cleanly, a second one at once; the same
+    command continues later. With --json, events are printed as they happen.
     """
     from msgspec.structs import replace
 
@@ -66,7 +66,7 @@ def command(
     request = replace(request, engine=chosen, keep_going=keep_going, output=output)
     if HERE in request.select:
         if len(request.select) > 1 or request.subset:
-            msg = f"`{HERE}` is one cell, and goes with no other selector or subset"
+            msg = f"`{HERE}` is a single cell, and excludes other selectors and subsets"
             raise UsageError(msg, hint=f"run `torchyard build {HERE}` by itself")
         from torchyard.features.build.use_case import install_command, prepare_here
 

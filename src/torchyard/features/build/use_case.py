@@ -1,4 +1,4 @@
-"""Build the one wheel of an extension that fits the environment which the caller works in."""
+"""Build the wheel of an extension that fits the caller's environment."""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -42,12 +42,12 @@ class HereBuild(NamedTuple):
     build: PreparedBuild
 
     def deliver(self) -> Path:
-        """Put the wheel into the output directory, and return its path."""
+        """Copy the wheel to the output directory, and return its path."""
         return next(path for path in self.build.deliver() if is_wheel_name(path.name))
 
 
 def install_command(environment: PythonEnvironment, wheel: Path) -> str:
-    """Return the command that installs a wheel, also in place of one of the same version."""
+    """Return the command that installs a wheel, even over one of the same version."""
     name, version = wheel.name.split("-")[:2]
     words, again = ["uv", "pip", "install", "--python", environment.executable], "--reinstall"
     if "pip" in environment.versions:
@@ -65,11 +65,11 @@ def prepare_here(
 ) -> HereBuild:
     """Plan the build of the cell that fits the torch, Python and GPU library of an environment.
 
-    It is built against exactly that torch, whatever the lock has; the lock is not changed.
+    It is built against exactly that torch, regardless of the lock, which is not changed.
 
     Raises:
         SelectionError: The matrix has no such cell.
-        HostError: There is no environment, it has no torch, or no index has that torch.
+        HostError: There is no environment, it has no torch, or no index has its torch.
     """
     environment = read_environment(active_python())
     config = load_config(request.file, request.changes)
@@ -90,11 +90,11 @@ def find_cell(config: Config, environment: PythonEnvironment) -> Cell:
     """Return the cell whose wheel fits an environment."""
     recipe, torch = config.project.recipe, environment.torch
     if not recipe.is_extension:
-        msg = f"recipe `{recipe.name}` builds torch itself, and no wheel for one that is there"
+        msg = f"recipe `{recipe.name}` builds torch itself, not a wheel for an installed one"
         raise ConfigError(msg, hint="name a cell: `torchyard plan --list cells` lists them")
     if torch is None:
         msg = f"`{environment.executable}` has no torch"
-        hint = "activate the environment that has one, or install it there: `pip install torch`"
+        hint = "activate an environment with torch, or install it: `pip install torch`"
         raise HostError(msg, hint=hint)
     kinds = config.tables.packages
     cells = [cell for cell in expand(config).cells if kinds[cell.package].format == NAME]
@@ -114,7 +114,7 @@ def find_cell(config: Config, environment: PythonEnvironment) -> Cell:
 def _only(
     cells: Sequence[Cell], field: str, wanted: set[str], what: str, dimension: str
 ) -> list[Cell]:
-    """Return the cells with one of some values, or fail with what to change."""
+    """Return the cells with one of these values, or fail with the needed change."""
     found = [cell for cell in cells if getattr(cell, field) in wanted]
     if not found:
         there = dict.fromkeys(getattr(cell, field) for cell in cells)
@@ -127,7 +127,7 @@ def _only(
 
 
 def _torch_version(environment: PythonEnvironment) -> str:
-    """Return the version of its torch as an index has it: PyPI's has no local part."""
+    """Return the version of its torch in an index: PyPI's has no local part."""
     label = environment.torch.label if environment.torch else ""
     return environment.versions.get(TORCH) or label
 
@@ -135,7 +135,7 @@ def _torch_version(environment: PythonEnvironment) -> str:
 def _with_torch(
     config: Config, cell: Cell, environment: PythonEnvironment, requires: Sequence[str]
 ) -> BuildLock:
-    """Return the lock with an environment for a cell that has exactly the torch of another one."""
+    """Return the lock with an environment for a cell with exactly this torch."""
     version = _torch_version(environment)
     target = lock_target(config.tables, cell.platform, cell.python)
     try:
@@ -144,7 +144,7 @@ def _with_torch(
         if error.reason:
             raise
         msg = f"the wheels to build against torch {version} were not found: {error}"
-        hint = "uv's settings name the indexes: does one of them have this very torch?"
+        hint = "uv's settings name the indexes: one of them must have exactly this torch"
         raise HostError(msg, hint=hint) from error
     lock = config.lock
     return replace(

@@ -1,4 +1,4 @@
-"""`torchyard channel pin`: versions of a channel that stay, and exactly which files they are."""
+"""`torchyard channel pin`: versions of a channel that stay, and their exact files."""
 
 import click
 
@@ -11,10 +11,10 @@ from torchyard.cli.output import reports
 @click.argument("selectors", nargs=-1, metavar="[VERSION | REQUIREMENT]...")
 @variant_option
 @only_option
-@click.option("--as", "name", metavar="NAME", help="Name of the pin, in place of its version.")
+@click.option("--as", "name", metavar="NAME", help="Name of the pin, instead of its version.")
 @click.option("--reason", default="", metavar="TEXT", help="The reason, which readers see.")
 @click.option(
-    "--to", "archive", metavar="CHANNEL", help="Bring the files into another channel, too."
+    "--to", "archive", metavar="CHANNEL", help="Also copy the files into another channel."
 )
 @click.option("--remove", metavar="NAME", help="Remove a pin.")
 @file_option
@@ -22,8 +22,8 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Keep versions of CHANNEL, and list their files with hashes.
 
-    They stay whatever is pruned. VERSION means all projects that have it, a SELECTOR is a
-    requirement: torch==2.14.0.dev20261115. The pages pins/NAME.json and, for each variant,
+    They are never pruned. VERSION means all projects with it, a SELECTOR is a requirement:
+    torch==2.14.0.dev20261115. The pages pins/NAME.json and, for each variant,
     pins/NAME/VARIANT.txt name the files with their hashes; the latter are requirements for `pip
     install --require-hashes`.
     """

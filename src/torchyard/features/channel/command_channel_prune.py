@@ -19,12 +19,12 @@ from torchyard.cli.output import reports
 )
 @click.option("--project", "projects", multiple=True, metavar="GLOB", help="Only these projects.")
 @click.option(
-    "--grace", default="7 d", show_default=True, help="Delete what has been hidden for longer."
+    "--grace", default="7 d", show_default=True, help="Delete files that were hidden for longer."
 )
 @click.option(
     "--orphans",
     is_flag=True,
-    help="List everything, and delete what killed publishers left that is older than --grace.",
+    help="List all objects, and delete leftovers of killed publishers older than --grace.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print what would be hidden or deleted.")
 @file_option

@@ -1,4 +1,4 @@
-"""`torchyard channel rollback`: show again what a channel showed before."""
+"""`torchyard channel rollback`: restore an earlier generation of a channel."""
 
 import click
 
@@ -9,12 +9,12 @@ from torchyard.cli.output import reports
 @click.command("rollback")
 @channel_argument
 @click.option("--generation", type=int, metavar="GENERATION", help="Generation to go back to.")
-@click.option("--last", is_flag=True, help="Roll the last change back.")
+@click.option("--last", is_flag=True, help="Undo the last change.")
 @file_option
 @reports("roll_back")
 def command() -> None:
     """Show again what CHANNEL showed at an earlier generation.
 
-    That is a change like others, and can be rolled back itself. Files that were published since are
-    hidden, and `torchyard channel prune` deletes them later. Pins and the status of projects stay.
+    This is a change like others, and can be rolled back itself. Files published since are hidden,
+    and `torchyard channel prune` deletes them later. Pins and project statuses stay.
     """

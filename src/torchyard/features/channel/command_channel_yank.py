@@ -1,4 +1,4 @@
-"""`torchyard channel yank`: take files back."""
+"""`torchyard channel yank`: yank files."""
 
 import click
 
@@ -26,7 +26,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Mark files of CHANNEL as not to be installed.
 
-    Installers use them only if asked for exactly that version. A REQUIREMENT is such as
+    Installers use them only if exactly that version is requested. Examples of a REQUIREMENT:
     torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no longer see such packages.
     Nothing is deleted.
     """

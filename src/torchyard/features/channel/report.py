@@ -1,4 +1,4 @@
-"""What became of the files of a channel."""
+"""Changes of a channel's files."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -11,7 +11,7 @@ from torchyard.terminal.tables import Lines, folded, number, styled, table, word
 
 
 class ChangedFile(Reported, kw_only=True):
-    """A file of a channel, and what became of it."""
+    """A file of a channel, and its change."""
 
     part: str
     file: str
@@ -44,8 +44,8 @@ class PinReport(Reported, kw_only=True):
 class PruneReport(Reported, kw_only=True):
     """`torchyard channel prune --json`: what was done, or with `dry_run` would be.
 
-    `left` counts files that are old enough, but that a rollback may need or that another run
-    deletes; `states` counts those that only the log's oldest changes needed.
+    `left` counts old files that a rollback may need or that another run deletes; `states` counts
+    states that only the log's oldest changes needed.
     """
 
     version: Literal[1] = 1
@@ -91,10 +91,10 @@ def _files(files: Iterable[ChangedFile]) -> Lines:
 
 
 def channel_pin_text(report: PinReport) -> Lines:
-    """Show what a pin keeps, and where its pages are."""
+    """Show the versions of a pin, and its pages."""
     pin = report.pin
     if pin is None:
-        yield styled(f"{report.channel}: the pin {report.name} is gone")
+        yield styled(f"{report.channel}: the pin {report.name} is removed")
         return
     rows: dict[tuple[str, str, str], list[int]] = {}
     for file in pin.files:
@@ -109,7 +109,7 @@ def channel_pin_text(report: PinReport) -> Lines:
 
 
 def channel_prune_text(report: PruneReport) -> Lines:
-    """Show what was hidden, and how much was deleted."""
+    """Show hidden files, and how much was deleted."""
     if report.hidden:
         yield from _files(report.hidden)
     did = "would be " if report.dry_run else ""

@@ -1,4 +1,4 @@
-"""Change what a channel shows and keeps: yank, roll back, pin, prune."""
+"""Change the files that a channel shows and keeps: yank, roll back, pin, prune."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -37,23 +37,23 @@ def yank_files(
     undo: bool = False,
     file: str = "torchyard.toml",
 ) -> ChangeReport:
-    """Take files of a channel back, or offer them again.
+    """Yank files of a channel, or undo that.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
         selectors: Requirements that name the files, such as `torch==2.14.0`.
         variants: Only files of these variants.
         files: Only files of these names.
-        reason: Why, which readers see.
+        reason: The reason, which readers see.
         undo: Offer the files again; without a reason.
         file: The configuration that names channels.
     """
     if undo and reason is not None:
         msg = "--undo needs no reason"
-        raise UsageError(msg, hint="leave --reason out")
+        raise UsageError(msg, hint="remove --reason")
     if not undo and reason is None:
         msg = "a reason is missing"
-        raise UsageError(msg, hint="--reason TEXT says why, to all readers of the index")
+        raise UsageError(msg, hint="give it by --reason TEXT: all readers of the index see it")
     selection = parse_selection(selectors, variants, files)
     opened = open_channel(channel, file)
     why = f"offer {selection} again" if undo else f"yank {selection}: {reason}"
@@ -68,17 +68,17 @@ def roll_back(
     last: bool = False,
     file: str = "torchyard.toml",
 ) -> ChangeReport:
-    """Show again what a channel showed at an earlier generation.
+    """Restore an earlier generation of a channel.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
         generation: The generation to go back to.
-        last: Take the last change back.
+        last: Undo the last change.
         file: The configuration that names channels.
     """
     if last == (generation is not None):
         msg = "--last and --generation contradict each other" if last else "where to?"
-        hint = "--last takes the last change back, --generation goes to one of `channel log`"
+        hint = "--last undoes the last change, --generation goes to one of `channel log`"
         raise UsageError(msg, hint=hint)
     opened = open_channel(channel, file)
     why = "rollback of the last change" if last else f"rollback to generation {generation}"
@@ -89,7 +89,7 @@ def roll_back(
 def _change(
     channel: Channel, generation: int, changed: Mapping[What, Sequence[Chosen]]
 ) -> ChangeReport:
-    files = [_changed_file(one, what) for what, found in changed.items() for one in found]
+    files = [_changed_file(entry, what) for what, found in changed.items() for entry in found]
     return ChangeReport(channel=channel.url, generation=generation, files=files)
 
 
@@ -118,21 +118,21 @@ def pin_files(
     remove: str | None = None,
     file: str = "torchyard.toml",
 ) -> PinReport:
-    """Keep versions of a channel whatever is pruned, or remove a pin.
+    """Pin versions of a channel, so that they are never pruned; or remove a pin.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
         selectors: Versions, or requirements that name files.
         variants: Only files of these variants.
         files: Only files of these names.
-        name: The name of the pin, in place of its version.
-        reason: Why, which readers see.
-        archive: Another channel, which the files are brought into, too.
+        name: The name of the pin, instead of its version.
+        reason: The reason, which readers see.
+        archive: Another channel to copy the files into.
         remove: The name of a pin to remove.
         file: The configuration that names channels.
     """
     if bool(selectors) == (remove is not None):
-        msg = "a pin is made or removed, not both" if remove else "which version?"
+        msg = "a pin can be made or removed, not both" if remove else "which version?"
         raise UsageError(msg, hint="write torch==2.14.0.dev20261115, or --remove NAME")
     opened = open_channel(channel, file)
     now = current_moment()
@@ -156,7 +156,7 @@ def pin_files(
 def _archive(
     source: Channel, selection: Selection, target: Channel, name: str, change: ChangeReason
 ) -> Channel:
-    """Copy files into a channel that only archives them, without checks; return the channel."""
+    """Copy files into an archive channel without checks; return the channel."""
     found = gather_packages(source, selection, change.at)
     with TemporaryDirectory(prefix="pin-") as scratch:
         route = Route(source, target, Path(scratch))
@@ -175,21 +175,21 @@ def prune_files(
     dry_run: bool = False,
     file: str = "torchyard.toml",
 ) -> PruneReport:
-    """Hide old versions in a channel, and delete what has been hidden for a while.
+    """Hide old versions in a channel, and delete files hidden for a while.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
-        keep: How many of the newest versions of a project stay.
+        keep: The number of newest versions of a project to keep.
         keep_days: Keep versions with a file uploaded within this many days.
         projects: Globs of the projects whose versions are hidden.
         grace: How long files stay hidden before they are deleted.
-        orphans: Also look for what killed publishers left.
-        dry_run: Only find out what would be done.
+        orphans: Also look for leftovers of killed publishers.
+        dry_run: Only report what would be done.
         file: The configuration that names channels.
     """
     if projects and not (keep or keep_days):
         msg = "--project has no effect without --keep or --keep-days"
-        raise UsageError(msg, hint="say how many versions of it stay")
+        raise UsageError(msg, hint="say how many versions to keep")
     now = current_moment()
     wanted = Keep(
         versions=keep or 0,
@@ -202,7 +202,7 @@ def prune_files(
     return PruneReport(
         channel=opened.url,
         dry_run=dry_run,
-        hidden=[_changed_file(one, "hidden") for one in done.hidden],
+        hidden=[_changed_file(hidden, "hidden") for hidden in done.hidden],
         deleted=done.deleted,
         freed_bytes=done.freed,
         left=done.left,

@@ -1,1 +1,1 @@
-"""What is wrong with packages."""
+"""Checks of packages against rules."""

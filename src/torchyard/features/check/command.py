@@ -16,12 +16,12 @@ from torchyard.cli.output import reports
     "rules",
     multiple=True,
     metavar="GLOB",
-    help="Check only these rules, also if they are off; `torchyard explain rule` lists them.",
+    help="Check only these rules, even if they are off; `torchyard explain rule` lists them.",
 )
-@click.option("--html", metavar="FILE", help="Write a page with diagrams, too.")
+@click.option("--html", metavar="FILE", help="Also write a page with diagrams.")
 @reports("check_packages")
 def command() -> None:
-    """Report what is wrong with wheels, conda packages and zips.
+    """Check wheels, conda packages and zips.
 
-    Packages that are named together are checked together: one may have what another needs.
+    Packages that are named together are checked together: one may contain what another needs.
     """

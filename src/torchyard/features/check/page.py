@@ -1,4 +1,4 @@
-"""A check as one page that stands alone: verdict, findings, sizes, libraries."""
+"""A check as a self-contained page: verdict, findings, sizes, libraries."""
 
 import re
 from collections import Counter
@@ -18,18 +18,18 @@ from torchyard.reports.templates import Filters, render_template
 from torchyard.reports.treemap import KINDS, file_kind, stored, treemap
 
 _WIDE, _NARROW = (1200, 620), (366, 620)
-"""Pictures are drawn twice: for screens and for telephones."""
+"""Widths of pictures: for screens and for phones."""
 _LARGEST = 12
 _LISTED = 25
 _MANY = 30
-"""A table with more rows is shown on demand."""
+"""The most rows of a table that is not collapsed."""
 _FEW = 3
-"""More files than these are shown on demand."""
+"""The most files to show uncollapsed."""
 _SIGNS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.NOTE: "i"}
 
 
 class _Article(NamedTuple):
-    """A package on the page, and its pictures: each for wide screens and for narrow ones."""
+    """A package on the page, with pictures for wide and narrow screens."""
 
     id: str
     package: CheckedPackage
@@ -39,7 +39,7 @@ class _Article(NamedTuple):
 
     @property
     def sections(self) -> list[str]:
-        """The titles of the sections that have something to show."""
+        """The titles of the non-empty sections."""
         shown = {
             "Findings": True,
             "Sizes": bool(self.maps),
@@ -82,7 +82,7 @@ def _article(identifier: str, package: CheckedPackage, files: Sequence[PackageFi
 
 def _counts(findings: Iterable[Finding]) -> str:
     numbers = Counter(finding.severity for finding in findings)
-    counts = [show_count(numbers[one], one.value) for one in Severity if numbers[one]]
+    counts = [show_count(numbers[s], s.value) for s in Severity if numbers[s]]
     return ", ".join(counts) or "nothing found"
 
 
@@ -94,7 +94,7 @@ def _facts(package: CheckedPackage) -> list[tuple[str, str]]:
 
 
 def _cells(library: CheckedLibrary, outside: Mapping[str, str]) -> tuple[str, str, str]:
-    """What a library needs, its rpath, and its device code."""
+    """Return the needs of a library, its rpath, and its device code."""
     needed = (
         f"✗ {name} (not found)" if outside.get(name) == "" else name for name in library.needed
     )
@@ -114,7 +114,7 @@ _FILTERS: Filters = {
     "glibc": glibc_ceiling,
     "grouped": grouped,
     "paragraphs": paragraphs,
-    "pieces": re.compile(r"`([^`]+)`").split,  # every second one is code
+    "pieces": re.compile(r"`([^`]+)`").split,  # every second part is code
     "size": show_size,
     "stored": stored,
 }

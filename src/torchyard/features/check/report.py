@@ -1,4 +1,4 @@
-"""What was found in packages."""
+"""Findings in packages."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from torchyard.terminal.tables import Lines
 class CheckReport(Reported, kw_only=True):
     """`torchyard check --json`: `findings` counts them by severity, over all packages.
 
-    `policy_digest` is that of what the policy says, whatever it is called.
+    `policy_digest` is of the policy's content, regardless of its name.
     """
 
     version: Literal[1] = 1

@@ -1,4 +1,4 @@
-"""`torchyard tool check`: what a check job runs."""
+"""`torchyard tool check`: the step of a check job."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torchyard.terminal.json_output import encode
 
 
 def check_tool(folder: Path, *, spec: JobSpec, to: Path) -> None:
-    """Check the package of a job, and write two reports: for machines, and for people."""
+    """Check the package of a job, and write its reports as JSON and as HTML."""
     given = spec.task.table("policy")
     policy = spec.task.text("policy")
     if given:

@@ -33,17 +33,17 @@ def check_packages(
     spec: JobSpec | None = None,
     meter: Meter = no_meter,
 ) -> CheckReport:
-    """Read packages, and return what is wrong with them.
+    """Read packages, and return their findings.
 
-    Packages that are given together are checked together: one may have what another needs.
+    Packages that are given together are checked together: one may contain what another needs.
 
     Args:
         packages: Wheels, conda packages and libtorch zips.
         policy: How strict to be: `default`, `strict`, `pypi`, or a TOML file.
-        rules: Globs of rules to check, also of those that are off; all of the policy's if empty.
-        html: File to write a page with pictures to.
-        for_json: Whether the report names each package by its sha256, too.
-        spec: The specification of the job that delivered the packages, if they come from one.
+        rules: Globs of rules to check, even if they are off; by default, those of the policy.
+        html: File for a page with pictures.
+        for_json: Whether the report includes the sha256 of packages.
+        spec: The specification of the job that delivered the packages, if any.
         meter: Shows progress.
     """
     paths = [Path(path) for path in packages]
@@ -75,13 +75,13 @@ def _digest(path: Path) -> str:
 
 
 def _only(globs: Sequence[str], policy: CheckPolicy) -> CheckPolicy:
-    """Return the policy with exactly those rules on that a glob names."""
+    """Return the policy with only the rules that match a glob."""
     for glob in globs:
         if not any(matches(rule, glob) for rule in PACKAGE_RULES):
             msg = f"`--rule {glob}` names no rule"
             raise SelectionError(msg, hint=did_you_mean(glob, PACKAGE_RULES))
     off = {rule: "off" for rule in PACKAGE_RULES if not any_match(rule, globs)}
     left = RULES.keys() - off
-    allow = tuple(one for one in policy.allow if any(matches(rule, one.rule) for rule in left))
+    allow = tuple(a for a in policy.allow if any(matches(rule, a.rule) for rule in left))
     on = {rule: word for rule, word in policy.severity.items() if word != "off"}
     return replace(policy, severity={**on, **off}, allow=allow)

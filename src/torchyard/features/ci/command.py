@@ -25,7 +25,7 @@ def command() -> None:
 def ci_check() -> None:
     """Fail if a generated file was edited, or is out of date.
 
-    It shows the difference, and the command that mends it.
+    It shows the difference, and the command that fixes it.
     """
 
 
@@ -35,7 +35,7 @@ def ci_check() -> None:
 @file_option
 @reports("explain_ci_job")
 def ci_explain() -> None:
-    """Show the machine and command of JOB, and what it waits for.
+    """Show the machine and command of JOB, and the jobs it waits for.
 
     JOB is a selector of jobs of the plan (core:cu130), or the name of a job in a generated
     file.
@@ -47,14 +47,14 @@ def ci_explain() -> None:
 @file_option
 @set_option
 @subset_option
-@click.option("--force", is_flag=True, help="Overwrite edits, and files of others.")
+@click.option("--force", is_flag=True, help="Overwrite edits, and files not written by torchyard.")
 @reports("write_ci_files")
 def ci_generate() -> None:
     """Write the files of PROVIDER, such as github or gitlab.
 
-    Without one, those of [ci], or of the providers that the repository has files for. With
-    --subset, only the pipelines that build it. What no machine of the provider can build is left
-    out, and named with the reason. Commit the files: `torchyard ci check` compares them.
+    By default, those of [ci], or of providers with files in the repository. With --subset, only the
+    pipelines that build it. Packages that no machine of the provider can build are left out, with
+    a reason. Commit the files: `torchyard ci check` compares them.
     """
 
 
@@ -62,39 +62,39 @@ def ci_generate() -> None:
 @click.argument("span", metavar="BASE..[HEAD]")
 @file_option
 @subset_option
-@click.option("--provider", help="Print what this provider reads, to run only those jobs.")
-@click.option("--pipeline", metavar="NAME", help="Pipeline whose jobs these are.")
+@click.option("--provider", help="Print the text with which this provider runs only those jobs.")
+@click.option("--pipeline", metavar="NAME", help="Pipeline of the jobs.")
 @click.option("-o", "--output", metavar="FILE", help="Write that to a file.")
 @reports("find_impact")
 def ci_impact() -> None:
     """Show which jobs a change of the repository affects.
 
-    Both commits are planned with all their files, also those of a source directory. All other jobs
-    have the results that they had at BASE.
+    Both commits are planned with all their files, including a source directory. All other jobs keep
+    their results from BASE.
 
-    Generated files use --provider and --pipeline: then the jobs are those of the provider that run
-    affected jobs, and those that make what these need. Without BASE, they are all.
+    Generated files use --provider and --pipeline: then these are the provider's jobs that run
+    affected jobs or make their inputs. Without BASE, these are all.
     """
 
 
 @command.command("pins")
-@click.option("--host", metavar="URL", help="Where the repositories of actions are.")
+@click.option("--host", metavar="URL", help="Address of the actions' repositories.")
 @calls("newest_pins")
 def ci_pins() -> None:
     """Print [ci.actions] with the newest release of each action.
 
-    Releases are named by the hash of their commit. Put it into the file to use these in place of
-    the pins that come with torchyard, after a look at what has changed.
+    Releases are named by the hash of their commit. After a review of their changes, put them into
+    the file to use them instead of torchyard's pins.
     """
 
 
 @command.command("refresh")
 @file_option
-@click.option("--write", is_flag=True, help="Edit the file, and lock what is new.")
+@click.option("--write", is_flag=True, help="Edit the file, and lock new environments.")
 @reports("refresh_matrix")
 def ci_refresh() -> None:
-    """Show what the matrix should be, from the index's torch releases.
+    """Show the matrix for the newest torch releases of the index.
 
-    [ci.refresh] in the file says how many of the newest to build for. The packages that appear are
-    all that has to be built: others keep their fingerprints.
+    [ci.refresh] in the file says how many of the newest to build for. Only packages that appear
+    have to be built: others keep their fingerprints.
     """

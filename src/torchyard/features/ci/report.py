@@ -1,4 +1,4 @@
-"""What the commands of `torchyard ci` show: files, jobs, and what changes."""
+"""Reports of `torchyard ci`: files, jobs, and changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -28,18 +28,18 @@ if TYPE_CHECKING:  # slow to import
     from rich.text import Text
 
 _DIFF = 40
-"""Lines of a difference that are shown."""
+"""The most lines of a difference to show."""
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _PACKAGES = 20
-"""Affected packages that are named."""
+"""The most affected packages to name."""
 
 _JOBS = 8
-"""Jobs of the plan that are named for each job of the provider."""
+"""The most jobs of the plan to name for a provider's job."""
 
 
 class CiFilesReport(Reported, kw_only=True):
-    """`torchyard ci generate --json` and `check --json`; the states are those before writing."""
+    """`torchyard ci generate --json` and `check --json`; the states are from before writing."""
 
     version: Literal[1] = 1
     files: Sequence[ComparedFile]
@@ -53,16 +53,16 @@ class CiJobsReport(Reported, kw_only=True):
 
 
 class StageImpact(Reported, kw_only=True):
-    """How many jobs of a stage a change affects, of how many."""
+    """The number of a stage's jobs that a change affects, and of all."""
 
     affected: int
     jobs: int
 
 
 class CiImpactReport(Reported, kw_only=True):
-    """`torchyard ci impact --json`: what has to be built anew after a change.
+    """`torchyard ci impact --json`: the jobs that a change affects.
 
-    `selection` is what a provider reads to run only that; null if none was named.
+    `selection` is the text with which a provider runs only these; null without a provider.
     """
 
     version: Literal[1] = 1
@@ -78,7 +78,7 @@ class CiImpactReport(Reported, kw_only=True):
 class CiRefreshReport(Reported, kw_only=True):
     """`torchyard ci refresh --json`: new values of the matrix, and what they do to its packages.
 
-    `diff` is null if a release is not known yet: locking describes it by its wheels.
+    `diff` is null if a release is unknown: locking describes it by its wheels.
     """
 
     version: Literal[1] = 1
@@ -87,13 +87,13 @@ class CiRefreshReport(Reported, kw_only=True):
 
 
 def ci_generate_text(report: CiFilesReport) -> Lines:
-    """Show which files of providers were written or removed."""
+    """Show the written and removed files of providers."""
     written = {FileState.LEFT_OVER: styled("removed")}
     yield _files((file, written.get(file.state, styled("written"))) for file in report.files)
 
 
 def ci_check_text(report: CiFilesReport) -> Lines:
-    """Show how the files of providers differ from what would be generated."""
+    """Show how the files of providers differ from the generated ones."""
     yield _files((file, styled(file.reason, "bold red")) for file in report.files)
     for file in report.files:
         if file.diff:
@@ -102,7 +102,7 @@ def ci_check_text(report: CiFilesReport) -> Lines:
 
 
 def ci_check_error(report: CiFilesReport, *, file: str = "torchyard.toml") -> DriftError | None:
-    """Return the error if a file is not what would be generated."""
+    """Return an error if a file differs from the generated one."""
     stale = [found for found in report.files if found.state is not FileState.CURRENT]
     if not stale:
         return None
@@ -111,14 +111,14 @@ def ci_check_error(report: CiFilesReport, *, file: str = "torchyard.toml") -> Dr
     guarded = " --force" if first.state in GUARDED else ""
     named = "" if file == "torchyard.toml" else f" -f {file}"
     command = f"torchyard ci generate {first.provider}{guarded}{named}"
-    hint = f"run `{command}`, and commit what it writes"
+    hint = f"run `{command}`, and commit the files"
     if first.state is FileState.EDITED:
         hint += "; settings of [ci] keep edits"
     return DriftError(f"`{first.path}` {first.reason}{more}", hint=hint)
 
 
 def _files(files: Iterable[tuple[ComparedFile, "Text"]]) -> "Table":
-    """List files; `state` is how those are described that are not current."""
+    """List files; `state` describes those that are not current."""
     made = table([word("file"), number("size"), folded("state")])
     for file, state in files:
         is_current = file.state is FileState.CURRENT
@@ -135,14 +135,14 @@ def _diff(lines: Sequence[str]) -> Lines:
 
 
 def ci_impact_text(report: CiImpactReport, *, output: str | None = None) -> Lines | str:
-    """Show what is affected, or return what the provider reads, unless it is in a file."""
+    """Show affected jobs, or return the provider's text, unless it is in a file."""
     if report.selection is not None:
         return "" if output else report.selection
     return _impact(report)
 
 
 def _impact(report: CiImpactReport) -> Lines:
-    """Show how many jobs of each stage are affected, and the packages among them."""
+    """Show the number of affected jobs of each stage, and the affected packages."""
     jobs = sum(stage.jobs for stage in report.stages.values())
     counts = f"{len(report.affected):,} of {show_count(jobs, 'job')} affected"
     yield assembled((f"{report.base} → {report.head}", "bold"), f": {counts}")
@@ -159,7 +159,7 @@ def _impact(report: CiImpactReport) -> Lines:
 
 
 def ci_explain_text(report: CiJobsReport) -> Lines:
-    """Show each job of a provider: where and when it runs, and its commands."""
+    """Show a provider's jobs: where and when they run, and their commands."""
     for job in report.jobs:
         yield from _job(job)
 
@@ -182,7 +182,7 @@ def _job(job: PlacedJob) -> Lines:
 
 
 def ci_refresh_text(report: CiRefreshReport, *, write: bool = False) -> Lines:
-    """Show the matrix that the index asks for, and the packages that change with it."""
+    """Show the matrix for the index's releases, and its changes of packages."""
     for dimension, values in report.changes.items():
         did = "wrote" if write else "the matrix should have"
         yield styled(f"{did} {dimension} = {toml_value(values)}")

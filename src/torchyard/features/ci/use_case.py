@@ -41,7 +41,7 @@ from torchyard.workspace.torch_releases import TorchRange, find_releases
 
 _HERE = "the working tree"
 _ASKED = re.compile(r"\[torchyard (?:skip|build (?P<globs>[^\]]+))\]")
-"""What a commit's message can say about the jobs of a pull request: none, or some cells."""
+"""A marker in a commit's message that limits a pull request to no jobs, or to cells."""
 
 _MACHINE = "x86_64"
 
@@ -55,15 +55,15 @@ def write_ci_files(
     force: bool = False,
     on_line: Callable[[str], object] = ignore_line,
 ) -> CiFilesReport:
-    """Write the files of CI providers that are not current, and remove what is left over.
+    """Write outdated files of CI providers, and remove leftovers.
 
     Args:
-        providers: The providers; without any, those of [ci], or that the repository has files for.
+        providers: The providers; by default those of [ci], or with files in the repository.
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
+        changes: Changes to it, each as `KEY=VALUE`.
         subset: Only the pipelines that build this part of the matrix.
         force: Overwrite edits, and files that torchyard did not write.
-        on_line: Is told what no machine can build, and why.
+        on_line: Called with packages that no machine can build, and reasons.
     """
     writer = CiWriter.of(file, providers, changes)
     files = writer.write(subset, force=force, say=lambda text: on_line(f"warning: {text}"))
@@ -73,14 +73,14 @@ def write_ci_files(
 def compare_ci_files(
     providers: Sequence[str] = (), *, file: str = "torchyard.toml"
 ) -> CiFilesReport:
-    """Compare the files of CI providers with what would be generated."""
+    """Compare the files of CI providers with the generated ones."""
     return CiFilesReport(files=CiWriter.of(file, providers).compare())
 
 
 def explain_ci_job(
     job: str, providers: Sequence[str] = (), *, file: str = "torchyard.toml"
 ) -> CiJobsReport:
-    """Return where jobs of the plan run, or what a job of a generated file runs."""
+    """Return where jobs of the plan run, or what a provider's job runs."""
     return CiJobsReport(jobs=CiWriter.of(file, providers).explain(job))
 
 
@@ -88,7 +88,7 @@ def newest_pins(host: str | None = None) -> str:
     """Return [ci.actions] with the commit of the newest release of each action, and its tag.
 
     Args:
-        host: Where the repositories of actions are, in place of the usual address.
+        host: The address of the actions' repositories, instead of the usual one.
     """
     provider = load_provider_table("github")
     pins: dict[str, str] = {}
@@ -115,13 +115,13 @@ def find_impact(
             `BASE..`: all jobs run without BASE, or if it can't be planned.
         file: The configuration, in a git repository.
         subset: A named part of the matrix.
-        provider: The CI provider that runs affected jobs only.
-        pipeline: The name of its pipeline; the newest commit's message may say what runs.
-        output: The file for what the provider reads.
-        on_line: Is told why all jobs run.
+        provider: The CI provider that runs only affected jobs.
+        pipeline: The name of its pipeline; the newest commit's message may limit it.
+        output: The file for the provider's text.
+        on_line: Called with the reason if all jobs run.
     """
     base, head = _commits(span)
-    place = Path(absolute(file)).resolve()
+    path = Path(absolute(file)).resolve()
     if provider is not None and pipeline is not None:
         if head:
             msg = f"`{span}`: a provider runs the files as they are now"
@@ -136,14 +136,14 @@ def find_impact(
         raise UsageError(msg)
     if not base:
         raise _no_span(span)
-    top = find_top(str(place.parent))
-    inside = place.relative_to(top)
+    top = find_top(str(path.parent))
+    inside = path.relative_to(top)
     with TemporaryDirectory(prefix="torchyard-impact-") as folder:
         old = _plan_at(base, top, inside, Path(folder, "base"), subset)
         if head:
             new = _plan_at(head, top, inside, Path(folder, "head"), subset)
         else:
-            new = _plan_of(place, subset)
+            new = _plan_of(path, subset)
     affected = [job for job in new.jobs if not _is_same(job, old)]
     kept = {job.key for job in new.jobs}
     counts = Counter(job.stage for job in affected)
@@ -163,30 +163,30 @@ def find_impact(
 def _provider_impact(
     writer: CiWriter, base: str, pipeline: str, say: Callable[[str], object]
 ) -> CiImpactReport:
-    """Return which jobs of a pipeline run after a change, with the text for its provider."""
-    (provider,), place = writer.providers, writer.top / writer.file
+    """Return the jobs of a pipeline that run after a change, with the text for its provider."""
+    (provider,), path = writer.providers, writer.top / writer.file
     folded = fold_all(provider, writer.config, writer.plan, file=writer.file)
     found = next((pair for pair in folded if pair[0].name == pipeline), None)
     if found is None:
         msg = f"there is no pipeline `{pipeline}`"
         raise SelectionError(msg, hint=f"write [ci.pipeline.{pipeline}]")
-    one, plan = found
-    old = _base_plan(base, place, one.settings.subset, say)
+    target, plan = found
+    old = _base_plan(base, path, target.settings.subset, say)
     affected = [job.number for job in plan.jobs if not _is_same(job, old)]
-    asked = _ASKED.search(head_message(place.parent)) if base else None
+    asked = _ASKED.search(head_message(path.parent)) if base else None
     if asked is not None:
         say(f"as the commit's message says: {asked[0]}")
-        chosen = PlanSelection(one.settings.subset, tuple((asked["globs"] or "").split()))
+        chosen = PlanSelection(target.settings.subset, tuple((asked["globs"] or "").split()))
         keys = {job.key for job in make_plan(writer.config, chosen).jobs} if asked["globs"] else ()
         affected = [job.number for job in plan.jobs if job.key in keys]
-    text = find_provider(provider).selection(one, wanted_parts(one, plan, affected))
+    text = find_provider(provider).selection(target, wanted_parts(target, plan, affected))
     if text is None:
         msg = f"files of {load_provider_table(provider).title} run all jobs of a pipeline"
         raise UsageError(msg, hint="without --provider, the affected jobs are listed")
     return CiImpactReport(
         base=base,
         head=_HERE,
-        subset=one.settings.subset,
+        subset=target.settings.subset,
         stages={},
         affected=[plan.jobs[number].identifier for number in affected],
         vanished=[],
@@ -195,15 +195,15 @@ def _provider_impact(
 
 
 def _base_plan(
-    base: str, place: Path, subset: str | None, say: Callable[[str], object]
+    base: str, path: Path, subset: str | None, say: Callable[[str], object]
 ) -> Plan | None:
-    """Return the plan of a commit; None if there is none."""
+    """Return the plan of a commit, or None if it has none."""
     if not base:
         return None
     try:
-        top = find_top(str(place.parent))
+        top = find_top(str(path.parent))
         with TemporaryDirectory(prefix="torchyard-impact-") as folder:
-            return _plan_at(base, top, place.relative_to(top), Path(folder, "base"), subset)
+            return _plan_at(base, top, path.relative_to(top), Path(folder, "base"), subset)
     except TorchyardError as error:
         say(f"all jobs run: {base} can't be planned: {error}")
         return None
@@ -226,10 +226,10 @@ def _no_span(span: str) -> UsageError:
     return UsageError(f"`{span}` is not written BASE..HEAD", hint=hint)
 
 
-def _plan_at(revision: str, top: Path, inside: Path, place: Path, subset: str | None) -> Plan:
-    """Plan a commit, with all files as they were in it."""
-    export_tree(revision, top, place)
-    return _plan_of(place / inside, subset)
+def _plan_at(revision: str, top: Path, inside: Path, path: Path, subset: str | None) -> Plan:
+    """Plan a commit with all its files."""
+    export_tree(revision, top, path)
+    return _plan_of(path / inside, subset)
 
 
 def _plan_of(file: Path, subset: str | None) -> Plan:
@@ -249,7 +249,7 @@ def refresh_matrix(
         file: The configuration, whose `[ci.refresh]` is the rule.
         write: Edit the file, and lock new environments.
         meter: Shows progress.
-        on_line: Is told what is locked.
+        on_line: Called with each locked environment.
     """
     document = read_document(file)
     config = config_of(file, document)
@@ -272,7 +272,7 @@ def refresh_matrix(
 
 
 def _wanted(config: Config, meter: Meter) -> dict[str, tuple[str, ...]]:
-    """Return the values that dimensions should have, by the file's rule."""
+    """Return the values of dimensions by the file's rule."""
     rule = config.ci.refresh
     if not rule.torch and not rule.python:
         msg = "the file has no rule for how many releases to build for"
@@ -280,7 +280,7 @@ def _wanted(config: Config, meter: Meter) -> dict[str, tuple[str, ...]]:
         raise ConfigError(msg, hint=hint)
     if rule.torch and not config.project.recipe.is_extension:
         msg = f"recipe `{config.project.recipe.name}` is not built against torch releases"
-        raise ConfigError(msg, hint="leave `torch` of [ci.refresh] out")
+        raise ConfigError(msg, hint="remove `torch` from [ci.refresh]")
     python = config.tables.pythons[_listed_pythons(config)[0]].version
     found = find_releases(TorchRange(), python, _MACHINE, max(rule.torch, 1), meter)
     wanted: dict[str, tuple[str, ...]] = {}
@@ -299,7 +299,7 @@ def _listed_pythons(config: Config) -> Sequence[str]:
 
 
 def _pythons_of(version: str, python: str, config: Config) -> list[str]:
-    """Return the Pythons that a torch release has wheels for, but for free-threaded ones."""
+    """Return the Pythons of a torch release's wheels, without free-threaded ones."""
     from torchyard.package.wheel.name import WheelName
     from torchyard.toolchain.index_wheels import release_wheels
 
@@ -315,15 +315,15 @@ def _listed(document: Document, dimension: str) -> tuple[str, ...]:
     values = document.raw["matrix"].get(dimension)
     if values is None:
         msg = f"[matrix] does not list `{dimension}` itself, so it can't be edited"
-        raise ConfigError(msg, hint="a couple says it: leave it out of [ci.refresh]")
+        raise ConfigError(msg, hint="a couple sets it: remove it from [ci.refresh]")
     return tuple(values)
 
 
 def _edited(document: Document, values: dict[str, tuple[str, ...]]) -> str:
-    """Return the text of a document with other lists in [matrix]; all else stays as it is."""
+    """Return the text of a document with other lists in [matrix], otherwise unchanged."""
     text = document.text
-    places = locate(text)
-    spans = {places["matrix", dimension].value: new for dimension, new in values.items()}
+    positions = locate(text)
+    spans = {positions["matrix", dimension].value: new for dimension, new in values.items()}
     for (start, end), new in sorted(spans.items(), reverse=True):
         text = f"{text[:start]}{toml_value(new)}{text[end:]}"
     return text

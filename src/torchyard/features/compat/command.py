@@ -25,7 +25,7 @@ from torchyard.cli.output import reports
 @click.option(
     "--run",
     is_flag=True,
-    help="Also install each wheel beside each of the releases, and load it there.",
+    help="Also install each wheel beside each release, and load it.",
 )
 @reports("compare_with_torch")
 def command() -> None:

@@ -1,4 +1,4 @@
-"""With which torch releases wheels load."""
+"""Which torch releases wheels load with."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never
@@ -23,13 +23,13 @@ _OUTCOMES = {
     Outcome.TIMED_OUT: _NO,
 }
 _LONGEST = 120
-"""How much is shown of a C++ name."""
+"""The longest C++ name to show uncut."""
 
 
 class ComparedTorch(Reported, kw_only=True):
     """A torch release: whether the wheel loads with it, and whether its metadata admit it.
 
-    `loads` is by the symbols of both; `tried` is what happened with `--run`, else null.
+    `loads` is judged from the symbols of both; `tried` is the outcome of `--run`, else null.
     """
 
     torch: str
@@ -42,17 +42,15 @@ class ComparedTorch(Reported, kw_only=True):
 
     @property
     def fails(self) -> bool:
-        """Whether it does not load, by its symbols or when tried."""
+        """Whether it does not load, judged from symbols or by trying."""
         return not self.loads or (self.tried is not None and self.tried.outcome.is_bad)
 
 
 class ComparedWheel(Reported, kw_only=True):
-    """A wheel. `loads` are the releases that it loads with, by its symbols and as tried.
+    """A wheel; `loads` are the releases it loads with, judged from symbols and by trying.
 
-    `refuted` are releases that it admits and does not load with.
-
-    `unclaimed` are those that it loads with and does not admit. Without releases to compare with,
-    the lists are empty.
+    `refuted` are releases that its metadata admit but that it does not load with, `unclaimed` the
+    reverse. Without releases to compare with, the lists are empty.
     """
 
     file: str
@@ -67,14 +65,14 @@ class ComparedWheel(Reported, kw_only=True):
     @property
     def is_broken(self) -> bool:
         """Whether it needs symbols that nothing defines."""
-        obstacles = (one for release in self.releases for one in release.obstacles)
-        return any(one.kind is ObstacleKind.UNDEFINED for one in obstacles)
+        obstacles = (obstacle for release in self.releases for obstacle in release.obstacles)
+        return any(obstacle.kind is ObstacleKind.UNDEFINED for obstacle in obstacles)
 
 
 class CompatReport(Reported, kw_only=True):
     """`torchyard compat --json`: with which torch releases wheels load.
 
-    `builds` says how many of the wheels would serve as well, as their ABI classes allow.
+    `builds` is the number of wheels that would suffice, by their ABI classes.
     """
 
     version: Literal[1] = 1
@@ -83,9 +81,9 @@ class CompatReport(Reported, kw_only=True):
 
 
 def compared_wheel(extension: ExtensionWheel, releases: list[ComparedTorch]) -> ComparedWheel:
-    """Return what follows for a wheel from its comparison with torch releases."""
-    loads = [one.torch for one in releases if not one.fails]
-    admitted = [one.torch for one in releases if one.admitted]
+    """Return the conclusions for a wheel from its comparison with torch releases."""
+    loads = [release.torch for release in releases if not release.fails]
+    admitted = [release.torch for release in releases if release.admitted]
     return ComparedWheel(
         file=str(extension.name),
         libraries=len(extension.libraries),
@@ -99,11 +97,11 @@ def compared_wheel(extension: ExtensionWheel, releases: list[ComparedTorch]) -> 
 
 
 def compat_error(report: CompatReport) -> CheckError | None:
-    """Return which wheel does not load with a release that its metadata admit, or None."""
+    """Return an error if a wheel does not load with a release that its metadata admit."""
     broken = [wheel.file for wheel in report.wheels if wheel.is_broken]
     if broken:
-        msg = f"{listed(broken, 3)} would load with no torch: nothing defines what it needs"
-        hint = "compile what defines it into the package, or link with it; `torchyard check`"
+        msg = f"{listed(broken, 3)} loads with no torch: symbols that it needs are undefined"
+        hint = "compile or link the missing definitions into the package; `torchyard check`"
         return CheckError(msg, hint=f"{hint} says more")
     bad = [wheel for wheel in report.wheels if wheel.refuted]
     if not bad:
@@ -115,7 +113,7 @@ def compat_error(report: CompatReport) -> CheckError | None:
 
 
 def compat_text(report: CompatReport) -> Lines:
-    """Show a table for each wheel, and what follows for its requirement.
+    """Show a table for each wheel, and conclusions for its requirement.
 
     Without releases to compare with, there is one table of ABI classes.
     """
@@ -136,7 +134,7 @@ def compat_text(report: CompatReport) -> Lines:
 
 
 def _abi_table(report: CompatReport) -> Lines:
-    """Show the ABI classes of wheels, what they fit, and how many builds would do."""
+    """Show the ABI classes of wheels, their range, and how many builds would suffice."""
     rows = (
         [
             printable(wheel.file),
@@ -162,11 +160,11 @@ def _fold(report: CompatReport) -> str:
 def _first_symbols(report: CompatReport) -> Iterator[str]:
     for wheel in report.wheels:
         for release in wheel.releases:
-            yield from (one.names[0] for one in release.obstacles)
+            yield from (obstacle.names[0] for obstacle in release.obstacles)
 
 
 def _row(release: ComparedTorch, readable: Mapping[str, str], *, tried: bool) -> Lines:
-    kinds = {one.kind: one for one in reversed(release.obstacles)}
+    kinds = {obstacle.kind: obstacle for obstacle in reversed(release.obstacles)}
     lines = [_why(kinds[kind], release, readable) for kind in ObstacleKind if kind in kinds]
     brings = ", ".join(release.toolkits) or "–"
     yield printable(release.torch)
@@ -184,10 +182,10 @@ def _outcome(release: ComparedTorch) -> Outcome:
 
 
 def _why(first: Obstacle, release: ComparedTorch, readable: Mapping[str, str]) -> str:
-    """Return the first obstacle of a kind, and how many other libraries have one."""
+    """Return the first obstacle of a kind, and the number of other libraries with one."""
     member = printable(first.member.rpartition("/")[2])
     name, more = first.names[0], len(first.names) - 1
-    others = sum(one.kind is first.kind for one in release.obstacles) - 1
+    others = sum(obstacle.kind is first.kind for obstacle in release.obstacles) - 1
     also = f"; also {others:,} more {'libraries' if others > 1 else 'library'}" if others else ""
     match first.kind:
         case ObstacleKind.TOOLKIT:
@@ -205,7 +203,7 @@ def _why(first: Obstacle, release: ComparedTorch, readable: Mapping[str, str]) -
 
 
 def _toolkit(name: str) -> str:
-    """Return the toolkit that a library is of, and the library; or a toolkit itself."""
+    """Return a library with its toolkit, or the toolkit itself."""
     toolkits = ", ".join(library_toolkits([name]))
     return f"{toolkits} ({printable(name)})" if toolkits else printable(name)
 
@@ -219,7 +217,7 @@ def _summary(wheel: ComparedWheel) -> Iterator[str]:
     yield f"loads with {_range(wheel)}"
     yield f"ABI class {abi_words(wheel.abi)}"
     if wheel.is_broken:
-        yield "no torch makes it load: it needs what nothing defines"
+        yield "it loads with no torch: symbols that it needs are undefined"
     elif wheel.refuted:
         yield f"its metadata are wrong: they admit {_joined(wheel.refuted)}"
     elif wheel.unclaimed:
@@ -232,14 +230,14 @@ def _summary(wheel: ComparedWheel) -> Iterator[str]:
 
 
 def _range(wheel: ComparedWheel) -> str:
-    """Return the releases that a wheel loads with: a range, if they are next to each other."""
+    """Return the releases that a wheel loads with, as a range if they are consecutive."""
     compared = [release.torch for release in wheel.releases]
     if not wheel.loads:
         return f"none of torch {compared[-1]} to {compared[0]}"
     if wheel.loads == compared:
         return f"all of torch {compared[-1]} to {compared[0]}"
-    places = [compared.index(version) for version in wheel.loads]
-    if len(places) > 1 and places == list(range(places[0], places[-1] + 1)):
+    indexes = [compared.index(version) for version in wheel.loads]
+    if len(indexes) > 1 and indexes == list(range(indexes[0], indexes[-1] + 1)):
         return f"torch {wheel.loads[-1]} to {wheel.loads[0]}"
     return f"torch {_joined(wheel.loads)} only"
 
@@ -250,6 +248,6 @@ def _joined(names: Sequence[str], most: int = 10) -> str:
 
 
 def _holders(wheel: ComparedWheel) -> list[str]:
-    """Return the libraries that keep a wheel from loading somewhere."""
-    members = (one.member for release in wheel.releases for one in release.obstacles)
+    """Return the libraries that keep a wheel from loading."""
+    members = (obstacle.member for release in wheel.releases for obstacle in release.obstacles)
     return [printable(member) for member in dict.fromkeys(members)]

@@ -1,4 +1,4 @@
-"""Compare extensions with torch releases: with which do they load?"""
+"""Compare extensions with torch releases: which ones they load with."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,17 +49,17 @@ def compare_with_torch(
     meter: Meter = no_meter,
     on_line: Callable[[str], None] = ignore_line,
 ) -> CompatReport:
-    """Find out with which torch releases wheels load, by the symbols of both.
+    """Return the torch releases that wheels load with, judged from the symbols of both.
 
     Args:
         wheels: Paths or addresses of wheels, or requirements such as `xformers==0.0.35`.
         torch: The releases: `2.10..`, `2.10..2.13` or `2.13`; the newest six if empty. Or the path
             or address of a torch wheel.
-        abi: Only find out the ABI classes of wheels, for any system; no torch is read, and
-            requirements stand for all wheels of a release.
-        run: Also install each wheel beside each of the releases, and load it there.
+        abi: Only find the ABI classes of wheels, for any system; no torch is read, and
+            requirements mean all wheels of a release.
+        run: Also install each wheel beside each release, and load it.
         meter: Shows progress.
-        on_line: Is called with each line of progress of `run`.
+        on_line: Called with each line of progress of `run`.
     """
     if abi and (torch or run):
         msg = "`--abi` compares with no torch"
@@ -69,7 +69,7 @@ def compare_with_torch(
         return _report([(_read(url, meter), ()) for url in urls], {})
     if is_wheel_name(torch) and run:
         msg = "`--run` installs releases of the index, not a wheel"
-        raise UsageError(msg, hint="leave out --run, or name releases such as 2.10..")
+        raise UsageError(msg, hint="remove --run, or name releases, such as 2.10..")
     given = read_torch_wheel(_given(torch), meter) if is_wheel_name(torch) else None
     asked = TorchRange.parse(torch) if torch and not given else TorchRange()
     most = load_compat_table().releases
@@ -100,7 +100,7 @@ def _report(
     compared: Sequence[tuple[ExtensionWheel, Sequence[LoadVerdict]]],
     tried: Mapping[tuple[str, str], SmokeAttempt],
 ) -> CompatReport:
-    """Return what was compared and tried; the keys are the wheel's name and torch's version."""
+    """Return the comparisons and trials; the keys are the wheel's name and torch's version."""
     return CompatReport(
         builds=len(fold_wheels(extension for extension, _ in compared)),
         wheels=[
@@ -108,15 +108,15 @@ def _report(
                 extension,
                 [
                     ComparedTorch(
-                        torch=one.torch.version,
-                        file=one.torch.file,
-                        toolkits=one.torch.toolkits,
-                        loads=one.loads,
-                        admitted=one.admitted,
-                        obstacles=one.obstacles,
-                        tried=tried.get((str(extension.name), one.torch.version)),
+                        torch=verdict.torch.version,
+                        file=verdict.torch.file,
+                        toolkits=verdict.torch.toolkits,
+                        loads=verdict.loads,
+                        admitted=verdict.admitted,
+                        obstacles=verdict.obstacles,
+                        tried=tried.get((str(extension.name), verdict.torch.version)),
                     )
-                    for one in verdicts
+                    for verdict in verdicts
                 ],
             )
             for extension, verdicts in compared
@@ -139,17 +139,17 @@ def _load_all(
             package = read_package_under_test(wheel)
             for verdict in verdicts:
                 version = verdict.torch.version
-                place = Path(scratch, version)
-                found = load_beside_torch(package, version, _python(extension.name), place)
+                folder = Path(scratch, version)
+                found = load_beside_torch(package, version, _python(extension.name), folder)
                 why = f": {found.why}" if found.why else ""
                 on_line(f"{extension.name}: beside torch {version} {found.outcome}{why}")
                 tried[str(extension.name), version] = found
-                shutil.rmtree(place, ignore_errors=True)  # up to 8 GB
+                shutil.rmtree(folder, ignore_errors=True)  # up to 8 GB
     return tried
 
 
 def _local(url: str, name: str, folder: Path, meter: Meter) -> Path:
-    """Return the path of a wheel; one on a server is downloaded into a folder."""
+    """Return the path of a wheel, downloaded into a folder if it is on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -175,40 +175,40 @@ def _read(url: str, meter: Meter, *, only_linux: bool = False) -> ExtensionWheel
     return extension
 
 
-def _url(place: str) -> str:
-    """Return the address of a wheel: itself, that of a file, or that of the index."""
-    if url := _given(place):
+def _url(wheel: str) -> str:
+    """Return the address of a wheel: given, of a file, or in the index."""
+    if url := _given(wheel):
         return url
     python = _dotted(python_name())
-    found = find_wheel(_requirement(place), python, _MACHINES[0])
+    found = find_wheel(_requirement(wheel), python, _MACHINES[0])
     if found is None:
-        msg = f"the index has no wheel of `{place}` for Python {python} on Linux {_MACHINES[0]}"
+        msg = f"the index has no wheel of `{wheel}` for Python {python} on Linux {_MACHINES[0]}"
         raise SelectionError(msg, hint="it may have none for this Python: name its address")
     return found.url
 
 
-def _urls(place: str) -> list[str]:
-    """Return the address of a wheel, or those of all wheels of a release."""
-    if url := _given(place):
+def _urls(wheel: str) -> list[str]:
+    """Return the address of a wheel, or the addresses of all wheels of a release."""
+    if url := _given(wheel):
         return [url]
     oldest = min(map(_sort_key, load_tables().pythons))
-    return [wheel.url for wheel in release_wheels(_requirement(place), "{}.{}".format(*oldest))]
+    return [found.url for found in release_wheels(_requirement(wheel), "{}.{}".format(*oldest))]
 
 
-def _given(place: str) -> str:
-    """Return the address of a wheel that is named by it, or by its path; else an empty string."""
-    if "://" in place:
-        return place
-    if is_wheel_name(place) or Path(place).exists():
-        return Path(place).absolute().as_uri()
+def _given(wheel: str) -> str:
+    """Return the address of a wheel given by address or path, or ""."""
+    if "://" in wheel:
+        return wheel
+    if is_wheel_name(wheel) or Path(wheel).exists():
+        return Path(wheel).absolute().as_uri()
     return ""
 
 
-def _requirement(place: str) -> str:
+def _requirement(wheel: str) -> str:
     try:
-        return str(Requirement(place))
+        return str(Requirement(wheel))
     except MALFORMED as error:
-        msg = f"`{place}` is no wheel, and no project with a version"
+        msg = f"`{wheel}` is neither a wheel nor a project with a version"
         raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
 
 
@@ -222,7 +222,7 @@ def _machine(name: WheelName) -> str:
 
 
 def _python(name: WheelName) -> str:
-    """Return the Python whose torch a wheel is compared with: its own, or at least this one."""
+    """Return the Python whose torch a wheel is compared with: the wheel's, or at least this one."""
     own = python_name()
     tag = name.python.split(".")[0].removesuffix("t")
     if name.abi.startswith("cp"):

@@ -1,4 +1,4 @@
-"""`torchyard config`: what the configuration says, and what it may say."""
+"""`torchyard config`: the configuration, its schema and its tables."""
 
 import click
 
@@ -30,9 +30,9 @@ def config_show() -> None:
 def config_update() -> None:
     """Read new releases from an index, as rows for [tables].
 
-    Without --torch, these are the releases of torch that the file needs, and all that are newer
-    than those that torchyard knows. The wheels say which libraries, Pythons and GPUs a release was
-    built for, and the headers of a new CUDA version which compilers it takes.
+    Without --torch, these are releases of torch that the file needs, and all newer ones than in
+    torchyard's tables. The wheels show the libraries, Pythons and GPUs that a release was built
+    for, and the headers of a new CUDA version the compilers it accepts.
     """
 
 
@@ -42,8 +42,8 @@ def config_update() -> None:
 def config_schema(ctx: click.Context, name: str) -> None:
     """Print the JSON schema of torchyard.toml, or of a command's output.
 
-    NAME is the command, such as timings or channel-prune. `error` is what any command prints when
-    it fails, `events` the lines that build, run and status print.
+    NAME is the command, such as timings or channel-prune. `error` describes the output of a failed
+    command, `events` the lines that build, run and status print.
     """
     from torchyard.cli.schemas import schema_text
 

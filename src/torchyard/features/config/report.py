@@ -18,4 +18,4 @@ class ConfigReport(Reported, kw_only=True):
 def config_show_text(report: ConfigReport) -> Lines:
     """List the key, value and origin of every setting."""
     columns = (word("key"), folded("value"), folded("from"))
-    yield table(columns, ((one.key, one.value, one.origin) for one in report.values))
+    yield table(columns, ((value.key, value.value, value.origin) for value in report.values))

@@ -35,7 +35,7 @@ def list_settings(file: str = "torchyard.toml", *, changes: Sequence[str] = ()) 
 
     Args:
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
+        changes: Changes to it, each as `KEY=VALUE`.
     """
     document = read_document(file, tuple(changes))
     config_of(file, document)
@@ -49,17 +49,17 @@ def update_tables(
     write: bool = False,
     on_line: Callable[[str], object] = ignore_line,
 ) -> str:
-    """Return rows for torch releases, and for the CUDA versions and Pythons that they have.
+    """Return rows for torch releases, and for their CUDA versions and Pythons.
 
-    These are the rows that the tables do not have, as text to append to the file. It is empty if
-    there are none, or if they have been written.
+    These are missing from the tables, and returned as text to append to the file; empty if there
+    are none, or if they were written.
 
     Args:
-        file: The configuration; its platforms and compute platforms are looked for.
-        releases: The torch releases, such as 2.15. Without any, those that the file needs and the
-            tables do not have, and all that are newer than the tables.
+        file: The configuration, with the wanted platforms and compute platforms.
+        releases: The torch releases, such as 2.15; by default those that the file needs and the
+            tables lack, and all newer ones.
         write: Append the rows to the file.
-        on_line: Is called with a line for each release that was found.
+        on_line: Called with a line for each release found.
     """
     document = read_document(file)
     spec, tables = decode(document), load_tables()
@@ -89,7 +89,7 @@ def update_tables(
 def _missing(
     spec: FileSpec, tables: Tables, wheels: Iterable[ListedWheel], computes: Iterable[str]
 ) -> list[str]:
-    """Return the releases that the tables do not have, or not for all compute platforms of a file.
+    """Return releases that the tables lack, or lack for a compute platform of the file.
 
     These are releases that the file needs, and newer ones of an index.
     """
@@ -107,7 +107,7 @@ def _missing(
 
 
 def _add_release(rows: Rows, name: str, found: IndexedRelease, tables: Tables) -> None:
-    """Add what the wheels of a release say and the tables do not, to the rows of each table."""
+    """Add facts from a release's wheels that the tables lack to the rows of each table."""
     known = tables.releases.get(name, Release(libraries={}))
     computes = [compute for compute in found.row.libraries if compute not in known.libraries]
     row: dict[str, object] = {} if known.pythons else {"pythons": found.row.pythons}
@@ -128,7 +128,7 @@ def _add_release(rows: Rows, name: str, found: IndexedRelease, tables: Tables) -
 
 
 def _compute_row(compute: str, limits: CompilerLimits) -> dict[str, object]:
-    """Return the row of a toolkit's version: the host compilers that its own header admits."""
+    """Return the row of a toolkit's version: the host compilers that its header admits."""
     version = platform_for(compute).version(compute)
     row: dict[str, object] = {"version": version}
     network = network_settings()

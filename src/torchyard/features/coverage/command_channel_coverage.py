@@ -1,4 +1,4 @@
-"""`torchyard channel coverage`: what a channel lacks of a plan."""
+"""`torchyard channel coverage`: the planned packages that a channel lacks."""
 
 import click
 
@@ -9,15 +9,15 @@ from torchyard.cli.output import reports
 @click.command("coverage")
 @channel_argument
 @file_option
-@click.option("--version", metavar="VERSION", help="Version to look for, in place of the file's.")
+@click.option("--version", metavar="VERSION", help="Version to look for, instead of the file's.")
 @subset_option
 @click.option("--fail-on-missing", is_flag=True, help="Fail if a package is missing.")
 @reports("find_missing")
 def command() -> None:
     """Compare CHANNEL with the plan: which packages are missing.
 
-    Packages that are not planned are listed, too.
+    Unplanned packages are listed, too.
 
-    A channel of the file is compared with the subset that is published there, any other with the
-    whole matrix.
+    A channel of the file is compared with the subset published there, any other with the whole
+    matrix.
     """

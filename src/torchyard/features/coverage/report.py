@@ -1,4 +1,4 @@
-"""What a channel has of a plan."""
+"""The planned packages in a channel."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ _MARKS = {
 }
 _NEVER = ("·", "dim")
 _VERSIONS = 5
-"""How many of a channel's versions are named if the requested one is missing."""
+"""The most versions to name if the requested one is missing."""
 
 _Grid = dict[str, dict[str, Presence]]
 """Rows `cu130-mkl`, columns of Pythons or of kinds of packages."""
@@ -37,7 +37,7 @@ class CoverageReport(Reported, kw_only=True):
     versions: Sequence[str]
 
     def those(self, presence: Presence) -> list[str]:
-        """Return the cells that are there, missing, yanked or unplanned."""
+        """Return the cells that are present, missing, yanked or unplanned."""
         return [cell for cell, found in self.cells.items() if found is presence]
 
 
@@ -50,13 +50,13 @@ def channel_coverage_error(report: CoverageReport, *, fail_on_missing: bool) -> 
 
 
 def channel_coverage_text(report: CoverageReport) -> Lines:
-    """Show a line for what is complete or missing altogether, and a grid for the rest."""
+    """Show a line for complete and for completely missing parts, and a grid for the rest."""
     counts = {presence: len(report.those(presence)) for presence in Presence}
     of = f", subset {report.subset}" if report.subset else ""
     title = f"{report.project} {report.project_version}"
     yield assembled((title, "bold"), f"{of} in ", report.channel)
-    told = ", ".join(f"{count:,} {presence}" for presence, count in counts.items() if count)
-    yield styled(told, "bold")
+    summary = ", ".join(f"{count:,} {presence}" for presence, count in counts.items() if count)
+    yield styled(summary, "bold")
     if not counts[Presence.THERE] and report.versions:
         yield styled(f"the channel has {', '.join(report.versions[:_VERSIONS])}")
     broken = False
@@ -65,8 +65,8 @@ def channel_coverage_text(report: CoverageReport) -> Lines:
         same = set(found)
         yield ""
         if same <= {Presence.THERE} or same <= {Presence.MISSING}:
-            told = f"{len(found):,} of {show_count(len(found), 'package')} {found[0]}"
-            yield assembled((name, "bold"), ": ", (told, _MARKS[found[0]][1]))
+            summary = f"{len(found):,} of {show_count(len(found), 'package')} {found[0]}"
+            yield assembled((name, "bold"), ": ", (summary, _MARKS[found[0]][1]))
         else:
             yield styled(name, "bold")
             yield from _table(grid)
@@ -77,7 +77,7 @@ def channel_coverage_text(report: CoverageReport) -> Lines:
 
 
 def _grids(cells: Mapping[str, Presence]) -> dict[str, _Grid]:
-    """A grid for each platform and kind; kinds that are for all Pythons share one."""
+    """Yield a grid for each platform and kind; kinds for all Pythons share one."""
     grids: dict[str, _Grid] = {}
     for cell, presence in cells.items():
         _, platform, block, python, package = cell.split("/")

@@ -16,12 +16,12 @@ def find_missing(
     subset: str | None = None,
     file: str = "torchyard.toml",
 ) -> CoverageReport:
-    """Find out which packages of a plan a channel has, and which it lacks.
+    """Find the packages of a plan that a channel has, and those it lacks.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
-        version: The version to look for, in place of the file's.
-        subset: A named part of the matrix, in place of what is published in the channel.
+        version: The version to look for, instead of the file's.
+        subset: A named part of the matrix, instead of the channel's.
         file: The configuration.
     """
     config = load_config(file)

@@ -1,4 +1,4 @@
-"""`torchyard deps`: the versions of third-party dependencies, and which disagree."""
+"""`torchyard deps`: versions of third-party dependencies, and their disagreements."""
 
 import click
 
@@ -30,12 +30,12 @@ from torchyard.cli.output import reports
     "--fail-on-conflict",
     "check",
     is_flag=True,
-    help="Exit with 17 if something contradicts the tree.",
+    help="Exit with 17 if a version contradicts the tree.",
 )
 @reports("compare_dependencies", html="Write a page.", markdown="Write a Markdown table.")
 def command() -> None:
     """Compare third-party versions in source, channel and indexes.
 
-    They are read from a source tree (submodules, version headers, requirements, CI scripts), from
-    FILE and torchyard's own tables, from a channel, and from package indexes; each with its line.
+    They are read, with their lines, from a source tree (submodules, version headers, requirements,
+    CI scripts), from FILE and torchyard's own tables, from a channel, and from package indexes.
     """

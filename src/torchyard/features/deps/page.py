@@ -1,4 +1,4 @@
-"""The dependencies of a tree as a page that stands alone, and as Markdown."""
+"""The dependencies of a tree as a self-contained page, and as Markdown."""
 
 from torchyard.features.deps.report import DepsReport, deps_table, read_at
 from torchyard.host.own_files import WRITTEN
@@ -7,7 +7,7 @@ from torchyard.reports.templates import Filters, render_template
 from torchyard.terminal.untrusted import printable
 
 DEPS_FILTERS: Filters = {**PICTURE_FILTERS, "read_at": read_at}
-"""What the part `deps_part.html` uses."""
+"""Filters of the template `deps_part.html`."""
 
 
 def deps_html(document: DepsReport) -> str:
@@ -16,21 +16,21 @@ def deps_html(document: DepsReport) -> str:
 
 
 def deps_values(document: DepsReport) -> dict[str, object]:
-    """Return what the part `deps_part.html` shows."""
-    places, rows = deps_table(document)
-    return {"document": document, "places": places, "rows": rows}
+    """Return the values of the template `deps_part.html`."""
+    sources, rows = deps_table(document)
+    return {"document": document, "places": sources, "rows": rows}
 
 
 def deps_markdown(document: DepsReport) -> str:
-    """Return the table and what disagrees as Markdown."""
-    places, rows = deps_table(document)
+    """Return the table and the disagreements as Markdown."""
+    sources, rows = deps_table(document)
     lines = [f"<!-- {WRITTEN} -->"]
-    lines.append(_row("Dependency", *(place.value.capitalize() for place in places), "Read at"))
-    lines.append(_row(*["---"] * (len(places) + 2)))
+    lines.append(_row("Dependency", *(source.value.capitalize() for source in sources), "Read at"))
+    lines.append(_row(*["---"] * (len(sources) + 2)))
     lines += [_row(row.name, *cells, f"`{read_at(row)}`") for row, cells in rows]
     lines += [""] if document.drift else []
-    for one, read in document.folded_drift():
-        what = f"- {one.severity.value}: **{one.dependency}**: {_escaped(one.what)}"
+    for drift, read in document.folded_drift():
+        what = f"- {drift.severity.value}: **{drift.dependency}**: {_escaped(drift.what)}"
         lines.append(f"{what} ({', '.join(f'`{line}`' for line in read)})")
     return "\n".join(lines) + "\n"
 

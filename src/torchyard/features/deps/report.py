@@ -1,4 +1,4 @@
-"""The versions of dependencies, and which disagree."""
+"""The versions of dependencies, and their disagreements."""
 
 from typing import Literal, NamedTuple
 
@@ -16,20 +16,20 @@ _LISTED = 40
 
 
 class Dependency(Reported):
-    """A dependency, and every line that has a version of it."""
+    """A dependency, and every line with its version."""
 
     name: str
     readings: list[VersionReading]
 
-    def versions(self, place: ReadFrom) -> list[str]:
-        """Return the versions at one place, each once."""
-        own = [one for one in self.readings if one.read_from is place]
-        stated = [one for one in own if one.version]
-        return list(dict.fromkeys(str(one) for one in stated or own))
+    def versions(self, source: ReadFrom) -> list[str]:
+        """Return the versions in a source, each once."""
+        own = [reading for reading in self.readings if reading.read_from is source]
+        stated = [reading for reading in own if reading.version]
+        return list(dict.fromkeys(str(reading) for reading in stated or own))
 
 
 class DepsReport(Reported, kw_only=True):
-    """`torchyard deps --json`: the versions of dependencies, and which disagree."""
+    """`torchyard deps --json`: the versions of dependencies, and their disagreements."""
 
     version: Literal[1] = 1
     source: str
@@ -38,18 +38,18 @@ class DepsReport(Reported, kw_only=True):
     drift: list[VersionDrift]
 
     def folded_drift(self) -> list[tuple[VersionDrift, list[str]]]:
-        """Return what disagrees, and where: several lines that say the same are one entry."""
+        """Return disagreements with their lines; equal ones are merged."""
         found: dict[tuple[str, str], tuple[VersionDrift, dict[str, None]]] = {}
-        for one in self.drift:
-            _, places = found.setdefault((one.dependency, one.what), (one, {}))
-            readings = (one.reading, one.against) if one.against else (one.reading,)
-            places.update(dict.fromkeys(reading.where for reading in readings))
-        return [(one, list(places)) for one, places in found.values()]
+        for drift in self.drift:
+            _, sources = found.setdefault((drift.dependency, drift.what), (drift, {}))
+            readings = (drift.reading, drift.against) if drift.against else (drift.reading,)
+            sources.update(dict.fromkeys(reading.where for reading in readings))
+        return [(drift, list(lines)) for drift, lines in found.values()]
 
 
 def deps_error(report: DepsReport, *, check: bool) -> DriftError | None:
-    """Return which version contradicts one that the tree requires, if that is checked."""
-    errors = [one for one in report.drift if one.severity is Severity.ERROR]
+    """Return an error if a version contradicts a requirement of the tree, and `check` is set."""
+    errors = [drift for drift in report.drift if drift.severity is Severity.ERROR]
     if not check or not errors:
         return None
     first, more = errors[0], len(errors) - 1
@@ -59,43 +59,44 @@ def deps_error(report: DepsReport, *, check: bool) -> DriftError | None:
 
 
 class DepsTable(NamedTuple):
-    """The table of all dependencies: its headings, and a row for each."""
+    """The table of all dependencies: headings, and a row for each."""
 
-    places: list[ReadFrom]
+    sources: list[ReadFrom]
     rows: list[tuple[Dependency, list[str]]]
 
 
 def deps_table(report: DepsReport) -> DepsTable:
-    """Return the table, with a column for each place that something was read from."""
-    read = {one.read_from for row in report.dependencies for one in row.readings}
-    places = [place for place in ReadFrom if place in read]
+    """Return the table, with a column for each source."""
+    read = {reading.read_from for row in report.dependencies for reading in row.readings}
+    sources = [source for source in ReadFrom if source in read]
     rows = [
-        (row, [", ".join(row.versions(place)) for place in places]) for row in report.dependencies
+        (row, [", ".join(row.versions(source)) for source in sources])
+        for row in report.dependencies
     ]
-    return DepsTable(places, rows)
+    return DepsTable(sources, rows)
 
 
 def read_at(row: Dependency) -> str:
-    """Return where the first version of the tree is written."""
-    own = [one for one in row.readings if one.read_from is ReadFrom.TREE]
-    own.sort(key=lambda one: not one.version)
+    """Return the location of the first version in the tree."""
+    own = [reading for reading in row.readings if reading.read_from is ReadFrom.TREE]
+    own.sort(key=lambda reading: not reading.version)
     more = f" and {len(own) - 1} more" if len(own) > 1 else ""
     return f"{own[0].where}{more}" if own else "not in the tree"
 
 
 def deps_text(report: DepsReport) -> Lines:
-    """Show the table, and what disagrees."""
+    """Show the table, and the disagreements."""
     release = f", torch {report.release}" if report.release else ""
     yield indented(f"{report.source}{release}: {_count(report)}", 0)
     yield ""
-    places, rows = deps_table(report)
-    columns = [folded("dependency"), *(folded(place.value) for place in places), folded("read at")]
+    sources, rows = deps_table(report)
+    columns = [folded("dependency"), *(folded(s.value) for s in sources), folded("read at")]
     yield table(
         columns,
         (
             [
                 printable(row.name),
-                *(_short(row, place) for place in places),
+                *(_short(row, source) for source in sources),
                 printable(read_at(row)),
             ]
             for row, _ in rows
@@ -103,12 +104,12 @@ def deps_text(report: DepsReport) -> Lines:
         tight=True,
     )
     for severity in Severity:
-        found = [one for one in report.folded_drift() if one[0].severity is severity]
+        found = [drift for drift in report.folded_drift() if drift[0].severity is severity]
         if found:
             yield ""
             yield indented(show_count(len(found), severity.value), 0, style=STYLES[severity])
-        for one, lines in found[:_LISTED]:
-            yield indented(f"{one.dependency}: {one.what}", 2)
+        for drift, lines in found[:_LISTED]:
+            yield indented(f"{drift.dependency}: {drift.what}", 2)
             yield indented(", ".join(lines), 4, style="dim")
         yield from and_more(len(found) - _LISTED, 2)
 
@@ -118,7 +119,7 @@ def _count(report: DepsReport) -> str:
     return "1 dependency" if count == 1 else f"{count:,} dependencies"
 
 
-def _short(row: Dependency, place: ReadFrom) -> str:
-    versions = row.versions(place)
+def _short(row: Dependency, source: ReadFrom) -> str:
+    versions = row.versions(source)
     more = ["…"] if len(versions) > _MOST else []
     return printable(", ".join([*versions[:_MOST], *more]))

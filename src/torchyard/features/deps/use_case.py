@@ -1,4 +1,4 @@
-"""Third-party dependencies: their versions in a source tree, here, and where packages are."""
+"""Third-party dependencies: versions in a source tree, in torchyard, and in indexes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,12 +43,12 @@ def compare_dependencies(
     newest: bool = False,
     conda: str = "",
 ) -> DepsReport:
-    """Read the versions of all dependencies of a source tree, and find those that disagree.
+    """Read the versions of all dependencies of a source tree, and find disagreements.
 
     Args:
         source: The directory of the tree.
-        file: The configuration; what it pins is compared if it exists.
-        channel: A channel, whose newest torch says what it requires.
+        file: The configuration; its pins are compared if it exists.
+        channel: A channel, whose newest torch's requirements are compared.
         newest: Whether to ask the caller's package indexes for the newest versions.
         conda: The address of a conda channel to ask for its newest versions.
     """
@@ -63,7 +63,7 @@ def compare_dependencies(
         msg = f"`{source}` has no files that torchyard knows versions of"
         raise SelectionError(msg, hint="--source names the top directory of a checkout of PyTorch")
     expected = table.dependencies if facts.is_torch else ()
-    known = dict.fromkeys((*expected, *(one.dependency for one in readings)))
+    known = dict.fromkeys((*expected, *(reading.dependency for reading in readings)))
     readings += read_table_versions(facts.release, table)
     readings += _recipe(Path(file), table)
     if channel:
@@ -76,7 +76,7 @@ def compare_dependencies(
         source=source,
         release=facts.release,
         dependencies=[
-            Dependency(name, [one for one in readings if one.dependency == name])
+            Dependency(name, [reading for reading in readings if reading.dependency == name])
             for name in sorted(known)
         ],
         drift=find_drift(readings, submodules.moved, table),
@@ -89,26 +89,26 @@ def _recipe(file: Path, table: DependencyTable) -> Iterator[VersionReading]:
         yield from requirements_in(text, str(file), ReadFrom.RECIPE, table.pip_names())
 
 
-def _channel(place: str, file: str, table: DependencyTable) -> Iterator[VersionReading]:
-    """Yield what the newest torch of a channel requires, of each of its variants."""
-    channel = read_channel(place, file)
+def _channel(name: str, file: str, table: DependencyTable) -> Iterator[VersionReading]:
+    """Yield the requirements of a channel's newest torch, in each variant."""
+    channel = read_channel(name, file)
     part = PartName(SimpleSection.NAME, _PROJECT)
-    entries = [one for one in channel.state(channel.head(), str(part)).entries if one.metadata]
-    entries.sort(key=lambda one: (one.variant, Version(one.version)))
-    for _, found in groupby(entries, key=lambda one: one.variant):
+    entries = [e for e in channel.state(channel.head(), str(part)).entries if e.metadata]
+    entries.sort(key=lambda entry: (entry.variant, Version(entry.version)))
+    for _, found in groupby(entries, key=lambda entry: entry.variant):
         *_, newest = found
         key = f"{key_of(part, newest)}.metadata"
         text = (channel.read(key) or b"").decode(errors="replace")
-        for one in requirements_in(text, "METADATA", ReadFrom.CHANNEL, table.pip_names()):
-            yield _moved_to(one, f"{newest.file}.metadata")
+        for reading in requirements_in(text, "METADATA", ReadFrom.CHANNEL, table.pip_names()):
+            yield _moved_to(reading, f"{newest.file}.metadata")
 
 
-def _moved_to(one: VersionReading, file: str) -> VersionReading:
-    return replace(one, file=file)
+def _moved_to(reading: VersionReading, file: str) -> VersionReading:
+    return replace(reading, file=file)
 
 
 def _indexes(names: Sequence[str], table: DependencyTable) -> Iterator[VersionReading]:
-    """Yield the newest version of each Python package that the caller's indexes have."""
+    """Yield the newest version of each Python package in the caller's indexes."""
     network = network_settings()
     projects = {
         name: (name,) if table.rule(name).pip is None else table.rule(name).pip for name in names
@@ -117,7 +117,7 @@ def _indexes(names: Sequence[str], table: DependencyTable) -> Iterator[VersionRe
 
     def newest(project: str) -> Version | None:
         wheels = list_wheels(project, network.indexes, network.links)
-        return max((one.version for one in wheels if not one.version.is_prerelease), default=None)
+        return max((w.version for w in wheels if not w.version.is_prerelease), default=None)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(newest, (project for _, project in asked)))
@@ -136,7 +136,7 @@ def _conda(channel: str, names: Iterable[str], table: DependencyTable) -> Iterat
         yield _newest(called[package], ReadFrom.CONDA, version, package)
 
 
-def _newest(name: str, place: ReadFrom, version: str, package: str) -> VersionReading:
+def _newest(name: str, source: ReadFrom, version: str, package: str) -> VersionReading:
     return VersionReading(
-        dependency=name, read_from=place, version=version, file=f"{package} {version}"
+        dependency=name, read_from=source, version=version, file=f"{package} {version}"
     )

@@ -1,4 +1,4 @@
-"""`torchyard develop`: edit, build and import a project, from a finished core on."""
+"""`torchyard develop`: edit, build and import a project, starting from a finished core."""
 
 import click
 
@@ -13,7 +13,7 @@ cell_option = click.option(
 
 
 class _Develop(LazyGroup):
-    """A group whose own command has an argument: what is no subcommand is a cell."""
+    """A group whose first word is a subcommand or a cell."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         word = next((arg for arg in args if not arg.startswith("-")), None)
@@ -37,7 +37,7 @@ def command() -> None:
     "--source",
     "tree",
     metavar="DIR",
-    help="Work in this checkout, in place of a copy of the source.",
+    help="Work in this checkout, instead of a copy of the source.",
 )
 @file_option
 @set_option
@@ -53,9 +53,9 @@ def develop_begin(
 ) -> None:
     """Lay out a tree of a cell, and make Python import from it.
 
-    They are restored from the core in the store, with the times of all files, so that ninja
-    compiles nothing of it; a core that is missing is built first. Run again, it continues, and
-    prints where the tree is. SELECTOR leaves one Python of one block, such as cpu-mkl/cp312.
+    Files are restored from the core in the store, with their times, so that ninja does not compile
+    the core again; a missing core is built first. Another run continues, and prints the tree.
+    SELECTOR selects a single Python of a block, such as cpu-mkl/cp312.
     """
     from torchyard.features.develop.report import start_text
     from torchyard.features.develop.use_case import request_development, start_development
@@ -70,12 +70,12 @@ def develop_begin(
 
 @command.command("build")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option("-j", "--slots", "jobs", type=click.IntRange(min=1), help="Compilers at once.")
+@click.option("-j", "--slots", "jobs", type=click.IntRange(min=1), help="Compilers to run at once.")
 @cell_option
 @file_option
 @reports("build_development")
 def develop_build() -> None:
-    """Compile what was edited, and say what was made and why.
+    """Compile edited files, and show what was made and why.
 
     With targets of ninja, only these are made, and nothing is installed.
     """
@@ -87,9 +87,9 @@ def develop_build() -> None:
 @file_option
 @calls("enter_development")
 def develop_run() -> None:
-    """Run a command, or a shell, in the tree, where the compilers see it.
+    """Run a command, or a shell, in the tree as compilers see it.
 
-    Tests, debuggers and ninja itself work there: paths in the build directory are valid.
+    Tests, debuggers and ninja work there: paths in the build directory are valid.
     """
 
 

@@ -1,4 +1,4 @@
-"""A tree to develop in, and what was made in it."""
+"""A tree to develop in, and the files made in it."""
 
 import shlex
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from torchyard.terminal.tables import Lines, and_more, folded, indented, styled,
 from torchyard.toolchain.activation import own_shell
 
 _LISTED = 10
-"""How many files are listed that were made for the same reason."""
+"""The most files to list for the same reason."""
 
 
 class DevelopReport(Reported, kw_only=True):
@@ -27,7 +27,7 @@ class DevelopReport(Reported, kw_only=True):
 
 
 class DevelopStart(NamedTuple):
-    """A development that was set up: what was made for it, and what of the core again."""
+    """A new development: the files made for it, and those of the core made again."""
 
     development: OpenDevelopment
     made: Sequence[MadeFile] = ()
@@ -35,12 +35,12 @@ class DevelopStart(NamedTuple):
 
     @property
     def script(self) -> Path:
-        """The script to source in the caller's shell; there is none for a root."""
+        """The script to source in the caller's shell, or None for a root."""
         return self.development.workdir.folder / f"activate.{own_shell()}"
 
 
 def start_text(begun: DevelopStart) -> Lines:
-    """Show where a tree is, what was compiled for it, and how one works in it."""
+    """Show a tree's path, what was compiled for it, and how to work in it."""
     again, units = len(begun.again), _count(begun.made, MadeKind.UNIT)
     rows = [
         ("tree", str(begun.development.tree)),
@@ -54,20 +54,20 @@ def start_text(begun: DevelopStart) -> Lines:
     yield styled(begun.development.record.cell, "bold")
     yield ""
     yield table((word(), folded()), rows, header=False)
-    yield from (indented(f"{one.output}: {one.why}", 2) for one in begun.again[:_LISTED])
+    yield from (indented(f"{path.output}: {path.why}", 2) for path in begun.again[:_LISTED])
     yield from and_more(again - _LISTED, 2)
 
 
 def develop_build_text(report: DevelopReport) -> Lines:
-    """Show what ninja made and why: units by their reason, then what is linked from them."""
+    """Show ninja's outputs and reasons: units by reason, then files linked from them."""
     if not report.made:
         yield styled(f"nothing to do in {report.tree} ({report.seconds:.1f} s)")
         return
-    causes = sorted((one for one in report.made if one.why), key=lambda one: one.why)
-    for why, group in groupby(causes, key=lambda one: one.why):
+    causes = sorted((file for file in report.made if file.why), key=lambda file: file.why)
+    for why, group in groupby(causes, key=lambda file: file.why):
         made = list(group)
         yield styled(why, "bold")
-        yield from (indented(one.output, 2) for one in made[:_LISTED])
+        yield from (indented(file.output, 2) for file in made[:_LISTED])
         yield from and_more(len(made) - _LISTED, 2)
     counts = [
         show_count(count, noun)
@@ -82,4 +82,4 @@ def develop_build_text(report: DevelopReport) -> Lines:
 
 
 def _count(made: Sequence[MadeFile], kind: MadeKind) -> int:
-    return sum(one.kind is kind for one in made)
+    return sum(file.kind is kind for file in made)

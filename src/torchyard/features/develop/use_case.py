@@ -46,7 +46,7 @@ _HOME = "develop"
 
 
 class DevelopRequest(NamedTuple):
-    """A development that is wanted: of a job's cell, in a directory, and maybe in a checkout."""
+    """A requested development: of a job's cell, in a directory, possibly in a checkout."""
 
     job: CellJob
     store: Store
@@ -56,21 +56,21 @@ class DevelopRequest(NamedTuple):
 
     @property
     def core(self) -> Task:
-        """The job whose result is the start."""
+        """The job whose result the development starts from."""
         return self.job.spec.compiled
 
     def find_core(self) -> Result | None:
-        """Return that result, if the store has it.
+        """Return the core's result, if the store has it.
 
-        In a checkout, the newest core that differs in its source only is as good: ninja compiles
-        what differs.
+        In a checkout, the newest core with only a different source is as good: ninja compiles the
+        differences.
         """
         found = self.store.find(self.core.fingerprint)
         if found is not None or self.tree is None:
             return found
         broken: Unusable = {}
-        others = (one for one in self.store.results(unusable=broken) if self._is_alike(one))
-        return max(others, key=lambda one: one.started, default=None)
+        others = (r for r in self.store.results(unusable=broken) if self._is_alike(r))
+        return max(others, key=lambda result: result.started, default=None)
 
     def _is_alike(self, other: Result) -> bool:
         task, core = other.spec.task, self.core
@@ -86,7 +86,7 @@ def request_development(
     store: str | None = None,
     tree: str | None = None,
 ) -> DevelopRequest:
-    """Return what is needed for a development of a cell; nothing is done yet.
+    """Return the request for a development of a cell; do nothing yet.
 
     Raises:
         ConfigError: The recipe has no core to start from.
@@ -104,10 +104,10 @@ def request_development(
 def start_development(
     request: DevelopRequest, on_event: Listener, say: Callable[[str], object]
 ) -> DevelopStart:
-    """Set a development up, unless that is done; nothing that was edited in it is lost.
+    """Set up a development, unless that is done; edits in it are kept.
 
     Raises:
-        StoreError: The store does not have the core.
+        StoreError: The store lacks the core.
     """
     workdir = DevelopDir(request.folder, request.job.spec, request.tree)
     with report_full_disk(workdir.folder), workdir.alone(wait=False) as alone:
@@ -120,15 +120,15 @@ def start_development(
             msg = f"the store has no finished {request.core.id}"
             raise StoreError(msg, hint=f"`torchyard build {request.core.id}` makes it")
         if found is not None and found.record.core != core.fingerprint:
-            msg = f"{request.folder} was begun with another core"
-            raise UsageError(msg, hint="remove it to begin anew")
+            msg = f"{request.folder} was started with another core"
+            raise UsageError(msg, hint="remove it to start anew")
         development = _open(request, workdir, core, on_event)
         say(f"restores {core.id} of {core.started} in {development.tree}")
         folder = request.job.config.project.recipe.build_tree or ""
         restored = restore_core(request.store, core, folder, development.tree)
         before = read_log(development.tree / "build/.ninja_log")
         made = set_up(development, _steps_of(request.job.spec), restored, say)
-        again = [one for one in made if one.output in before and is_unit(one.output)]
+        again = [file for file in made if file.output in before and is_unit(file.output)]
         development.save(ready=True)
         return DevelopStart(development, made, again)
 
@@ -141,14 +141,14 @@ def build_development(
     file: str = "torchyard.toml",
     on_line: Callable[[str], object] = ignore_line,
 ) -> DevelopReport:
-    """Compile what was edited, and put it where Python imports it from.
+    """Compile edited files, and install them where Python imports them from.
 
     Args:
-        targets: What ninja makes; then nothing is installed.
-        jobs: Compilers at once, if not as many as ninja starts.
+        targets: Targets for ninja; then nothing is installed.
+        jobs: Compilers at once; by default ninja's number.
         cell: A selector of the tree's cell, if there are several trees.
         file: The configuration.
-        on_line: Is called with ninja's output.
+        on_line: Called with ninja's output.
     """
     development, began = find_development(file, cell), time.monotonic()
     workdir = development.workdir
@@ -169,7 +169,7 @@ def build_development(
 def enter_development(
     words: Sequence[str] = (), *, cell: str | None = None, file: str = "torchyard.toml"
 ) -> None:
-    """Replace this process by a command, or a shell, that sees the tree as compilers do."""
+    """Replace this process by a command, or a shell, that sees the tree like compilers."""
     development = find_development(file, cell)
     context = development.context
     step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.words())
@@ -179,23 +179,23 @@ def enter_development(
 
 
 def find_development(file: str, cell: str | None) -> OpenDevelopment:
-    """Return the development that is meant: of a cell, or around the directory, or the only one."""
+    """Return the development of a cell, or around the current directory, or the only one."""
     here, home = Path.cwd(), Path(home_directory(file), _HOME)
     around = [folder for folder in here.parents if (folder / RECORD_FILE).exists()]
     folders = around if cell is None and around else _folders(home)
     found = [OpenDevelopment.at(folder) for folder in folders]
-    inside = [one for one in found if here.is_relative_to(one.tree)]
+    inside = [tree for tree in found if here.is_relative_to(tree.tree)]
     fitting = inside if cell is None and inside else found
     if cell is not None:
-        cells = {name: one for one in found for name in _cells_of(one)}
+        cells = {name: tree for tree in found for name in _cells_of(tree)}
         selector = NameSelector([cell], cells)
-        named = {one.workdir.folder: one for name, one in cells.items() if selector.matches(name)}
+        named = {c.workdir.folder: c for name, c in cells.items() if selector.matches(name)}
         fitting = list(named.values())
     if len(fitting) == 1 and fitting[0].record.ready:
         return fitting[0]
-    names = ", ".join(sorted(one.record.cell for one in fitting or found))
+    names = ", ".join(sorted(tree.record.cell for tree in fitting or found))
     if len(fitting) == 1:
-        msg, hint = f"{names} is not set up to its end", f"run `torchyard develop {names}` again"
+        msg, hint = f"{names} is only partly set up", f"run `torchyard develop {names}` again"
     elif not found:
         msg, hint = f"nothing is developed in {home}", "begin with `torchyard develop CELL`"
     else:
@@ -204,7 +204,7 @@ def find_development(file: str, cell: str | None) -> OpenDevelopment:
 
 
 def _cells_of(development: OpenDevelopment) -> Iterator[Name]:
-    """Return the cells that a development is for: one for each kind of package."""
+    """Return the cells of a development: one for each kind of package."""
     bindings = Name.parse(f"{Stage.BINDINGS}:{development.record.cell}")
     return (bindings._replace(stage="", package=kind) for kind in load_tables().packages)
 
@@ -214,11 +214,11 @@ def _folders(home: Path) -> list[Path]:
 
 
 def _steps_of(spec: JobSpec) -> DevelopSteps:
-    """Return how the recipe develops, if it can."""
+    """Return the recipe's steps for development, if it has any."""
     develop = getattr(recipe_module(spec.task.recipe), "develop", None)
     if develop is None or not any(task.stage is Stage.CORE for task in spec.tasks):
         msg = f"recipe `{spec.task.recipe}` has no core to start from"
-        shell = "the shell that `torchyard toolchain activate` gives you"
+        shell = "the shell of `torchyard toolchain activate`"
         hint = f"run `pip install --no-build-isolation -e .` in {shell}"
         raise ConfigError(msg, hint=hint)
     steps: DevelopSteps = develop(spec)
@@ -226,12 +226,12 @@ def _steps_of(spec: JobSpec) -> DevelopSteps:
 
 
 def _refuse_built(checkout: Path) -> None:
-    """Refuse a checkout that is none, or that has been built in already, at another path."""
+    """Refuse a directory that is no checkout, or was built at another path."""
     if not checkout.is_dir():
         msg = f"there is no directory `{checkout}`"
         raise UsageError(msg, hint="name a checkout of the project")
     if (checkout / "build").exists():
-        msg = f"`{checkout}` has a directory `build` already, and a core would be restored there"
+        msg = f"`{checkout}` already has a directory `build`, where the core would be restored"
         raise UsageError(msg, hint="move it away")
 
 
@@ -242,7 +242,7 @@ def _refuse_busy(workdir: DevelopDir, *, alone: bool) -> None:
 
 
 def _existing(request: DevelopRequest) -> OpenDevelopment | None:
-    """Return the development that is there; refuse one in another tree."""
+    """Return the existing development; refuse one in another tree."""
     if not (request.folder / RECORD_FILE).exists():
         return None
     found = OpenDevelopment.at(request.folder)

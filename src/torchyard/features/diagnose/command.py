@@ -15,14 +15,14 @@ from torchyard.cli.output import reports
     "passed",
     multiple=True,
     metavar="LOG",
-    help="Leave out what this log of a build that passed says, too.",
+    help="Ignore lines that are also in this log of a passed build.",
 )
 @click.option(
     "--failures",
     "files",
     multiple=True,
     metavar="FILE",
-    help="Know the failures in this file, too, before those that torchyard knows.",
+    help="Also recognise the failures in this file, before torchyard's own.",
 )
 @click.option("--learn", is_flag=True, help="Draft an entry for --failures from the log.")
 @file_option
@@ -30,10 +30,10 @@ from torchyard.cli.output import reports
 @work_option
 @reports("diagnose_build")
 def command() -> None:
-    """Find the cause of a failure in a log, and what to do.
+    """Find the cause of a failure in a log, and a fix.
 
     LOG is the log of any build: of PyTorch or an extension, by CMake, ninja, nvcc, hipcc, pip,
-    conda or CI; of any size, also compressed by gzip. `-` reads standard input. For a JOB, the last
-    log is read, and what logs of the same job in the store say, too, is left out. Without LOG or
-    JOB, it is that of the last job that runs or failed.
+    conda or CI; of any size, plain or compressed by gzip. `-` reads standard input. For a JOB, its
+    last log is read, without lines that are also in the job's logs in the store. By default, it is
+    the log of the last job that runs or failed.
     """

@@ -24,7 +24,7 @@ from torchyard.terminal.tables import (
 from torchyard.terminal.untrusted import printable
 
 _OTHERS = 5
-"""How many less probable causes are listed."""
+"""The most less probable causes to list."""
 
 _STYLES = {Certainty.CERTAIN: "bold red", Certainty.LIKELY: "bold yellow", Certainty.GUESS: "bold"}
 _UNKNOWN = {
@@ -40,8 +40,8 @@ _UNKNOWN = {
 class DiagnoseReport(Reported, kw_only=True):
     """`torchyard diagnose --json`: why a build failed, the most probable cause first.
 
-    `lost` is what was asked for and left out without an error. `passed` is the number of logs of
-    builds that passed, whose lines do not count.
+    `lost` are requested parts that were left out without an error. `passed` is the number of logs
+    of passed builds whose lines were ignored.
     """
 
     version: Literal[1] = 1
@@ -53,16 +53,16 @@ class DiagnoseReport(Reported, kw_only=True):
 
 
 def diagnose_text(report: DiagnoseReport, *, learn: bool) -> Lines:
-    """Show the cause with its lines and its fix, then others, and what was left out."""
+    """Show the cause with its lines and fix, then others, and parts that were left out."""
     first, *others = report.causes
     if learn:
         yield from _draft(first)
         return
-    told = f"{printable(report.log)}: {show_count(report.lines, 'line')}"
+    heading = f"{printable(report.log)}: {show_count(report.lines, 'line')}"
     if report.passed:
         logs = show_count(report.passed, "log")
-        told += f", without what {logs} of builds that passed say, too"
-    yield styled(told, "dim")
+        heading += f", without what {logs} of builds that passed say, too"
+    yield styled(heading, "dim")
     yield ""
     yield from _cause(first)
     if others:
@@ -77,7 +77,7 @@ def diagnose_text(report: DiagnoseReport, *, learn: bool) -> Lines:
 
 
 def _draft(cause: Diagnosis) -> Lines:
-    """Yield an entry of known failures for the log's telling line."""
+    """Yield an entry of known failures for the log's most telling line."""
     if cause.line is None:
         msg = "the log is empty"
         raise UsageError(msg)

@@ -25,11 +25,11 @@ from torchyard.workspace.locations import open_store, work_directory
 
 STDIN = "-"
 _PASSED = 3
-"""How many logs of a job that passed are compared with."""
+"""The most logs of a passed job to compare with."""
 
 
 class LogLocation(NamedTuple):
-    """Where the logs of jobs are: in the work directory, and in the store."""
+    """The locations of jobs' logs: the work directory and the store."""
 
     file: str
     store: str | None
@@ -45,11 +45,11 @@ def diagnose_build(
     store: str | None = None,
     work: str | None = None,
 ) -> DiagnoseReport:
-    """Find out why a build failed.
+    """Find the cause of a failed build.
 
     Args:
         source: A log, `-` for standard input, or a job; by default, the last that runs or failed.
-        passed: Logs of builds that passed; what they say, too, is left out.
+        passed: Logs of passed builds, whose lines are ignored.
         files: Files with more known failures.
         file: The configuration.
         store: The store, if it is not the file's.
@@ -74,7 +74,7 @@ def _report(log: str, found: LogDiagnosis, passed: int) -> DiagnoseReport:
 
 
 def known_failures(files: Iterable[str] = ()) -> Mapping[str, Failure]:
-    """Return the known failures; those in files come first, and replace others of their name."""
+    """Return known failures; those in files come first, and replace others of their name."""
     own: dict[str, Failure] = {}
     for file in files:
         own |= parse_data(file, read_text(file), Failure)
@@ -85,26 +85,26 @@ def known_failures(files: Iterable[str] = ()) -> Mapping[str, Failure]:
 def diagnose_file(
     log: str, failures: Mapping[str, Failure], passed: Iterable[str] = ()
 ) -> DiagnoseReport:
-    """Return what a log says; `-` is standard input.
+    """Diagnose a log; `-` is standard input.
 
-    Lines that logs in `passed` have, too, do not count.
+    Lines that are also in logs of `passed` are ignored.
     """
-    said: set[str] = set()
+    templates: set[str] = set()
     greens = list(passed)
     for green in greens:
         with _open(green) as stream:
-            said |= templates_of(pieces_of(stream), failures)
+            templates |= templates_of(pieces_of(stream), failures)
     with _open(log) as stream:
-        found = diagnose_pieces(pieces_of(stream), failures, passed=said)
+        found = diagnose_pieces(pieces_of(stream), failures, passed=templates)
     return _report(log, found, len(greens))
 
 
 def diagnose_job(
     job: str | None, location: LogLocation, failures: Mapping[str, Failure]
 ) -> DiagnoseReport:
-    """Return what the last log of a job says, without what its logs in the store say, too.
+    """Diagnose the last log of a job, ignoring lines of its logs in the store.
 
-    None is the last job that runs or failed.
+    None means the last job that runs or failed.
 
     Raises:
         UsageError: The job has no log.
@@ -112,9 +112,9 @@ def diagnose_job(
     spec, config = find_left_job(job, location.file, location.work)
     store = open_store(location.store, location.file, config)
     greens = list(islice(_passed_logs(spec, store), _PASSED))
-    said = {line for log in greens for line in templates_of(log, failures)}
+    templates = {line for log in greens for line in templates_of(log, failures)}
     with _job_log(spec, location, store) as pieces:
-        found = diagnose_pieces(pieces, failures, passed=said)
+        found = diagnose_pieces(pieces, failures, passed=templates)
     return _report(spec.task.id, found, len(greens))
 
 
@@ -141,7 +141,7 @@ def _passed_logs(spec: JobSpec, store: Store) -> Iterator[Iterator[bytes]]:
 
 @contextmanager
 def _job_log(spec: JobSpec, location: LogLocation, store: Store) -> Iterator[Iterator[bytes]]:
-    """Open the log in the work directory, or else that of the result."""
+    """Open the log in the work directory, or else the result's."""
     root = Path(location.work or work_directory(location.file))
     path = WorkDir(root, spec).log
     if path.exists():

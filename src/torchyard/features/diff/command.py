@@ -10,10 +10,10 @@ from torchyard.cli.output import reports
 @click.command("diff")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@click.option("--all", "everything", is_flag=True, help="List everything, however much it is.")
+@click.option("--all", "everything", is_flag=True, help="List everything, without a limit.")
 @reports("diff_packages")
 def command() -> None:
     """Show how two packages differ: files, symbols, requirements.
 
-    Packages may be of two kinds, such as a wheel and a libtorch zip.
+    Packages may have different formats, such as a wheel and a libtorch zip.
     """

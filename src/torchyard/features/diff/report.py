@@ -1,4 +1,4 @@
-"""Differences of two packages, for people."""
+"""Differences of two packages, as text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,10 +17,10 @@ from torchyard.terminal.tables import Lines, and_more, folded, indented, number,
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
-"""How many things a summary names before the others are only counted."""
+"""The most items to name in a summary; others are counted."""
 
 _FIELDS = 6
-"""How many fields of metadata it shows."""
+"""The most fields of metadata to show."""
 
 _Moves = Literal["exports", "needed", "needs"]
 _Way = Literal["removed", "added"]
@@ -28,7 +28,7 @@ _WAYS: tuple[_Way, ...] = ("removed", "added")
 _WORDS = ("gone", "new")
 _SIZES = ("before", "after", "change")
 _LONG = 160
-"""The longest name that is shown; of C++ templates, the ends differ."""
+"""The longest name to show; C++ templates differ at their ends."""
 
 
 def diff_text(comparison: PackageDiff, *, everything: bool = False) -> Lines:
@@ -48,9 +48,9 @@ def diff_text(comparison: PackageDiff, *, everything: bool = False) -> Lines:
         parts += [_device_table(comparison.device), ""]
     if everything:
         for library in _by_growth(comparison):
-            told = list(_library(library, readable))
-            if told:
-                parts += [Text(printable(library.name), style="bold", overflow="fold"), *told, ""]
+            lines = list(_library(library, readable))
+            if lines:
+                parts += [Text(printable(library.name), style="bold", overflow="fold"), *lines, ""]
     elif comparison.libraries:
         parts += [*_libraries(comparison, readable), ""]
     if not everything and not comparison.is_equal:
@@ -59,7 +59,7 @@ def diff_text(comparison: PackageDiff, *, everything: bool = False) -> Lines:
 
 
 def _symbols(comparison: PackageDiff, most: int | None) -> list[str]:
-    """Return the symbols that the report names, to be demangled."""
+    """Return the symbols to demangle for the report."""
     moved = (tuple(_counted(comparison, "exports", way))[:most] for way in _WAYS)
     return list(chain(*moved))
 
@@ -69,7 +69,7 @@ def _most(*, everything: bool) -> int | None:
 
 
 def _by_growth(comparison: PackageDiff) -> list[LibraryChange]:
-    return sorted(comparison.libraries, key=lambda one: -abs(one.size.grown))
+    return sorted(comparison.libraries, key=lambda part: -abs(part.size.grown))
 
 
 def _heading(comparison: PackageDiff) -> RenderableType:
@@ -110,12 +110,12 @@ def _members(comparison: PackageDiff, most: int | None) -> Table:
 
 
 def _device_table(rows: Mapping[str, Sizes]) -> Table:
-    """A row for each architecture, in numerical order."""
+    """Return a table with a row for each architecture, in numerical order."""
     return _size_table("device code", {arch: rows[arch] for arch in sorted(rows, key=natural)})
 
 
 def _section_table(rows: Mapping[str, Sizes]) -> Table:
-    """The sections, first those whose sizes changed most."""
+    """Return a table of sections, the most changed sizes first."""
     most = sorted(rows, key=lambda name: (-abs(rows[name].grown), name))
     return _size_table("section", {name: rows[name] for name in most})
 
@@ -134,7 +134,7 @@ def _sizes(sizes: Sizes) -> tuple[str, str, str]:
 
 
 def _libraries(comparison: PackageDiff, readable: Mapping[str, str]) -> Iterator[RenderableType]:
-    """The libraries that changed most, and what is gone or new in all of them together."""
+    """Yield the most changed libraries, and removals and additions in all of them."""
     largest = table((folded("library"), *map(number, ("size", "exports gone", "new"))))
     changed = [library for library in _by_growth(comparison) if _differs(library)]
     for library in changed[:_LISTED]:
@@ -151,20 +151,20 @@ def _libraries(comparison: PackageDiff, readable: Mapping[str, str]) -> Iterator
     )
     for what, kind, names in kinds:
         moved = [_counted(comparison, kind, way) for way in _WAYS]
-        words = (f"{len(some):,} {word}" for some, word in zip(moved, _WORDS, strict=True) if some)
-        told = ", ".join(words)
-        if told:
+        words = (f"{len(part):,} {word}" for part, word in zip(moved, _WORDS, strict=True) if part)
+        summary = ", ".join(words)
+        if summary:
             yield ""
-            yield Text(f"{what}: {told}", style="bold")
-        for sign, some in zip("-+", moved, strict=True):
-            shown = {name: _where(names.get(name, name), where) for name, where in some.items()}
-            yield from _listed(list(some), sign, shown, _LISTED, 2)
+            yield Text(f"{what}: {summary}", style="bold")
+        for sign, part in zip("-+", moved, strict=True):
+            shown = {name: _where(names.get(name, name), where) for name, where in part.items()}
+            yield from _listed(list(part), sign, shown, _LISTED, 2)
 
 
 def _differs(library: LibraryChange) -> bool:
     """Return whether a summary lists a library."""
     moved = (library.exports, library.needed, library.needs)
-    return bool(library.size.grown or any(any(_both(one)) for one in moved) or library.texts)
+    return bool(library.size.grown or any(any(_both(part)) for part in moved) or library.texts)
 
 
 def _both(moved: Moved) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -172,7 +172,7 @@ def _both(moved: Moved) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _counted(comparison: PackageDiff, kind: _Moves, way: _Way) -> dict[str, list[str]]:
-    """Return what libraries lost or gained, and which of them; the most usual first."""
+    """Return items that libraries lost or gained, with the libraries; the most common first."""
     found: dict[str, list[str]] = {}
     for library in comparison.libraries:
         moved: Moved = getattr(library, kind)
@@ -215,7 +215,7 @@ def _listed(
     most: int | None,
     indent: int = 4,
 ) -> Iterator[RenderableType]:
-    """The first of some names, as they are shown, and how many others there are."""
+    """Yield the first names, and the number of others."""
     for name in names[:most]:
         yield indented(f"{sign} {shown.get(name, name)}", indent)
     yield from and_more(len(names) - most if most is not None else 0, indent)
@@ -226,5 +226,5 @@ def _texts(texts: Iterable[Rewritten], most: int | None) -> Iterator[RenderableT
         yield indented(f"{text.name}:", 2)
         old, new = text.before.splitlines(), text.after.splitlines()
         for sign, lines, others in (("-", old, new), ("+", new, old)):
-            told = [line for line in lines if line not in others]
-            yield from _listed(told, sign, {line: shorten(line, _LONG) for line in told}, most)
+            unique = [line for line in lines if line not in others]
+            yield from _listed(unique, sign, {line: shorten(line, _LONG) for line in unique}, most)

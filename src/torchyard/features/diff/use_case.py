@@ -9,7 +9,7 @@ from torchyard.workspace.progress import Meter, no_meter, read_metered
 
 
 def diff_packages(before: str | Path, after: str | Path, *, meter: Meter = no_meter) -> PackageDiff:
-    """Return what differs between two packages, which may be of two kinds."""
+    """Return the differences between two packages, which may have different formats."""
     return compare_packages(_whole(Path(before), meter), _whole(Path(after), meter))
 
 
@@ -20,5 +20,5 @@ def _whole(path: Path, meter: Meter) -> Contents:
         if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
             where = f"{member} " if member else ""
             msg = f"`{path.name}` can't be compared: {where}{what}"
-            raise CheckError(msg, hint="`torchyard check` lists all that is wrong with it")
+            raise CheckError(msg, hint="`torchyard check` lists what is wrong with it")
     return contents

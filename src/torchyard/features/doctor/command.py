@@ -11,19 +11,21 @@ from torchyard.cli.output import reports
 @click.command("doctor")
 @selector_argument
 @click.option("--source", metavar="DIR", help="For a build of this tree by hand, in this shell.")
-@click.option("--compute", metavar="NAME", help="With --source: for this, such as cu130 or cpu.")
-@click.option("--blas", metavar="NAME", help="With --source: with this BLAS, such as mkl.")
+@click.option(
+    "--compute", metavar="NAME", help="With --source: GPU platform, such as cu130, or cpu."
+)
+@click.option("--blas", metavar="NAME", help="With --source: BLAS, such as mkl.")
 @click.option("--fix", is_flag=True, help="Run the commands that change only tree or environment.")
 @request_options
 @work_option
 @reports("inspect_machine")
 def command() -> None:
-    """Inspect this machine for a build, and say what would fail.
+    """Inspect this machine for a build, and report what would fail.
 
-    Each finding says how to repair it. SELECTOR names cells of the file; without it, all cells of
-    this platform. It looks for what `build` would refuse to start without, for jobs that have no
-    result in the store. A job has an environment of its own. With --source, or in a directory with
-    a source tree and no file, it is the environment of this shell that is inspected.
+    Each finding has a fix. SELECTOR names cells of the file; the default is all cells of this
+    platform. It checks what `build` needs to start, for jobs without results in the store. Jobs
+    have their own environment. With --source, or in a directory with a source tree and no file,
+    the environment of this shell is inspected.
 
-    What is missing for a build is an error, and the exit code is 7.
+    A missing requirement of a build is an error, with exit code 7.
     """

@@ -1,4 +1,4 @@
-"""What was found on a machine."""
+"""Findings on a machine."""
 
 from collections.abc import Iterable, Iterator
 
@@ -24,15 +24,16 @@ def doctor_error(report: Examination) -> HostError | None:
     if not report.errors:
         return None
     msg = f"the machine is not ready: {show_count(len(report.errors), 'error')}"
-    return HostError(msg, hint="type the commands above, and run it again")
+    return HostError(msg, hint="run the commands above, and try again")
 
 
 def doctor_text(report: Examination) -> Lines:
-    """Show what was seen, what is wrong and why that matters, a verdict, and what to type."""
+    """Show sightings, problems with reasons, a verdict, and commands to run."""
     yield assembled(("for ", "dim"), printable(report.title))
     yield ""
     seen = (
-        iter((styled("ok", "green"), one.check, styled(printable(one.what)))) for one in report.seen
+        iter((styled("ok", "green"), fact.check, styled(printable(fact.what))))
+        for fact in report.seen
     )
     yield from _rows(seen)
     if report.findings:
@@ -47,14 +48,14 @@ def _rows(rows: Iterable[Lines]) -> Lines:
     yield table((word(), word(), folded()), rows, header=False, tight=True)
 
 
-def _row(one: MachineFinding) -> Lines:
-    yield styled(one.severity, STYLES[one.severity])
-    yield one.check
-    yield assembled(printable(one.what), "\n", (printable(one.why), "dim"))
+def _row(finding: MachineFinding) -> Lines:
+    yield styled(finding.severity, STYLES[finding.severity])
+    yield finding.check
+    yield assembled(printable(finding.what), "\n", (printable(finding.why), "dim"))
 
 
 def _verdict(report: Examination) -> Lines:
-    warnings = sum(one.severity is Severity.WARNING for one in report.findings)
+    warnings = sum(finding.severity is Severity.WARNING for finding in report.findings)
     if report.errors:
         count = show_count(len(report.errors), "error")
         yield styled(f"{count}: the build fails", "bold red")
@@ -65,15 +66,15 @@ def _verdict(report: Examination) -> Lines:
 
 
 def cure_lines(report: Examination) -> Iterator[str]:
-    """Yield the commands that mend what was found, each with the checks it is for.
+    """Yield the commands that fix the findings, with their checks.
 
-    Those that change the system come last, under a heading of their own.
+    Commands that change the system come last, under a separate heading.
     """
-    for system, heading in ((False, "to mend it:"), (True, "to mend it, for all of this machine:")):
+    for system, heading in ((False, "to fix it:"), (True, "to fix it for the whole machine:")):
         checks: dict[str, list[str]] = {}
-        for one in report.findings:
-            if one.cure and one.system == system:
-                checks.setdefault(one.cure, []).append(one.check)
+        for finding in report.findings:
+            if finding.cure and finding.system == system:
+                checks.setdefault(finding.cure, []).append(finding.check)
         if checks:
             yield heading
         for cure, names in checks.items():

@@ -1,4 +1,4 @@
-"""Inspect this machine for a build: cells of a file, or a tree that is built by hand."""
+"""Inspect this machine for a build: of cells of a file, or by hand of a tree."""
 
 import os
 from collections.abc import Callable
@@ -45,13 +45,13 @@ def inspect_machine(
 
     Args:
         request: The cells, and their configuration.
-        source: A source tree to build by hand; by default that of the current directory, if there
-            is no configuration.
+        source: A source tree to build by hand; by default the current directory's, if there is no
+            configuration.
         compute: The compute platform of a build by hand.
         blas: The BLAS of a build by hand.
-        fix: Run the commands that change only tree or environment, and look again.
+        fix: Run the commands that change only tree or environment, and check again.
         work: The work directory of jobs.
-        on_line: Is called with each line that these commands print.
+        on_line: Called with each line that these commands print.
     """
     if source is None and not request.select and not Path(request.file).exists():
         source = _tree_here(request.file)
@@ -68,7 +68,7 @@ def inspect_machine(
         check_name(blas or "", ("", *tables.blas), "BLAS")
         look = partial(examine_source, source, tables, compute or "", blas or "")
     examination = look()
-    return look() if fix and _mend(examination, on_line) else examination
+    return look() if fix and _fix(examination, on_line) else examination
 
 
 def _tree_here(file: str) -> str:
@@ -80,29 +80,29 @@ def _tree_here(file: str) -> str:
 
 
 def examine_source(folder: str, tables: Tables, compute: str, blas: str) -> Examination:
-    """Inspect the shell that this runs in, for a build by hand of the tree in a directory."""
-    place = Path(folder).absolute()
-    if not place.is_dir():
+    """Inspect this shell for a build by hand of the tree in a directory."""
+    tree = Path(folder).absolute()
+    if not tree.is_dir():
         msg = f"there is no directory `{folder}`"
         raise HostError(msg, hint="name the directory of a checkout")
-    facts = read_tree(place)
-    what = f"torch {facts.release}" if facts.is_torch else place.name
+    facts = read_tree(tree)
+    what = f"torch {facts.release}" if facts.is_torch else tree.name
     platform = tables.platforms.get(platform_name())
     demand = BuildDemand(
-        title=f"{what} in {place}, built by hand",
+        title=f"{what} in {tree}, built by hand",
         release=facts.release,
         is_torch=facts.is_torch,
         computes=(compute,) if compute else (),
         blas=(blas,) if blas else (),
         blas_names=platform.blas if platform else (),
-        source=str(place),
-        work=str(place),
+        source=str(tree),
+        work=str(tree),
     )
     return examine(Bench(demand, os.environ), all_machine_checks().values())
 
 
 def examine_cells(request: BuildRequest, work: str | None = None) -> Examination:
-    """Inspect this machine for the jobs of some cells that have no results yet, as `build` does."""
+    """Inspect this machine for cells' jobs without results, like `build`."""
     engine = LocalEngine(work=work)
     build = prepare_build(msgspec.structs.replace(request, engine=engine))
     plan = build.plan
@@ -119,9 +119,9 @@ def examine_cells(request: BuildRequest, work: str | None = None) -> Examination
     return engine.examine(plan, here, build.store, build.context)
 
 
-def _mend(examination: Examination, on_line: Callable[[str], None]) -> int:
-    """Run the cures that are safe and local, each once; return how many succeeded."""
-    cures = dict.fromkeys(one.cure for one in examination.findings if one.fixable and one.cure)
+def _fix(examination: Examination, on_line: Callable[[str], None]) -> int:
+    """Run the safe and local cures, each once; return how many succeeded."""
+    cures = dict.fromkeys(f.cure for f in examination.findings if f.fixable and f.cure)
     mended = 0
     for cure in cures:
         on_line(f"+ {cure}")

@@ -1,1 +1,1 @@
-"""The toolchain of a cell, for a shell outside of any job."""
+"""The toolchain of a cell, for a shell outside of jobs."""

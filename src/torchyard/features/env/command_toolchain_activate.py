@@ -15,7 +15,7 @@ from torchyard.cli.output import reports
     "--output",
     "install",
     metavar="DIR",
-    help="Directory of environments, in place of .torchyard/env.",
+    help="Directory of environments, instead of .torchyard/env.",
 )
 @click.option(
     "--shell", type=click.Choice(["bash", "zsh", "fish"]), help="Print the script to source."
@@ -23,12 +23,12 @@ from torchyard.cli.output import reports
 @click.option("--diff", is_flag=True, help="Show which variables of this shell would change.")
 @reports("lay_out_environment")
 def command() -> None:
-    """Lay out a cell's toolchain, and print how to activate it.
+    """Install a cell's toolchain, and print how to activate it.
 
-    That is all that its jobs compile with: the compiler by its plain names, CMake, ninja, CUDA or
-    ROCm, BLAS, and a Python environment with the build requirements and pip. SELECTOR leaves
-    one Python of one block, such as cpu-mkl/cp312; it can be left out if the file has no other.
+    It has everything its jobs compile with: the compiler by its plain names, CMake, ninja, CUDA or
+    ROCm, BLAS, and a Python environment with the build requirements and pip. SELECTOR selects a
+    single Python of a block, such as cpu-mkl/cp312; it is optional if the file has only one.
 
-    Source the script that is named; `torchyard_deactivate` restores the shell. Nothing of the
-    system is changed. What is there already is not installed again.
+    Source the printed script; `torchyard_deactivate` restores the shell. The system is not changed,
+    and existing parts are not installed again.
     """

@@ -1,4 +1,4 @@
-"""The environment of a cell: variables, scripts, and how it is entered."""
+"""The environment of a cell: variables, scripts, and its activation."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from torchyard.toolchain.variables import LISTS
 
 
 class EnvReport(Reported, kw_only=True):
-    """`torchyard toolchain activate --json`: variables, and folders to put first.
+    """`torchyard toolchain activate --json`: variables, and folders to prepend.
 
     `scripts` are the files to source, by shell.
     """
@@ -43,7 +43,7 @@ class EnvReport(Reported, kw_only=True):
 def toolchain_activate_text(
     report: EnvReport, *, shell: str | None = None, diff: bool = False
 ) -> Lines | bytes:
-    """Show how an environment is entered and what it consists of, its script, or what it changes.
+    """Show an environment's activation and parts, or its script, or its changes.
 
     Args:
         report: The environment.
@@ -51,7 +51,7 @@ def toolchain_activate_text(
         diff: Show which variables of this process's shell would change.
     """
     if shell and diff:
-        msg = "`--shell` prints something else than --diff"
+        msg = "--shell and --diff exclude each other"
         raise UsageError(msg)
     if shell:
         return Path(report.scripts[shell]).read_bytes()
@@ -62,8 +62,8 @@ def _parts(report: EnvReport) -> Lines:
     yield styled(report.cell, "bold")
     yield ""
     yield table(
-        (word("part"), folded("identity"), folded("place")),
-        ((one.part, one.identity, one.path or "·") for one in report.parts),
+        (word("part"), folded("identity"), folded("path")),
+        ((part.part, part.identity, part.path or "·") for part in report.parts),
     )
     yield ""
     script, here = Path(report.scripts[own_shell()]), Path.cwd()
@@ -72,7 +72,7 @@ def _parts(report: EnvReport) -> Lines:
 
 
 def _changes(report: EnvReport) -> Lines:
-    """Show which variables of a shell would change; `…` is what is there now."""
+    """Show which variables of a shell would change; `…` is the present value."""
     rows = list(_changed(report))
     if rows:
         yield table((word("variable"), folded("now"), folded("then")), rows)

@@ -1,4 +1,4 @@
-"""The toolchain of a cell as a place on this machine, for shells outside of jobs.
+"""The toolchain of a cell in a directory of this machine, for shells outside of jobs.
 
 toolchain/IDENTITY/             a part that was installed; all environments share it
 PLATFORM/BLOCK/PYTHON/          the environment of a cell
@@ -55,14 +55,14 @@ def lay_out_environment(
     install: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> EnvReport:
-    """Install the toolchain of a cell where a shell can use it, unless it is there.
+    """Install the toolchain of a cell for shells, unless it is installed.
 
     Args:
         file: The configuration.
-        words: Words of a selector that leave one Python of one block.
-        changes: Changes of the file, each as `KEY=VALUE`.
-        install: Directory of environments, in place of the one beside the store.
-        on_line: Called with what is being done.
+        words: Words of a selector of a single Python of a block.
+        changes: Changes to the file, each as `KEY=VALUE`.
+        install: Directory of environments, instead of the one beside the store.
+        on_line: Called with progress.
     """
     spec, config = find_cell_job(file, words, changes)
     if config.toolchain is not None and config.toolchain.root is not None:
@@ -108,7 +108,7 @@ def equip_folder(spec: JobSpec, layout: ToolchainLayout, digests: Digests) -> Ce
 def _parts(
     spec: JobSpec, layout: ToolchainLayout, variables: dict[str, str]
 ) -> list[EnvironmentPart]:
-    """Return what the environment consists of, and where each part is."""
+    """Return the parts of the environment with their paths."""
     paths = {"compiler": variables["CC"], "python": str(layout.folder / ENV)}
     identities = spec.compiled.table("identity") | {"python": spec.task.facts["python"]}
     found = []
@@ -120,7 +120,7 @@ def _parts(
 
 
 def _remove_unused(home: Path) -> None:
-    """Remove the parts that no environment has any more; none if a record can't be read."""
+    """Remove parts that no environment uses; none if a record is unreadable."""
     used = set()
     for record in home.glob(f"*/*/*/{_RECORD}"):
         try:

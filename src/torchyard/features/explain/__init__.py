@@ -1,1 +1,1 @@
-"""Why something is in the plan, or is not, and what a rule is for."""
+"""Why something is or is not in the plan, and the purpose of rules."""

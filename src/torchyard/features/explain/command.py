@@ -1,4 +1,4 @@
-"""`torchyard explain`: why something is in the plan, or is not, and what a rule is for."""
+"""`torchyard explain`: why something is or is not in the plan, and the purpose of rules."""
 
 import click
 
@@ -12,9 +12,7 @@ from torchyard.cli.output import reports
 @names_argument("words", nargs=-1, required=True, metavar="SELECTOR... | rule [RULE]")
 @file_option
 @set_option
-@click.option(
-    "--against", metavar="OLD", help="Name what changed since OLD: a file or a git revision."
-)
+@click.option("--against", metavar="OLD", help="Show changes since OLD: a file or a git revision.")
 @reports("explain_names")
 def command() -> None:
     """Explain why cells and jobs exist, and what they share.
@@ -22,6 +20,6 @@ def command() -> None:
     It lists what their fingerprints contain.
 
     `explain rule` lists the rules of `torchyard check` and `torchyard channel check`, and `explain
-    rule RULE` says why one of them matters, and what to do about its findings. RULE may be a glob,
-    such as 'index-*', which lists the rules that it matches.
+    rule RULE` shows why a rule matters, and how to fix its findings. RULE may be a glob, such as
+    'index-*', which lists the matching rules.
     """

@@ -1,4 +1,4 @@
-"""Why something is in the plan, or is not, and what a rule is for."""
+"""Why something is or is not in the plan, and the purpose of rules."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -24,7 +24,7 @@ from torchyard.terminal.tables import (
 
 
 class ExplainedJob(Reported, kw_only=True):
-    """A job and what its fingerprint is made of."""
+    """A job and the ingredients of its fingerprint."""
 
     id: str
     stage: Stage
@@ -35,7 +35,7 @@ class ExplainedJob(Reported, kw_only=True):
 
 
 class Explained(Reported, kw_only=True):
-    """A cell with its jobs, or one job. `left_out` is what the source leaves out, and why."""
+    """A cell with its jobs, or a job; `left_out` maps paths left out of the source to reasons."""
 
     id: str
     stage: Stage | None
@@ -59,9 +59,10 @@ class ExplainReport(Reported, kw_only=True):
 
 def explain_text(report: ExplainReport, words: Sequence[str]) -> Lines:
     """Show why cells and jobs exist or not, and their ingredients; or the page of a rule."""
-    for one in report.explained:
-        yield styled(one.id, "bold")
-        yield from _absent(one) if one.reasons else _job(one) if one.stage else _cell(one)
+    for explained in report.explained:
+        yield styled(explained.id, "bold")
+        show = _absent if explained.reasons else _job if explained.stage else _cell
+        yield from show(explained)
     if report.rules and words[1:] == (report.rules[0].id,):
         yield from _rule(report.rules[0])
     elif report.rules:
@@ -69,7 +70,7 @@ def explain_text(report: ExplainReport, words: Sequence[str]) -> Lines:
 
 
 def _absent(absent: Explained) -> Lines:
-    for what, origin in ((one.what, one.origin) for one in absent.reasons):
+    for what, origin in ((reason.what, reason.origin) for reason in absent.reasons):
         yield assembled(("is not planned", "bold red"), f": {what} ", (f"({origin})", "dim"))
     if absent.changed:
         yield from _causes(absent.changed)
@@ -132,7 +133,7 @@ def _causes(causes: Sequence[Cause]) -> Lines:
 
 
 def _rule(rule: Rule) -> Lines:
-    """Show the page of a rule, and how a policy accepts what it finds, or changes its severity."""
+    """Show the page of a rule, and how a policy allows its findings or changes its severity."""
     yield assembled((rule.id, "bold"), " (", (rule.severities, STYLES[rule.severity]), ")")
     yield styled(rule.reason)
     yield ""

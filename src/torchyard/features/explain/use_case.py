@@ -1,4 +1,4 @@
-"""Why something is in the plan, or is not, and what a rule is for."""
+"""Why something is or is not in the plan, and the purpose of rules."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -38,8 +38,8 @@ def explain_names(
     Args:
         words: A selector of cells or jobs; or `rule`, and the name or a glob of rules.
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
-        against: An older configuration, or a git revision, to name what changed since.
+        changes: Changes to it, each as `KEY=VALUE`.
+        against: An older configuration, or a git revision, to compare with.
     """
     if words[0] == _RULE:
         return ExplainReport(rules=_rules(words[1:]))
@@ -76,7 +76,7 @@ def _explain(plan: Plan, found: Explanation, against: FingerprintDiff | None) ->
         id=str(found.identifier),
         stage=stage,
         planned=not found.absences,
-        reasons=[Cause(one.reason, str(one.origin)) for one in found.absences],
+        reasons=[Cause(absence.reason, str(absence.origin)) for absence in found.absences],
         admitted_by=found.admitted_by,
         subsets=found.subsets,
         overrides=[str(override.origin) for override in found.overrides],
@@ -87,7 +87,7 @@ def _explain(plan: Plan, found: Explanation, against: FingerprintDiff | None) ->
 
 
 def _changes(found: Explanation, against: FingerprintDiff) -> Sequence[Cause]:
-    """Return why a cell, or the job that is explained, differs from before."""
+    """Return why a cell, or the explained job, differs from before."""
     stage, path = found.identifier.stage, found.identifier.path
     if stage is None and not found.absences:
         return against.cell_causes(Cell.from_path(path))
@@ -106,12 +106,12 @@ def _job(plan: Plan, job: Job, against: FingerprintDiff | None) -> ExplainedJob:
 
 
 def _channel(identifier: Identifier) -> str:
-    """Return the channel whose plan an identifier belongs to, if it is about one."""
+    """Return the channel whose plan has an identifier, if any."""
     return identifier.path if identifier.stage is Stage.PUBLISH else ""
 
 
 def _about_rules(word: str) -> SelectionError | None:
-    """Return the error for a word that names rules: it says how these are explained."""
+    """Return the error for a word that names rules, with the right command."""
     rule = nearest(word, RULES)
     if word != f"{_RULE}s" and rule is None:
         return None
@@ -121,9 +121,9 @@ def _about_rules(word: str) -> SelectionError | None:
 
 
 def _rules(words: Sequence[str]) -> list[Rule]:
-    """Return the rules that a name or glob matches; all without one."""
+    """Return the rules that match a name or glob, by default all."""
     if len(words) > 1:
-        msg = f"`explain rule` takes one rule or glob, and not {len(words)}"
+        msg = f"`explain rule` takes one rule or glob, not {len(words)}"
         raise UsageError(msg, hint="quote a glob, so that the shell does not expand it")
     name = "".join(words)
     rules = [rule for rule in RULES.values() if matches(rule.id, name or "*")]

@@ -1,1 +1,1 @@
-"""What a build or a package consists of, and what is linked with what."""
+"""The parts of a build or a package, and their links."""

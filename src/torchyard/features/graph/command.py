@@ -1,4 +1,4 @@
-"""`torchyard graph`: what a build or a package consists of, and what is linked with what."""
+"""`torchyard graph`: the parts of a build or a package, and their links."""
 
 import click
 
@@ -19,20 +19,20 @@ from torchyard.cli.output import reports
     "--why",
     nargs=2,
     metavar="A B",
-    help="Show the chain by which A needs B, and the symbols that carry it.",
+    help="Show the chain by which A needs B, and its symbols.",
 )
 @click.option(
     "--against",
     default="",
     metavar="PACKAGE",
-    help="Compare what the build links with what a package of it has.",
+    help="Compare the build's links with a package of it.",
 )
 @reports("graph_links", html="Write a page.", svg="Write a picture.", dot="Write it for Graphviz.")
 def command() -> None:
-    """Show which targets and libraries are linked with which.
+    """Show targets, libraries and their links.
 
-    JOB is a job that runs or failed, by default the last one, or whose result is in the store, such
-    as core:*; DIRECTORY any directory that ninja built in, PACKAGE a wheel, conda package or
-    libtorch zip. In text and pictures, third-party projects, the system's libraries and many
-    programs are one node each; JSON has all.
+    JOB is a job that runs or failed, by default the last one, or has a result in the store, such as
+    core:*; DIRECTORY is any build directory of ninja, PACKAGE a wheel, conda package or libtorch
+    zip. In text and pictures, third-party projects, the system's libraries and large groups of
+    programs are single nodes; JSON has all.
     """

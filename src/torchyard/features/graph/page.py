@@ -9,7 +9,7 @@ from torchyard.reports.templates import render_template
 
 _WIDE, _NARROW = 1200, 366
 _NAMED = 3
-"""So many members of a group are named."""
+"""The most members of a group to name."""
 LEGEND = {
     "program": "programs",
     "own": "the project's libraries",
@@ -20,18 +20,18 @@ LEGEND = {
 
 
 def graph_svg(document: GraphReport) -> str:
-    """Draw the graph as an SVG file that stands alone."""
+    """Draw the graph as a self-contained SVG file."""
     return render_template("graph.svg", PICTURE_FILTERS, picture=_draw(document, _WIDE))
 
 
 def graph_html(document: GraphReport) -> str:
-    """Write a page that stands alone: the picture, and all nodes in tables."""
+    """Write a self-contained page: the picture, and all nodes in tables."""
     filters = {**PICTURE_FILTERS, "size": show_size, "duration": show_duration}
     return render_template("graph.html", filters, **graph_values(document))
 
 
 def graph_values(document: GraphReport) -> dict[str, object]:
-    """Return what a page shows of a graph: pictures for screens and telephones, a legend."""
+    """Return a page's values for a graph: pictures for screens and phones, and a legend."""
     drawn = document.readable()
     kinds = {_drawn_kind(node) for node in drawn.nodes.values()}
     return {
@@ -50,15 +50,15 @@ def graph_dot(document: GraphReport) -> str:
         style = "" if node.origin in ("project", "bundled") else ", style=dashed"
         lines.append(f'  "{_escaped(node.name)}" [label="{label}"{style}];')
     lines += [
-        f'  "{_escaped(user)}" -> "{_escaped(one)}";'
+        f'  "{_escaped(user)}" -> "{_escaped(library)}";'
         for user, needed in graph.links.items()
-        for one in needed
+        for library in needed
     ]
     return "\n".join((*lines, "}")) + "\n"
 
 
 def node_lines(node: LinkNode) -> list[str]:
-    """Return what a node has below its name: what it is, its size, and what it took."""
+    """Return the lines below a node's name: its kind, its size, and its time."""
     what = "headers only" if node.kind == "headers" else node.kind
     size = [show_size(node.bytes)] if node.bytes else []
     took = [show_count(node.units, "unit")] if node.units else []

@@ -1,4 +1,4 @@
-"""What a build or a package consists of, and what is linked with what."""
+"""The parts of a build or a package, and their links."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ _ORIGINS = ("project", "bundled", "other", "missing", "system")
 
 
 class Carried(Reported):
-    """A step of `--why`: one is linked with the other, for these symbols; null if not known."""
+    """A step of `--why`: a link with its symbols, or null if unknown."""
 
     user: str
     library: str
@@ -26,7 +26,7 @@ class Carried(Reported):
 
 
 class Shipped(Reported):
-    """The build held against a package."""
+    """The comparison of a build with a package."""
 
     package: str
     linked_not_shipped: list[Unmatched]
@@ -34,9 +34,9 @@ class Shipped(Reported):
 
 
 class GraphReport(Reported, kw_only=True):
-    """`torchyard graph --json`: all nodes, with nothing folded.
+    """`torchyard graph --json`: all nodes, unfolded.
 
-    With `--focus`, only that node and its neighbours are there; with `--why`, `chain` is.
+    With `--focus`, there are only that node and its neighbours; with `--why`, there is a `chain`.
     """
 
     version: Literal[1] = 1
@@ -47,7 +47,7 @@ class GraphReport(Reported, kw_only=True):
     shipped: Shipped | None
 
     def readable(self) -> LinkGraph:
-        """Return what is drawn: folded, unless it is only one node's neighbourhood."""
+        """Return the graph to draw: folded, unless it is a node's neighbourhood."""
         return reduce_links(self.graph if self.focus else fold_graph(self.graph))
 
 
@@ -63,7 +63,7 @@ def sorted_graph(graph: LinkGraph) -> LinkGraph:
 
 
 def graph_text(report: GraphReport) -> Lines:
-    """Show the folded graph as a table, and how build and package differ; or the chain alone."""
+    """Show the folded graph as a table, and differences from the package; or only the chain."""
     if report.chain:
         yield from _chain(report)
         return
@@ -105,7 +105,7 @@ def _unmatched(title: str, rows: Sequence[Unmatched]) -> Lines:
     if not rows:
         yield indented(f"{title}: none", 0)
         return
-    cells = ([printable(one.library), _some(one.users), one.why] for one in rows[:_LISTED])
+    cells = ([printable(row.library), _some(row.users), row.why] for row in rows[:_LISTED])
     yield table([folded(title), folded("used by"), folded("why")], cells)
     yield from and_more(len(rows) - _LISTED, 0)
 
@@ -116,16 +116,16 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _chain(report: GraphReport) -> Lines:
-    names = [report.chain[0].user, *(one.library for one in report.chain)]
+    names = [report.chain[0].user, *(step.library for step in report.chain)]
     yield indented(" → ".join(names), 0)
-    for one in report.chain:
+    for step in report.chain:
         yield ""
-        symbols = one.symbols or []
+        symbols = step.symbols or []
         count = show_count(len(symbols), "symbol") if symbols else "it needs none of its symbols"
-        known = count if one.symbols is not None else "their symbols are not known here"
-        yield indented(f"{one.user} is linked with {one.library}: {known}", 0)
-        some = symbols[:_SYMBOLS]
-        shown = demangled(some)
-        for symbol in some:
+        known = count if step.symbols is not None else "their symbols are not known here"
+        yield indented(f"{step.user} is linked with {step.library}: {known}", 0)
+        listed = symbols[:_SYMBOLS]
+        shown = demangled(listed)
+        for symbol in listed:
             yield indented(shown.get(symbol, symbol), 2)
         yield from and_more(len(symbols) - _SYMBOLS, 2)

@@ -1,4 +1,4 @@
-"""What a build or a package consists of, and what is linked with what."""
+"""The parts of a build or a package, and their links."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -25,7 +25,7 @@ from torchyard.toolchain.cmake import Configured, has_replies
 from torchyard.workspace.build_files import BuildFiles, named_build, open_build, open_package
 
 Symbols = Callable[[LinkNode, LinkNode], tuple[LinkerSymbols, LinkerSymbols]]
-"""Returns the symbols of a user and of a library that it is linked with."""
+"""Returns the symbols of a user and of a library that it links."""
 
 
 def graph_links(
@@ -37,12 +37,12 @@ def graph_links(
     file: str = "torchyard.toml",
     store: str | None = None,
 ) -> GraphReport:
-    """Read which targets and libraries are linked with which.
+    """Read targets, libraries and their links.
 
     Args:
         what: A build directory, a package, or a job; by default, the last one that runs or failed.
-        focus: A target or library to show with its neighbours only.
-        why: Two of them, the first of which needs the second: the chain between them.
+        focus: A target or library to show with only its neighbours.
+        why: Two of them: show the chain by which the first needs the second.
         against: A package of the build to compare it with.
         file: The configuration that names the store.
         store: The store, if it is not the file's.
@@ -51,7 +51,7 @@ def graph_links(
     contents = open_package(what, file, store)
     if contents is not None:
         if against:
-            msg = f"`{what}` is a package: only a build can be held against one"
+            msg = f"`{what}` is a package: only a build can be compared with one"
             raise UsageError(msg, hint="name the build first, and the package with --against")
         symbols = _package_symbols(contents)
         return _report(what, _package_graph(contents), symbols, focus=focus, why=why)
@@ -111,8 +111,8 @@ def _carried(graph: LinkGraph, start: str, end: str, symbols: Symbols) -> list[C
         msg = f"{first} does not need {last}{way}"
         raise SelectionError(msg, hint="without --why, all links are listed")
     return [
-        Carried(user, one, carrying_symbols(*symbols(graph.nodes[user], graph.nodes[one])))
-        for user, one in pairwise(names)
+        Carried(user, used, carrying_symbols(*symbols(graph.nodes[user], graph.nodes[used])))
+        for user, used in pairwise(names)
     ]
 
 
@@ -124,7 +124,7 @@ def _build_symbols(files: BuildFiles, links: BuildLinks) -> Symbols:
         return joined(symbols_in_files(files.folder, known))
 
     def symbols(user: LinkNode, library: LinkNode) -> tuple[LinkerSymbols, LinkerSymbols]:
-        """A shared library is needed by what is linked, if it is; others by objects."""
+        """Return symbols of linked files for shared libraries, else of objects."""
         objects = links.objects(user.name)
         is_whole = files.size(user.file) and (library.is_linked or not objects)
         offered = [library.file] if library.file else links.objects(library.name)
@@ -138,7 +138,7 @@ def _package_symbols(contents: Contents) -> Symbols:
     def symbols(user: LinkNode, library: LinkNode) -> tuple[LinkerSymbols, LinkerSymbols]:
         found = list(symbols_in_package(contents))
         first, second = (
-            joined(one for one in found if one.file == node.file) for node in (user, library)
+            joined(file for file in found if file.file == node.file) for node in (user, library)
         )
         return first, second
 

@@ -14,6 +14,6 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Restore CHANNEL if its head or states are damaged.
 
-    A damaged head is taken from its copy, or made of the states of its parts. A part whose state is
-    damaged shows an earlier one: publish again what was published since. No package is deleted.
+    A damaged head is restored from its copy, or rebuilt from the states of its parts. A part with a
+    damaged state shows an earlier one: publish later packages again. No package is deleted.
     """

@@ -16,6 +16,6 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Set the status of a PROJECT (PEP 792).
 
-    An archived project takes no new files, a deprecated one is not to be used any more, and the
+    An archived project accepts no new files, a deprecated one should no longer be used, and the
     files of a quarantined one are hidden until it is active again.
     """

@@ -1,4 +1,4 @@
-"""What was found in an index, and what became of the pages of a channel."""
+"""Findings in an index, and changes of a channel's pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -26,22 +26,22 @@ from torchyard.terminal.tables import (
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
-"""How many findings of a rule are shown; `--json` has more."""
+"""The most findings of a rule to show; `--json` has more."""
 
 _ALL_LISTED = ("index-unresolved",)
-"""Rules whose findings are each to be acted upon."""
+"""Rules whose findings each need action."""
 
 _HEADS: Mapping[HeadSource, str] = {
-    "whole": "the head is whole",
+    "whole": "the head is undamaged",
     "copy": "the head is restored from its copy",
-    "states": "the head is made of states; its name, its pins and its log are lost",
+    "states": "the head is rebuilt from states; its name, pins and log are lost",
 }
 
 
 class IndexRule(Reported, kw_only=True):
-    """A rule that found something: how often, and up to a hundred of its findings.
+    """A rule with findings: their number, and up to a hundred of them.
 
-    If a policy allows some findings of a rule, these are listed apart, as notes.
+    Findings that a policy allows are listed separately, as notes.
     """
 
     rule: str
@@ -83,7 +83,7 @@ class MendReport(Reported, kw_only=True):
 
 
 class RepairedPart(Reported):
-    """A part that has another state than before; `files` is null if no state of it is left."""
+    """A part with another state than before; `files` is null if none remains."""
 
     part: str
     files: int | None
@@ -92,8 +92,8 @@ class RepairedPart(Reported):
 class RestoreReport(Reported, kw_only=True):
     """`torchyard channel restore --json`: what was restored, or with `dry_run` would be.
 
-    `head` says where the head is from: it was whole, or a copy or the states of parts were used.
-    `unreachable` are generations that can't be rolled back to.
+    `head` is the origin of the head: undamaged, from its copy, or from states of parts.
+    `unreachable` are generations that can't be restored.
     """
 
     version: Literal[1] = 1
@@ -107,7 +107,7 @@ class RestoreReport(Reported, kw_only=True):
 
 
 class StatusReport(Reported):
-    """`torchyard channel status --json`: the status that a project has now."""
+    """`torchyard channel status --json`: the new status of a project."""
 
     channel: str
     generation: int
@@ -117,7 +117,7 @@ class StatusReport(Reported):
 
 
 def channel_check_text(report: IndexReport) -> Lines:
-    """Show every rule that found something with some examples, a table of all, and a verdict."""
+    """Show each rule with findings and examples, a table of all, and a verdict."""
     for rule in report.rules:
         yield from _rule(rule)
         yield ""
@@ -173,7 +173,7 @@ def _verdict(report: IndexReport) -> Lines:
 def channel_log_text(report: IndexLog) -> Lines:
     """List the changes of a channel, the newest first."""
     if not report.changes:
-        yield styled(f"{report.channel}: nothing that could be taken back has been done to it")
+        yield styled(f"{report.channel}: it has no change to undo")
         return
     yield table(
         (number("generation"), word("when"), folded("what")),

@@ -1,4 +1,4 @@
-"""Check any index, and look after the pages of a channel."""
+"""Check any index, and maintain the pages of a channel."""
 
 from collections.abc import Callable, Sequence
 
@@ -32,11 +32,11 @@ from torchyard.workspace.clock import current_date, current_moment
 from torchyard.workspace.locations import open_channel, open_damaged_channel, read_channel
 
 _MANY = 200
-"""More projects, or packages of a conda channel, take minutes."""
+"""The most projects or conda packages to read without a question: more take minutes."""
 
 
 def check_index(
-    place: str,
+    index: str,
     *,
     projects: Sequence[str] = (),
     external: Sequence[str] = (),
@@ -48,11 +48,11 @@ def check_index(
     """Audit any simple index or conda channel from outside.
 
     Args:
-        place: Its address or directory.
-        projects: Globs of the projects or conda packages to look at.
-        external: Globs of names that are meant to come from elsewhere.
-        deep: Read every package, and compare it with what the index says.
-        yes: Look at all of a large index without a question.
+        index: The address or directory of the index.
+        projects: Globs of projects or conda packages to audit.
+        external: Globs of names that come from elsewhere.
+        deep: Read every package, and compare it with the index.
+        yes: Audit all of a large index without a question.
         policy: How strict to be.
         confirm: Asks a question; raises UsageError with a reason and a hint if the answer is no.
     """
@@ -63,12 +63,12 @@ def check_index(
     def agree(count: int, what: str) -> None:
         nonlocal agreed
         if count > _MANY and not agreed:
-            hint = "--project GLOB names those to look at; --yes looks at all"
-            confirm(f"Look at all {count:,} {what}?", f"{place} has {count:,} {what}", hint)
+            hint = "choose projects with --project GLOB, or audit all with --yes"
+            confirm(f"Look at all {count:,} {what}?", f"{index} has {count:,} {what}", hint)
             agreed = True
 
     scope = Scope(projects=tuple(projects), external=tuple(external), deep=deep, agree=agree)
-    audited = audit(directory_url(place), scope, subdirs, findings)
+    audited = audit(directory_url(index), scope, subdirs, findings)
     severities = list(Severity)
     counts = {severity.value: 0 for severity in severities}
     for (_, severity), count in findings.counts.items():
@@ -106,7 +106,7 @@ def list_changes(channel: str, *, file: str = "torchyard.toml") -> IndexLog:
 def mend_pages(
     channel: str, parts: Sequence[str] = (), *, file: str = "torchyard.toml"
 ) -> MendReport:
-    """Rewrite pages of parts of a channel, or of all, that are not what they should be.
+    """Rewrite damaged or outdated pages of a channel, or only of these parts.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
@@ -125,7 +125,7 @@ def mend_pages(
 def restore_channel(
     channel: str, *, dry_run: bool = False, file: str = "torchyard.toml"
 ) -> RestoreReport:
-    """Restore a channel whose head or states are damaged, or find out what would be restored."""
+    """Restore a channel with a damaged head or states, or report what would be restored."""
     opened = open_damaged_channel(channel, file)
     change = ChangeReason("restore", current_moment())
     done = repair_channel(opened, change, dry_run=dry_run)

@@ -10,7 +10,7 @@ from torchyard.errors import UsageError
 
 
 def _words(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the values of an option, which add up, and can have commas between them."""
+    """Return the values of a repeatable option, which may contain commas."""
     found = tuple(word.strip() for text in given for word in text.split(",") if word.strip())
     if given and not found:
         msg = f"--{option.name}: it is empty"
@@ -31,19 +31,18 @@ _several = partial(click.option, multiple=True, callback=_words)
 @click.option("--rev", help="Commit or tag to build.")
 @click.option("--path", help="Directory of the source, instead of a repository.")
 @click.option("--sdist", metavar="NAME==VERSION", help="Sdist of an extension, from an index.")
-@_several("--platform", help="A platform, or several.")
-@_several("--compute", help="A compute platform, or several.")
-@_several("--python", help="A Python, or several.")
-@_several("--package", help="A kind of package, or several.")
-@_several("--torch", help="A torch release to compile against, or several.")
+@_several("--platform", help="Platforms, comma-separated.")
+@_several("--compute", help="Compute platforms, comma-separated.")
+@_several("--python", help="Pythons, comma-separated.")
+@_several("--package", help="Kinds of packages, comma-separated.")
+@_several("--torch", help="Torch releases to compile against, comma-separated.")
 @click.option("--glibc", metavar="VERSION", help="Oldest glibc of an extension's users: 2.28.")
 @click.option("--image", metavar="NAME", help="Image to build in; default: one for --glibc.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @calls("write_first_file")
 def command() -> None:
     """Write a small, commented torchyard.toml.
 
-    What no option says comes from the source of the project, which is read and not run, or is the
-    usual; the output and the file say why. Several values are separated by commas, or given by
-    the same option again.
+    Other values come from the source of the project, which is read but not run, or are defaults;
+    the output and the file say why. Values are separated by commas, or given by repeated options.
     """

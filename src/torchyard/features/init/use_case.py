@@ -1,4 +1,4 @@
-"""Write a first torchyard.toml, from what the source of a project says."""
+"""Write a first torchyard.toml from the source of a project."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -43,13 +43,13 @@ _ANYWAY = f"--recipe {_EXTENSION} writes a file all the same"
 _MOST_SHOWN = 6
 _EXCLUDES = {"sdist": ("git", "rev", "path", "name", "version"), "path": ("git", "rev")}
 _USUAL_GLIBC = "2.28"
-"""That of torch's own wheels."""
+"""The glibc of torch's own wheels."""
 
 Lists = Mapping[str, tuple[str, ...]]
 
 
 class _StartedFile(NamedTuple):
-    """The text of a new file, and what is worth knowing of it, by subject."""
+    """The text of a new file, and notes by subject."""
 
     text: str
     notes: Mapping[str, str]
@@ -57,7 +57,7 @@ class _StartedFile(NamedTuple):
 
 
 class _Project(NamedTuple):
-    """A project: what its source says, the keys of [source], and what else is known of it."""
+    """A project: the reading of its source, the keys of [source], and other facts."""
 
     reading: ProjectReading = ProjectReading()
     source: Mapping[str, str] = {}
@@ -76,9 +76,9 @@ def write_first_file(
 
     Args:
         file: The file to write.
-        force: Replace a file that is there.
-        on_line: Is told why choices were made.
-        options: What the user says, by the names of the options of `torchyard init`.
+        force: Replace an existing file.
+        on_line: Called with the reasons of choices.
+        options: The user's options, named as in `torchyard init`.
     """
     if exists(file) and not force:
         msg = f"`{file}` exists already"
@@ -104,7 +104,7 @@ def write_first_file(
 
 
 def _ignore_home(folder: Path) -> None:
-    """Let git ignore what torchyard writes beside its file, unless it does."""
+    """Let git ignore torchyard's home directory beside the file."""
     path = folder / ".gitignore"
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     if path.is_symlink() or HOME in (line.strip("/*\r ") for line in text.split("\n")):
@@ -150,10 +150,10 @@ def _of_folder(given: Mapping[str, str], tree: Path) -> _Project:
 
 
 def _of_repository(given: Mapping[str, str]) -> _Project:
-    """Return what a repository says; if it can't be fetched, a note of what to do instead."""
+    """Return the facts of a repository; if it can't be fetched, a note with an alternative."""
     url, source = given["git"], {key: given[key] for key in ("git", "rev") if key in given}
     known = (shape.repository or f"{name}/{name}" for name, shape in known_recipes().items())
-    if given.get("recipe", _EXTENSION) != _EXTENSION or any(one in url for one in known):
+    if given.get("recipe", _EXTENSION) != _EXTENSION or any(part in url for part in known):
         return _Project()
     try:
         with TemporaryDirectory() as folder:
@@ -168,7 +168,7 @@ def _of_repository(given: Mapping[str, str]) -> _Project:
         return _Project()
     if not (reading.is_extension or "recipe" in given):
         raise _refusal(reading, reading.name.text if reading.name else url)
-    own = [one for one in reading.downloads if one.kind is not DownloadKind.SUBMODULE]
+    own = [d for d in reading.downloads if d.kind is not DownloadKind.SUBMODULE]
     reading = replace(reading, downloads=tuple(own))  # submodules are checked out
     return _Project(reading, source if "rev" in source else {**source, "commit": commit})
 
@@ -197,7 +197,7 @@ def _of_sdist(given: Mapping[str, str]) -> _Project:
 
 
 def _refusal(reading: ProjectReading, title: str, newer: str = "") -> UsageError:
-    """Return the error for a project that is no extension."""
+    """Return the error for a project that is not an extension."""
     why = "is pure Python: nothing in it is compiled, and pip installs it for any torch"
     if reading.compiles:
         why = f"is compiled ({reading.compiles.where}), and nothing shows that it is against torch"
@@ -207,7 +207,7 @@ def _refusal(reading: ProjectReading, title: str, newer: str = "") -> UsageError
 
 
 class _Chooser:
-    """Chooses what the user does not say: as the project's source does, or else the usual."""
+    """Chooses values that the user omits: from the project's source, or else defaults."""
 
     def __init__(self, given: Mapping[str, str], lists: Lists, project: _Project) -> None:
         self.given = {**project.known, **given}
@@ -237,7 +237,7 @@ class _Chooser:
         release = release if release in self.tables.releases else NO_RELEASE
         torch = self.lists["torch"] or ((self._release(),) if recipe.is_extension else (release,))
         if len(torch) > 1 and not recipe.is_extension:
-            msg = "--torch: torch itself takes the libraries of one release"
+            msg = "--torch: torch itself uses the libraries of one release"
             raise UsageError(msg)
         for word in self.lists["torch"]:
             if own_release(word) != word:
@@ -266,7 +266,7 @@ class _Chooser:
         return replace(answers, notes=dict(self._notes(answers)))
 
     def _system(self, platform: tuple[str, ...]) -> tuple[str, str]:
-        """Return the glibc that is promised, and the image to build in; empty if none is asked."""
+        """Return the promised glibc, and the image to build in; "" if none is requested."""
         glibc, image = self.given.get("glibc", ""), self.given.get("image", "")
         if not glibc or image:
             return glibc, image
@@ -281,7 +281,7 @@ class _Chooser:
         return glibc, image
 
     def _notes(self, answers: Answers) -> Iterator[tuple[str, str]]:
-        """Yield why choices were made, by key."""
+        """Yield reasons of choices, by key."""
         reading, row = self.reading, known_extension(answers.name)
         for key, line in (("name", reading.name), ("version", reading.version)):
             if key not in self.given:
@@ -321,7 +321,7 @@ class _Chooser:
         return asked or tuple(offered)
 
     def _release(self) -> str:
-        """Return the newest torch release that the project takes."""
+        """Return the newest torch release that the project accepts."""
         ranges = self.reading.torch_ranges
         return [self.newest, *(name for name in self.tables.releases if _is_in(ranges, name))][-1]
 
@@ -337,7 +337,7 @@ def _about_compute(reading: ProjectReading, compute: tuple[str, ...]) -> str:
 
 
 def _is_in(ranges: tuple[SourceLine, ...], version: str) -> bool:
-    """Return whether a version is in all ranges; those that can't be read count as any."""
+    """Return whether a version is in all ranges; invalid ranges admit any."""
     for line in ranges:
         with suppress(InvalidSpecifier):
             if not SpecifierSet(line.text).contains(f"{version}.0"):
@@ -346,7 +346,7 @@ def _is_in(ranges: tuple[SourceLine, ...], version: str) -> bool:
 
 
 def _fit(what: str, ranges: tuple[SourceLine, ...], chosen: tuple[str, ...]) -> str:
-    """Return which versions a project asks for, and which of the chosen ones are not that."""
+    """Return the versions that a project requires, and chosen ones outside of these."""
     asked = ", ".join(f"{line.text} ({line.where})" for line in ranges)
     bad = ", ".join(version for version in chosen if not _is_in(ranges, version))
     text = f"It asks for {what} {asked}." if asked else ""
@@ -354,10 +354,10 @@ def _fit(what: str, ranges: tuple[SourceLine, ...], chosen: tuple[str, ...]) -> 
 
 
 def _lists(reading: ProjectReading) -> Iterator[tuple[str, str]]:
-    """Yield what the file has as lists, in a few words."""
-    asked = [f"{one.text}={one.default}" for one in reading.switches if not one.is_cmake]
+    """Yield short descriptions of the file's lists."""
+    asked = [f"{s.text}={s.default}" for s in reading.switches if not s.is_cmake]
     needed = [f"{line.text} ({line.where})" for line in reading.build_requires]
-    found = [show_download(one) for one in reading.downloads]
+    found = [show_download(download) for download in reading.downloads]
     for key, title, items in (
         ("switches", "It reads", asked),
         ("requires", "Its build needs, and does not declare:", needed),

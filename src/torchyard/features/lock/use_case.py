@@ -25,15 +25,15 @@ def lock_wheels(
     version: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> None:
-    """Write the lock of a file; if its wheels are not found, the file stays as it was.
+    """Write the lock of a file; if wheels are not found, the file is not changed.
 
     Args:
         file: The configuration.
-        upgrade: Find newer wheels for environments that are locked, too.
-        torch: Releases to compile an extension against, too, such as 2.15.
-        python: Pythons to build for, too, such as cp313.
+        upgrade: Also find newer wheels for locked environments.
+        torch: Additional releases to compile an extension against, such as 2.15.
+        python: Additional Pythons to build for, such as cp313.
         version: The version of the project to build from now on; empty for the newest sdist.
-        on_line: Is told what is locked.
+        on_line: Called with each locked environment.
     """
     with updated_file(file, torch=torch, python=python, version=version):
         lock = lock_environments(file, upgrade=upgrade, say=on_line)
@@ -45,7 +45,7 @@ def lock_wheels(
 def updated_file(
     file: str, *, torch: Sequence[str] = (), python: Sequence[str] = (), version: str | None = None
 ) -> Iterator[None]:
-    """Change a file, for good if what follows succeeds; its other lines and comments stay."""
+    """Change a file, and undo that if the block fails; keep other lines and comments."""
     old = new = read_document(file)
     for name in torch:
         new = new.with_item(("matrix", "torch"), f"{TORCH_PREFIX}{name}")
@@ -64,7 +64,7 @@ def updated_file(
 
 
 def _at_version(document: Document, config: Config, version: str) -> Document:
-    """Return a document with another version of the project, and of its source."""
+    """Return a document with another version of the project and its source."""
     source, old = config.source, config.project.version
     if source.sdist:
         name = source.sdist.partition("==")[0]

@@ -1,1 +1,1 @@
-"""A part of another index, taken into a channel."""
+"""A part of another index, copied into a channel."""

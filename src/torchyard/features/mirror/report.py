@@ -1,4 +1,4 @@
-"""The files of another index, and what became of them."""
+"""The files of another index, and their results."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -14,7 +14,7 @@ _TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": 
 
 
 class MirroredFile(Reported, kw_only=True):
-    """A file: a `new` one is fetched, one that is `sent` came by an earlier run."""
+    """A file: `new` ones are fetched, `sent` ones are from an earlier run."""
 
     project: str
     file: str
@@ -26,7 +26,7 @@ class MirroredFile(Reported, kw_only=True):
 
 
 class MirrorReport(Reported, kw_only=True):
-    """`torchyard channel mirror --json`. The generation is the channel's, 0 if nothing was done."""
+    """`torchyard channel mirror --json`; the channel's generation is 0 if nothing was done."""
 
     version: Literal[1] = 1
     source: str
@@ -36,21 +36,21 @@ class MirrorReport(Reported, kw_only=True):
 
 
 def channel_mirror_text(report: MirrorReport) -> Lines:
-    """Show each file and what was done for it, or is to be done, then all in one line."""
+    """Show each file with its action, and a summary."""
     words = _DONE if report.generation else _TO_DO
     rows = (
         (
-            printable(one.file),
-            one.variant or "all",
-            "?" if one.bytes is None else show_size(one.bytes),
-            f"{words[one.fate]}{', yanked' if one.yanked else ''}",
+            printable(file.file),
+            file.variant or "all",
+            "?" if file.bytes is None else show_size(file.bytes),
+            f"{words[file.fate]}{', yanked' if file.yanked else ''}",
         )
-        for one in report.files
+        for file in report.files
     )
     yield table((folded("file"), word("variant"), number("size"), word()), rows)
     yield ""
-    fetched = [one for one in report.files if one.fate == "new"]
-    size = show_size(sum(one.bytes or 0 for one in fetched))
+    fetched = [file for file in report.files if file.fate == "new"]
+    size = show_size(sum(file.bytes or 0 for file in fetched))
     done = f"generation {report.generation}" if report.generation else "nothing is done yet"
     count = show_count(len(report.files), "file")
     yield f"{done}: {count}, {len(fetched)} {words['new']} ({size})"

@@ -1,4 +1,4 @@
-"""Take a part of another simple index into a channel."""
+"""Copy a part of another simple index into a channel."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def mirror_index(
     dry_run: bool = False,
     file: str = "torchyard.toml",
 ) -> MirrorReport:
-    """Take files of a simple index into a channel, all at once.
+    """Copy files of a simple index into a channel, all at once.
 
     Args:
         source: The address or directory of the index.
@@ -33,9 +33,9 @@ def mirror_index(
         selectors: Requirements that name the files, such as `torch==2.13.*`.
         pythons: Only files for these Pythons.
         platforms: Only files for these platforms.
-        variant: The variant of all files, whatever their versions say.
-        unhashed: Take files without hashes, too.
-        dry_run: Only find out what would be taken.
+        variant: The variant of all files, regardless of their versions.
+        unhashed: Also accept files without hashes.
+        dry_run: Only report what would be copied.
         file: The configuration that names channels.
     """
     wanted = MirrorRequest(
@@ -59,14 +59,14 @@ def mirror_index(
         generation=generation,
         files=[
             MirroredFile(
-                project=one.chosen.project,
-                file=one.chosen.link.file,
-                release=one.chosen.version,
-                variant=one.chosen.variant,
-                bytes=one.entry.size if one.entry else one.chosen.link.size,
-                fate=one.fate,
-                yanked=one.chosen.link.yanked is not None,
+                project=file.chosen.project,
+                file=file.chosen.link.file,
+                release=file.chosen.version,
+                variant=file.chosen.variant,
+                bytes=file.entry.size if file.entry else file.chosen.link.size,
+                fate=file.fate,
+                yanked=file.chosen.link.yanked is not None,
             )
-            for one in files
+            for file in files
         ],
     )

@@ -1,4 +1,4 @@
-"""The cells that are selected, without making a plan: scripts ask for them often."""
+"""The selected cells, without making a plan: scripts list them often."""
 
 from torchyard.config.load import load_config
 from torchyard.plan.expand import expand

@@ -18,7 +18,7 @@ from torchyard.cli.output import reports
 
 
 def _lists_cells(function: FC) -> FC:
-    """Make a command list the cells that are selected without making a plan, which takes longer."""
+    """Make a command list selected cells without making a plan, which takes longer."""
 
     @wraps(function)
     def command(
@@ -55,12 +55,12 @@ def _lists_cells(function: FC) -> FC:
 @click.option(
     "--diagram",
     type=click.Choice(["mermaid", "dot"]),
-    help="Draw the plan, with what repeats folded together.",
+    help="Draw the plan, with repetitions folded.",
 )
 @_lists_cells
 @reports("describe_plan")
 def command() -> None:
-    """Show the packages that the file asks for, and their jobs.
+    """Show the packages of the file, and their jobs.
 
     Nothing is built. The same file gives the same plan, byte for byte, on every machine; with a
     [toolchain], on every machine that compiles with the same programs. `torchyard plan diff OLD

@@ -1,4 +1,4 @@
-"""`torchyard plan diff`: what a change of the file does to the plan."""
+"""`torchyard plan diff`: the effect of a change of the file on the plan."""
 
 import click
 
@@ -16,5 +16,5 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Show which packages appear, vanish or are rebuilt, and why.
 
-    OLD and NEW are files, or git revisions of the file that -f names.
+    OLD and NEW are files, or git revisions of the file given by -f.
     """

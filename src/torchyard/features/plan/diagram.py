@@ -25,7 +25,7 @@ COLOURS = {
 
 
 class JobGroup(NamedTuple):
-    """Some jobs of one stage that look alike."""
+    """Similar jobs of a stage."""
 
     name: str
     stage: Stage
@@ -35,7 +35,7 @@ class JobGroup(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Nodes, the edges between their names, and the rows that belong to each platform."""
+    """Nodes, the edges between their names, and the rows of each platform."""
 
     title: str
     nodes: tuple[JobGroup, ...]
@@ -44,7 +44,7 @@ class Drawing(NamedTuple):
 
     @property
     def unframed(self) -> list[JobGroup]:
-        """The nodes that belong to no platform."""
+        """The nodes without a platform."""
         return [node for node in self.nodes if node.stage in (Stage.SOURCE, Stage.PUBLISH)]
 
     @property
@@ -58,7 +58,7 @@ class Drawing(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Cores of one platform that have the same packages."""
+    """Cores of a platform with the same packages."""
 
     platform: str
     cores: tuple[str, ...]
@@ -67,7 +67,7 @@ class _Row(NamedTuple):
 
 
 def fold(cells: Sequence[str], channels: Sequence[str], *, has_core: bool) -> Drawing:
-    """Draw one row for all cores of a platform that lead to the same packages."""
+    """Draw one row for all cores of a platform with the same packages."""
     rows = _rows(Cell.from_path(cell.partition("/")[2]) for cell in cells)
     label = cells[0].partition("/")[0]
     nodes = [JobGroup("source", Stage.SOURCE, 0, "source", (label,))]
@@ -87,7 +87,7 @@ def fold(cells: Sequence[str], channels: Sequence[str], *, has_core: bool) -> Dr
 def _row_nodes(
     index: int, row: _Row, *, has_core: bool
 ) -> list[tuple[str, Stage, str, tuple[str, ...], tuple[str, ...]]]:
-    """A row's nodes: name, stage, title, lines, and the names of what they need."""
+    """Yield a row's nodes: name, stage, title, lines, and the names of their inputs."""
     count = len(row.cores)
     total = count * sum(number for _, number in row.packages)
     made = tuple(
@@ -135,7 +135,7 @@ def _rows(planned: Iterable[Cell]) -> list[_Row]:
 
 
 def mermaid(drawing: Drawing) -> str:
-    """Text that GitHub and GitLab draw by themselves in a ```mermaid block."""
+    """Return text that GitHub and GitLab draw in a ```mermaid block."""
     lines = ["flowchart LR"]
     lines += [f"  {_mermaid_node(node)}" for node in drawing.unframed]
     for platform, nodes in drawing.framed.items():
@@ -156,7 +156,7 @@ def _mermaid_node(node: JobGroup) -> str:
 
 
 def dot(drawing: Drawing) -> str:
-    """Text for Graphviz."""
+    """Return text for Graphviz."""
     lines = [
         "digraph plan {",
         "  rankdir=LR; node [shape=box, style=filled, fontname=Helvetica, fontsize=10];",
@@ -176,7 +176,7 @@ def _dot_node(node: JobGroup) -> str:
 
 
 def _wrapped(node: JobGroup) -> list[str]:
-    """A node's details in lines of a bearable length."""
+    """Return a node's details, wrapped."""
     return wrap(", ".join(node.lines), _CHARACTERS, break_long_words=False, break_on_hyphens=False)
 
 

@@ -30,7 +30,7 @@ class PlannedProject(Reported, kw_only=True):
 
 
 class JobRow(Reported, kw_only=True):
-    """One job; its inputs are identifiers of jobs that stand before it.
+    """A job; its inputs are identifiers of jobs listed before it.
 
     The fingerprint is the sha256 of the canonical JSON of `inputs` (as sorted fingerprints),
     `recipe`, `scope`, `settings`, `stage` and `stage_revision`.
@@ -50,8 +50,8 @@ class JobRow(Reported, kw_only=True):
 class MatrixReport(Reported, kw_only=True):
     """`torchyard plan --json`.
 
-    `own_rows` are those of the file's [tables]; `left_out` is in the source directory and no part
-    of the source, with the reason.
+    `own_rows` are rows of the file's [tables]; `left_out` maps paths of the source directory that
+    are no part of the source to reasons.
     """
 
     version: Literal[1] = 1
@@ -77,7 +77,7 @@ def plan_text(
     listed: Literal["jobs"] | None = None,
     diagram: str | None = None,
 ) -> Lines | str:
-    """Show the whole plan on a screen, or return its cells, its jobs or a diagram."""
+    """Show the whole plan, or return its cells, its jobs or a diagram."""
     if listed == "jobs":
         return "".join(f"{job.id}\n" for job in report.jobs)
     if diagram:
@@ -135,7 +135,7 @@ def _dimensions(summary: Summary) -> "Table":
 
 
 def _facts(report: MatrixReport) -> Iterable[tuple[str, str]]:
-    """Yield what is shared, served, promised and estimated, each with its title."""
+    """Yield facts about sharing, services, promises and estimates, with titles."""
     summary, guess = report.summary, report.estimate
     builds = show_count(summary.compilations, "build")
     if summary.total:
@@ -188,7 +188,7 @@ def _stages(summary: Summary) -> "Table":
 
 
 def _rules(title: str, rules: Sequence[RuleCount]) -> "Table":
-    """Rules with their counts and reasons; what the tables rule out is folded into one line."""
+    """Yield rules with counts and reasons; exclusions of the tables are one line."""
     own = [rule for rule in rules if rule.origin != str(TABLES)]
     rows = [(f"{rule.cells:,}", rule.reason, rule.origin) for rule in own]
     impossible = [rule for rule in rules if rule.origin == str(TABLES)]
@@ -206,8 +206,8 @@ def plan_diff_text(diff: PlanDiff) -> Lines:
 
 
 def plan_diff_error(diff: PlanDiff, *, fail_on_vanish: bool = False) -> VanishError | None:
-    """Return the error for packages that vanish, if that is one."""
+    """Return an error if packages vanish and that is forbidden."""
     if not (fail_on_vanish and diff.vanished):
         return None
     msg = f"the new plan lacks {show_count(len(diff.vanished), 'package')} of the old one"
-    return VanishError(msg, hint="if that is meant, leave --fail-on-vanish out")
+    return VanishError(msg, hint="if that is intended, remove --fail-on-vanish")

@@ -1,4 +1,4 @@
-"""Plan a file, or compare two plans; nothing is built."""
+"""Plan a file, or compare two plans, without building."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -29,26 +29,26 @@ def describe_plan(
     for_json: bool = True,
     on_line: Callable[[str], object] = ignore_line,
 ) -> MatrixReport:
-    """Return the packages that a file asks for, and the jobs that make them.
+    """Return the packages of a file, and the jobs that make them.
 
     Args:
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
+        changes: Changes to it, each as `KEY=VALUE`.
         subset: A named part of the matrix.
-        select: Words of a selector; all packages without any.
-        skip: Selectors of what to leave out.
+        select: Words of a selector; none selects all packages.
+        skip: Selectors of cells and jobs to leave out.
         listed: Only the names of jobs are needed.
-        diagram: The form of a diagram that is wanted.
-        for_json: Whether all of the report is needed.
-        on_line: Is told warnings.
+        diagram: The format of a diagram.
+        for_json: Whether the whole report is needed.
+        on_line: Called with warnings.
     """
     if for_json + bool(listed) + bool(diagram) > 1:
-        msg = "--json, --list and --diagram can't be had together"
+        msg = "--json, --list and --diagram exclude each other"
         raise UsageError(msg, hint="choose one form of output")
     selection = PlanSelection(subset, tuple(select), tuple(skip))
     config = load_config(file, tuple(changes))
     if diagram and ReadSelection(expand(config), selection).of_jobs:
-        msg = "a diagram shows how packages are made, so it can't be of single jobs"
+        msg = "a diagram shows how packages are made, not single jobs"
         raise UsageError(msg, hint="select cells, such as cu130 or linux-x86_64")
     plan = make_plan(with_toolchain_id(config, file), selection)
     for warning in plan.warnings:
@@ -57,7 +57,7 @@ def describe_plan(
 
 
 def plan_report(plan: Plan) -> MatrixReport:
-    """Return what is reported of a plan."""
+    """Return the report of a plan."""
     config, project = plan.config, plan.config.project
     return MatrixReport(
         project=PlannedProject(
@@ -102,14 +102,14 @@ def plan_difference(
     subset: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> PlanDiff:
-    """Return which packages appear, vanish or are rebuilt from one plan to another, and why.
+    """Return packages that appear, vanish or are rebuilt between two plans, and reasons.
 
     Args:
         old: A file, or a git revision of `file`.
         new: The other one.
-        file: The configuration that revisions are of.
+        file: The configuration whose revisions are compared.
         subset: A named part of the matrix.
-        on_line: Is told a warning.
+        on_line: Called with warnings.
     """
     before, after = (
         make_plan(_config_at(name, file, subset, (old, new)), PlanSelection(subset))

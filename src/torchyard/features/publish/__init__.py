@@ -1,1 +1,1 @@
-"""Packages into a channel."""
+"""Publication of packages in a channel."""

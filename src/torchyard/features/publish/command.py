@@ -1,4 +1,4 @@
-"""`torchyard publish`: packages into a channel, all at once or not at all."""
+"""`torchyard publish`: publish packages in a channel, all at once or not at all."""
 
 import click
 
@@ -13,24 +13,24 @@ from torchyard.cli.output import reports
 @click.option(
     "--to", "channel", required=True, metavar="CHANNEL", help="Name, address or directory."
 )
-@click.option("--partial", is_flag=True, help="Publish though packages of the plan are missing.")
+@click.option("--partial", is_flag=True, help="Publish although packages of the plan are missing.")
 @click.option(
     "--external",
     multiple=True,
     metavar="GLOB",
-    help="Names that packages may require though the channel does not have them.",
+    help="Names that packages may require although the channel lacks them.",
 )
 @click.option(
     "--upstream",
     multiple=True,
     metavar="URL",
-    help="A simple index that has these names; the channel's commands for users name it.",
+    help="A simple index with these names, for the channel's install commands.",
 )
 @override_option
 @click.option(
     "--variants",
     type=click.Choice(["compute", "compute-blas"]),
-    help="What has an index of its own, in a channel that is new.",
+    help="What has a separate index, in a new channel.",
 )
 @click.option("--policy", metavar="NAME|FILE", help="How strictly to check.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be published, or why not.")
@@ -41,9 +41,8 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Publish packages to a channel: all at once, or not at all.
 
-    RESULTS are files and directories; without any, all that was built.
-    Everything is checked first: whether the plan's packages are all there, whether each is that
-    of its cell, has no errors and passed its smoke tests, whether wheels of a version agree, and
-    whether all that they require is in the channel or declared external. Then all of them become
-    visible at once.
+    RESULTS are files and directories; by default, all built packages. Everything is checked first:
+    that no package of the plan is missing, that each belongs to its cell, has no errors and passed
+    its smoke tests, that wheels of a version agree, and that all requirements are in the channel or
+    declared external. Then all packages become visible at once.
     """

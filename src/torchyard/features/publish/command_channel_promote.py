@@ -1,4 +1,4 @@
-"""`torchyard channel promote`: from one channel into another, by digest and never by rebuild."""
+"""`torchyard channel promote`: copy files between channels, by digest, without rebuilding."""
 
 import click
 
@@ -26,12 +26,12 @@ from torchyard.cli.output import reports
     show_default=True,
     help="Keep or drop +cu130 in versions of wheels and zips.",
 )
-@click.option("--partial", is_flag=True, help="Promote though packages of the plan are missing.")
+@click.option("--partial", is_flag=True, help="Promote although packages of the plan are missing.")
 @click.option(
     "--external",
     multiple=True,
     metavar="GLOB",
-    help="Names that packages may require though the channel does not have them.",
+    help="Names that packages may require although the channel lacks them.",
 )
 @override_option
 @click.option("--dry-run", is_flag=True, help="Only print what would be promoted, or why not.")
@@ -41,8 +41,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Copy files of one channel to another, unchanged.
 
-    All files appear at once, or none. A REQUIREMENT is such as torch==2.14.0. The bytes are those
-    that were tested; only with --local drop, wheels and zips are written anew under the version
-    without its local part, and nothing else in them changes. What was promoted before stays as it
-    is.
+    All files appear at once, or none. An example of a REQUIREMENT is torch==2.14.0. The bytes stay
+    those that were tested; only --local drop rewrites wheels and zips under the version without its
+    local part, and changes nothing else. Earlier promotions are not changed.
     """

@@ -1,4 +1,4 @@
-"""Packages that were published, or promoted."""
+"""Published or promoted packages."""
 
 from collections.abc import Sequence
 from typing import Literal, Self
@@ -11,7 +11,7 @@ from torchyard.terminal.tables import Lines, folded, number, styled, table, word
 
 
 class PublishedFile(Reported, kw_only=True):
-    """A file: where it is, and whether it is new there. No variant: it fits all of them."""
+    """A file: its path, and whether it is new; without a variant, it is for all of them."""
 
     file: str
     part: str
@@ -25,7 +25,7 @@ class PublishedFile(Reported, kw_only=True):
 class PublishReport(Reported, kw_only=True):
     """`torchyard publish --json` and `channel promote --json`.
 
-    `generation` is the channel's, from which a rollback counts.
+    `generation` is the channel's, for a rollback.
     """
 
     version: Literal[1] = 1
@@ -40,7 +40,7 @@ class PublishReport(Reported, kw_only=True):
     def of(
         cls, channel: str, done: Submitted, *, partial: bool = False, dry_run: bool = False
     ) -> Self:
-        """Return the report of what was done to a channel, or would be."""
+        """Return the report of a channel's change, or of a dry run."""
         new = {id(package) for package in done.new}
         return cls(
             channel=channel,
@@ -66,7 +66,7 @@ def _file(package: Package, *, is_new: bool) -> PublishedFile:
 
 
 def publish_text(report: PublishReport) -> Lines:
-    """Show how many files are new in each part, and how many were there already."""
+    """Show the numbers of new and existing files in each part."""
     rows: dict[tuple[str, str, str], list[PublishedFile]] = {}
     for file in report.files:
         rows.setdefault((file.part, file.variant or "all", file.release), []).append(file)

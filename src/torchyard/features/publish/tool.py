@@ -1,4 +1,4 @@
-"""`torchyard tool publish`: what a publish job runs."""
+"""`torchyard tool publish`: the step of a publish job."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from torchyard.terminal.progress import ProgressLine
 
 
 def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
-    """Publish the packages of a plan, all of which are inputs, and write a report."""
+    """Publish all packages of a plan, which are inputs, and write a report."""
     take_credentials()
     task = spec.task
     policies = [parse_policy(name, text) for name, text in task.table("policy").items()]

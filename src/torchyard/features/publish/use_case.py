@@ -1,4 +1,4 @@
-"""Put packages into a channel: from files and results, or from another channel."""
+"""Publish packages in a channel: from files and results, or from another channel."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,23 +68,23 @@ def publish_packages(
     meter: Meter = no_meter,
     on_line: Callable[[str], None] = ignore_line,
 ) -> PublishReport:
-    """Publish packages into a channel, all at once or not at all, and return what is new there.
+    """Publish packages in a channel, all at once or not at all, and return the changes.
 
     Args:
         channel: Name of a channel of the file, or the address or directory of any.
-        packages: Files and directories; all that was built for the channel if there are none.
-        file: The configuration; it need not exist if `channel` is an address.
-        changes: Changes of it, each as `KEY=VALUE`.
-        store: Store with what was built, in place of the file's.
-        partial: Publish though packages of the plan are missing.
-        external: Globs of names that packages may require though the channel does not have them.
-        upstream: Addresses of simple indexes that have these; the channel remembers both.
-        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
-        variants: What has an index of its own, in a channel that is new.
-        policy: How strictly to check, in place of the file's policy.
+        packages: Files and directories; by default all packages built for the channel.
+        file: The configuration; optional if `channel` is an address.
+        changes: Changes to it, each as `KEY=VALUE`.
+        store: Store with the built packages, instead of the file's.
+        partial: Publish although packages of the plan are missing.
+        external: Globs of names that packages may require although the channel lacks them.
+        upstream: Addresses of simple indexes with these; the channel stores both.
+        overrides: Gates to ignore for a file, each as `GATE:FILE=REASON`.
+        variants: What has a separate index, in a new channel.
+        policy: How strictly to check, instead of the file's policy.
         dry_run: Only return what would be published.
         meter: Shows progress.
-        on_line: Is called with each line of smoke tests, if the channel demands these.
+        on_line: Called with each line of smoke tests, if the channel requires these.
 
     Raises:
         PublishError: The channel refuses the packages; each diagnostic is a reason.
@@ -93,8 +93,8 @@ def publish_packages(
     known = channel_named(config, channel, file)
     check_origin(known, None, file)
     if not packages and (config is None or known is None):
-        msg = f"what is to be published to `{channel}`? It is no channel of `{file}`"
-        raise UsageError(msg, hint="name packages, or directories that have some")
+        msg = f"it is unclear what to publish to `{channel}`? It is no channel of `{file}`"
+        raise UsageError(msg, hint="name packages, or directories with packages")
     level = config.smoke.level if config else "ops"
     request = PublishRequest(
         paths=tuple(map(Path, packages)),
@@ -137,10 +137,10 @@ def publish_request(url: str, request: PublishRequest, meter: Meter) -> PublishR
 def _stored_results(
     config: Config, channel: ChannelConfig, file: str, store_url: str | None, *, packages: bool
 ) -> Iterator[PlanResults | None]:
-    """Lay out the reports of a plan's jobs, and the packages if these are wanted, for a while.
+    """Yield a temporary layout of the reports of a plan's jobs, and of packages if wanted.
 
-    If they are not, None stands for a machine without the store, or without the toolchain that
-    fingerprints contain: then nothing is known of the plan's jobs.
+    If they are not, yield None on a machine without the store, or without the toolchain in
+    fingerprints: then the plan's jobs are unknown.
     """
     try:
         store = open_store(store_url, file, config, make=False)
@@ -169,7 +169,7 @@ def _stored_results(
 
 
 def _packages_of(result: Result) -> dict[str, str]:
-    """Return the cell of a package job's result by the sha256 of its packages."""
+    """Return the cell of a package job's result, by the sha256 of its packages."""
     cell = result.spec.task.cell
     top = (file for file in result.tree.files if "/" not in file.path)
     return {file.digest: cell for file in top if is_package_name(file.path)}
@@ -188,7 +188,8 @@ def _try_out(
     tested = [read_package_under_test(package.path) for package in packages]
     beside = [read_package_under_test(p.path) for p in around if id(p) not in own]
     request = smoke_request(current_date(), level=level)
-    return {one.sha256 for one in smoke_here(tested, request, beside, tell=on_line) if one.works}
+    results = smoke_here(tested, request, beside, tell=on_line)
+    return {result.sha256 for result in results if result.works}
 
 
 def _index_url(url: str) -> str:
@@ -197,13 +198,13 @@ def _index_url(url: str) -> str:
     except ValueError as error:
         raise UsageError(str(error), hint="--upstream https://… names a simple index") from error
     if "@" in parsed:
-        msg = "an upstream has a user name or a password, which every reader would see"
-        raise UsageError(msg, hint="leave them out: installers have their own")
+        msg = "an upstream contains a user name or password, which every reader would see"
+        raise UsageError(msg, hint="remove them: installers have their own")
     return f"{parsed}/"
 
 
 def _policy(name: str | None, config: Config | None) -> CheckPolicy:
-    """Return the policy that is named, or the file's, or the default one."""
+    """Return the named policy, the file's, or the default one."""
     if name is None and config is not None and config.check.text:
         return parse_policy(config.check.policy, config.check.text)
     return load_policy(name or (config.check.policy if config else "default"))
@@ -224,7 +225,7 @@ def promote_packages(
     file: str = "torchyard.toml",
     changes: Sequence[str] = (),
 ) -> PublishReport:
-    """Bring files of one channel into another as they are, and return what is new there.
+    """Copy files of one channel to another unchanged, and return the changes.
 
     Args:
         source: The channel to take files from: a name in the file, an address or a directory.
@@ -233,12 +234,12 @@ def promote_packages(
         variants: Globs; only files of these variants.
         files: Globs; only files of these names.
         local: Whether wheels and zips keep the local part of their version (`+cu130`) or drop it.
-        partial: Promote though packages of the plan are missing.
-        external: Globs of names that packages may require though the channel does not have them.
-        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
+        partial: Promote although packages of the plan are missing.
+        external: Globs of names that packages may require although the channel lacks them.
+        overrides: Gates to ignore for a file, each as `GATE:FILE=REASON`.
         dry_run: Only return what would be promoted.
         file: The configuration.
-        changes: Changes of it, each as `KEY=VALUE`.
+        changes: Changes to it, each as `KEY=VALUE`.
 
     Raises:
         PublishError: The channel refuses the packages; each diagnostic is a reason.
@@ -264,13 +265,13 @@ def promote_packages(
         refuse_unsound_wheels(route, head, found)
         if local == "drop":
             found = without_local(route, head, found)
-        packages = [one.package for one in found]
+        packages = [promotion.package for promotion in found]
         demands = demands._replace(upstream=(*demands.upstream, *origin.head().upstream))
         head, verdict = accept(channel, head, packages, demands)
         done = Submitted(head.generation, verdict.packages, verdict.new, verdict.notes)
         if not dry_run:
             pairs = zip(found, verdict.packages, strict=True)
-            found = [one._replace(package=package) for one, package in pairs]
+            found = [pair._replace(package=package) for pair, package in pairs]
             reason = ChangeReason(f"promote {selection} from {source}", now)
             promoted = promote(route, head, found, reason)
             done = done._replace(generation=promoted.head.generation, new=promoted.new)
@@ -278,7 +279,7 @@ def promote_packages(
 
 
 def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> Demands:
-    """Return what the file demands of packages in the channel that they go to."""
+    """Return the file's requirements for packages in their channel."""
     config = load_if_present(file, changes)
     channel = channel_named(config, target, file)
     if config is None or channel is None:

@@ -1,1 +1,1 @@
-"""Packages that are built again, and compared."""
+"""Packages that are rebuilt and compared."""

@@ -1,4 +1,4 @@
-"""A package that was built again, and how it differs from the first one."""
+"""A rebuilt package, and its differences from the original."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,9 +8,9 @@ from torchyard.model.values import Reported
 
 
 class RebuildReport(Reported, kw_only=True):
-    """`torchyard rebuild --json`: `sha256` is that of the package, `differences` of the new one.
+    """`torchyard rebuild --json`: `sha256` is the package's, `differences` are the new one's.
 
-    `made` is the new one, if it is kept. `sandbox` is that of the job spec in the package.
+    `made` is the new package, if kept. `sandbox` is from the job spec in the package.
     """
 
     version: Literal[1] = 1
@@ -32,7 +32,7 @@ def rebuild_error(report: RebuildReport) -> DifferenceError | None:
         return None
     listed = "".join(f"\n  {line}" for line in report.differences)
     msg = f"`{report.package}` was made again, and is not the same:{listed}"
-    hint = f"compare it with {report.made}" if report.made else "--work DIR keeps what was made"
+    hint = f"compare it with {report.made}" if report.made else "--work DIR keeps the new one"
     if report.sandbox == "none":
         hint += "; without a sandbox, paths of the machine may be in it"
     return DifferenceError(msg, hint=hint)

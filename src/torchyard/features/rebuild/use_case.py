@@ -1,4 +1,4 @@
-"""Make a package again from the job spec that it contains, as something that is not trusted."""
+"""Rebuild a package from the untrusted job spec in it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,18 +33,18 @@ def rebuild_package(
     on_line: Callable[[str], None] = ignore_line,
     confirm: Callable[[str, str, str], None],
 ) -> RebuildReport:
-    """Make a package again, and compare the two.
+    """Rebuild a package, and compare the two.
 
     Args:
         package: A wheel, conda package or libtorch zip that torchyard made.
-        file: A configuration; a source directory or archive is looked for beside it.
+        file: A configuration; a source directory or archive is looked up beside it.
         store: Take inputs from this store.
         work: Work there, and keep the new package.
-        yes: Do not ask before the commands are run.
+        yes: Run the commands without a question.
         trust: Accept less than the sandbox `bwrap`; otherwise all steps run in it.
-        sandbox: Use this sandbox, not that of the job spec.
-        on_line: Is called with each line of the log.
-        confirm: Asks whether the commands are run; raises if they are not.
+        sandbox: Use this sandbox, not the job spec's.
+        on_line: Called with each line of the log.
+        confirm: Asks whether to run the commands; raises if not.
     """
     exit_on_sigterm()
     take_credentials()
@@ -59,7 +59,7 @@ def rebuild_package(
     for line in describe_spec(spec):
         on_line(printable(line))
     if not yes:
-        why = "the commands of a package are run only if that is agreed to"
+        why = "the commands of a package only run with your consent"
         confirm("Run them?", why, "read them above; --yes runs them without a question")
     on_event = redacting(printer(on_line))
     with TemporaryDirectory(prefix="torchyard-") as temporary:
@@ -67,7 +67,7 @@ def rebuild_package(
         conditions = job_conditions(spec, file, f"{folder}/work", sandbox)._replace(foreign=True)
         if not trust:
             conditions = conditions._replace(sandbox=Sandbox(kind="bwrap"))
-        scratch = Store(Objects(f"{folder}/store"))  # its results are signed with no key
+        scratch = Store(Objects(f"{folder}/store"))  # its results are not signed
         if store:
             borrow(spec, Store.at(store, make=False), scratch, on_event)
         done = rebuild(path, spec, scratch, conditions, on_event)
@@ -81,10 +81,10 @@ def rebuild_package(
 
 
 def _refuse_unconfined(sandbox: str | None) -> None:
-    """Refuse to run the steps of a package that is not trusted without a sandbox."""
+    """Refuse to run the steps of an untrusted package without a sandbox."""
     if sandbox not in (None, "bwrap"):
         msg = f"the steps of a package are not run with --sandbox {sandbox}"
-        raise UsageError(msg, hint="leave it out; or say with --trust that you know them")
+        raise UsageError(msg, hint="remove it, or trust the steps with --trust")
     if not can_confine():
         msg = "the steps of a package are run in a sandbox, and bubblewrap does not work here"
-        raise HostError(msg, hint="install `bubblewrap`; or say with --trust that you know them")
+        raise HostError(msg, hint="install `bubblewrap`, or trust the steps with --trust")

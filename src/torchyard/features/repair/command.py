@@ -41,37 +41,37 @@ from torchyard.cli.output import reports
     "--needed",
     multiple=True,
     metavar="OLD=NEW",
-    help="Need NEW in place of OLD. `OLD=` needs it no longer, `=NEW` one more.",
+    help="Need NEW instead of OLD; `OLD=` removes a need, `=NEW` adds one.",
 )
-@click.option("--strip", is_flag=True, help="Take debug information out, and keep it beside.")
+@click.option("--strip", is_flag=True, help="Move debug information into a separate file.")
 @click.option(
     "--members",
     multiple=True,
     metavar="GLOB",
-    help="Use --rpath, --needed and --strip on these only: torch/lib/*.so.",
+    help="Apply --rpath, --needed and --strip only to these: torch/lib/*.so.",
 )
 @click.option(
     "--bundle",
     multiple=True,
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="Bring libraries along that are needed, missing, and in this directory.",
+    help="Add needed, missing libraries from this directory.",
 )
 @click.option(
     "--compute",
     default="",
     metavar="NAME",
-    help="What it is compiled for, if neither its version nor what it needs says so: cu130.",
+    help="Compute platform, if neither version nor needs show it: cu130.",
 )
 @policy_option
 @click.option(
-    "--no-check", is_flag=True, help="Do not check what was made, and write it even if it is worse."
+    "--no-check", is_flag=True, help="Do not check the result, and write it even if it is worse."
 )
 @reports("repair_packages")
 def command() -> None:
     """Change tags, version or libraries of wheels and zips.
 
-    Files that do not change are copied as they are. Packages are never changed in place: the new
-    ones are checked like by `torchyard check`, and written to another directory unless one has more
-    errors than before. The same package and options give the same bytes.
+    Other files are copied unchanged. Packages are never changed in place: new ones are checked like
+    by `torchyard check`, and written to another directory unless one has more errors than before.
+    The same package and options give the same bytes.
     """

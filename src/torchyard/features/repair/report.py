@@ -15,9 +15,9 @@ from torchyard.terminal.untrusted import printable
 
 
 class RepairedPackage(Reported, kw_only=True):
-    """A package and what was made of it; `debug` has debug information that was taken out.
+    """A package and its repaired form; `debug` has separated debug information.
 
-    Members are named as they were before. `notes` say what could not be done, or is left to do.
+    Members have their old names. `notes` list impossible and remaining changes.
     """
 
     source: str
@@ -29,7 +29,7 @@ class RepairedPackage(Reported, kw_only=True):
 
 
 class RepairReport(Reported, kw_only=True):
-    """`torchyard repair --json`: `check` is about what was made; null with `--no-check`."""
+    """`torchyard repair --json`: `check` is about the new packages; null with `--no-check`."""
 
     version: Literal[1] = 1
     packages: list[RepairedPackage]
@@ -37,7 +37,7 @@ class RepairReport(Reported, kw_only=True):
 
 
 def repair_text(report: RepairReport) -> str | Lines:
-    """List the changes; without a check as a text, because rich takes longer than the work."""
+    """List the changes; without a check as plain text, because rich takes longer than the work."""
     lines = [line for package in report.packages for line in _lines(package)]
     if report.check is None:
         return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Repair packages, and write only what is not worse than before."""
+"""Repair packages, and write only those that are not worse than before."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from torchyard.workspace.progress import Meter, no_meter, read_metered
 from torchyard.workspace.torch_releases import kept_torches
 
 _MOST_ERRORS = 3
-"""How many new errors a refusal names; further ones are only counted."""
+"""The most new errors to name in a refusal; others are counted."""
 _NONE = "none"
 _POLICY = "policy"
 
@@ -55,13 +55,13 @@ def repair_packages(
     no_check: bool = False,
     meter: Meter = no_meter,
 ) -> RepairReport:
-    """Write changed packages into a directory, and check them; none that is worse than before.
+    """Check changed packages, and write them into a directory unless any is worse than before.
 
     Packages get their names in the directory only when all of them are made and checked. The
     arguments are the options of `torchyard repair`.
 
     Raises:
-        CheckError: A package would have more errors than it came with; nothing is written.
+        CheckError: A package would have more errors than before; nothing is written.
     """
     globs = tuple(members) or EVERYWHERE
     tags = Retag(python=python_tag, abi=abi_tag, platform=platform_tag)
@@ -84,14 +84,14 @@ def repair_packages(
     make_own_directory(Path(output))
     with _scratch(targets[0]) as scratch:
         made = [repair(path, operations, scratch, compute=compute) for path in paths]
-        checked = None if no_check else _checked(paths, [one.path for one in made], policy, meter)
+        checked = None if no_check else _checked(paths, [p.path for p in made], policy, meter)
         placed = [_placed(*given) for given in zip(paths, made, targets, strict=True)]
     return RepairReport(packages=placed, check=checked)
 
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """Yield an empty directory beside a package; what a killed process left there is removed."""
+    """Yield an empty directory beside a package; remove leftovers of killed processes."""
     folder, lock = (target.with_name(f".{target.name}{end}") for end in (".repair", ".lock"))
     with locked(lock, wait=True):
         rmtree(folder, ignore_errors=True)
@@ -120,7 +120,7 @@ def _check(paths: Sequence[Path], policy: str, meter: Meter) -> list[CheckedPack
 
 
 def _placed(source: Path, made: Repaired, target: Path) -> RepairedPackage:
-    """Move a package, and its debug information, to its place."""
+    """Move a package and its debug information to the target."""
     debug = made.debug and made.debug.replace(target.with_name(made.debug.name))
     return RepairedPackage(
         source=str(source),
@@ -148,14 +148,14 @@ def _refuse_worse(old: CheckedPackage, new: CheckedPackage) -> None:
         f"`{new.file}` would have {count} where `{old.file}` has {len(had)}, so nothing was "
         f"written. New: {listed}{f'; and {more} more' if more > 0 else ''}"
     )
-    hint = "change fewer files (--members), or write it nevertheless: --no-check"
+    hint = "change fewer files (--members), or write it anyway: --no-check"
     raise CheckError(msg, hint=hint)
 
 
 def _labels(version: str | None, local: str | None, tags: Retag) -> Iterator[Operation]:
     if version is not None and local is not None:
         msg = "--version and --local contradict each other"
-        raise UsageError(msg, hint="--version 2.13.0+cu130 says both")
+        raise UsageError(msg, hint="--version 2.13.0+cu130 sets both")
     if version is not None or local is not None:
         yield Reversion(version=version, local="" if local == _NONE else local)
     if tags.platform:
@@ -172,19 +172,19 @@ def _rpaths(rpath: str | None, globs: tuple[str, ...]) -> Iterator[Operation]:
 def _replaced(text: str, globs: tuple[str, ...]) -> Operation:
     old, equals, new = text.partition("=")
     if not equals or not (old or new):
-        msg = f"`--needed {text}` does not tell which library replaces which"
+        msg = f"`--needed {text}` does not show which library replaces which"
         raise UsageError(msg, hint="write OLD=NEW; OLD= to need it no longer, =NEW for one more")
     if not old and globs == EVERYWHERE:
         msg = f"`--needed {text}` would make every library need one more"
-        raise UsageError(msg, hint="name those that shall: --members torch/lib/libtorch_cpu.so")
+        raise UsageError(msg, hint="name the ones to change: --members torch/lib/libtorch_cpu.so")
     return ReplaceNeeded(old=old, new=new, members=globs)
 
 
 def _refuse_twins(packages: Iterable[Path], operations: Sequence[Operation]) -> None:
-    """Refuse two packages that would get the same name, before anything is written."""
+    """Refuse two packages that would get the same name, before writing."""
     seen: dict[str, Path] = {}
     for package in packages:
         name = new_name(package.name, operations)
         if seen.setdefault(name, package) is not package:
             msg = f"`{seen[name]}` and `{package}` would both become `{name}`"
-            raise UsageError(msg, hint="repair them one by one, into two directories")
+            raise UsageError(msg, hint="repair them separately, into two directories")

@@ -1,1 +1,1 @@
-"""Everything that is known of a plan."""
+"""All facts of a plan and its results."""

@@ -1,4 +1,4 @@
-"""`torchyard report`: everything that is known of a plan, as one page."""
+"""`torchyard report`: a plan and its results as a page."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ VALUES["report"] = "torchyard.features.report.report:PlanReport"
 @file_option
 @store_option
 @click.option(
-    "--source", default="", metavar="DIR", help="Source tree, whose dependencies are compared."
+    "--source", default="", metavar="DIR", help="Source tree whose dependencies are compared."
 )
 @click.option(
     "-o",
@@ -32,8 +32,8 @@ VALUES["report"] = "torchyard.features.report.report:PlanReport"
 def command(*, what: str, file: str, store: str | None, source: str, output: Path) -> None:
     """Write one page about a plan: jobs, timeline, graph and sizes.
 
-    PLAN is a configuration, JOB a selector, such as core:*; without either, it is about all of
-    the file's. The page stands alone and needs no network.
+    PLAN is a configuration, JOB a selector, such as core:*; the default is all of the file. The
+    page is self-contained and needs no network.
     """
     from torchyard.features.report.page import report_html
     from torchyard.features.report.use_case import report_plan

@@ -1,4 +1,4 @@
-"""Everything that is known of a plan as one page that stands alone."""
+"""A plan and its results as a self-contained page."""
 
 from collections.abc import Mapping
 
@@ -30,21 +30,21 @@ def report_html(report: PlanReport) -> str:
         report=report,
         columns=columns,
         rows=rows,
-        timings=[timings_values(one) for one in report.timings],
-        graphs=[graph_values(one) for one in report.graphs],
+        timings=[timings_values(timings) for timings in report.timings],
+        graphs=[graph_values(graph) for graph in report.graphs],
         drift=deps_values(report.drift) if report.drift else None,
         findings=_findings(report.checks),
     )
 
 
 def _findings(checks: Mapping[str, CheckReport]) -> list[tuple[str, str, str, str, list[str]]]:
-    """Return what checks found, the worst first: severity, rule, words, hint, and checks."""
+    """Return findings, the worst first: severity, rule, text, hint, and checks."""
     found: dict[tuple[Severity, str, str, str], list[str]] = {}
     for job, check in checks.items():
         for package in check.packages:
-            for one in package.findings:
-                what = f"{one.member}: {one.what}" if one.member else one.what
-                key = (one.severity, one.rule, what, one.allowed or one.hint)
+            for finding in package.findings:
+                what = f"{finding.member}: {finding.what}" if finding.member else finding.what
+                key = (finding.severity, finding.rule, what, finding.allowed or finding.hint)
                 found.setdefault(key, []).append(job)
     order = list(Severity)
     rows = sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))

@@ -1,4 +1,4 @@
-"""The data of `torchyard report`, which is written beside the page."""
+"""The data of `torchyard report`, written beside the page."""
 
 from collections import Counter
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ from torchyard.model.values import Reported
 class ReportedJob(Reported, kw_only=True):
     """A job of the plan, and its result.
 
-    It is `made`, or there is only a result of earlier settings (`older`), or none (`missing`).
+    It is `made`, or has only a result of earlier settings (`older`), or none (`missing`).
     """
 
     id: str
@@ -30,14 +30,14 @@ class ReportedJob(Reported, kw_only=True):
 
 
 class GridCell(NamedTuple):
-    """A package in the grid: how it is, in a word for machines, and in words."""
+    """A package in the grid: its state as a keyword, and as text."""
 
     state: Literal["good", "bad", "older", "missing", "none"]
     words: str
 
 
 class PlanReport(Reported, kw_only=True):
-    """Everything that is known of a plan: its jobs, and what their results say."""
+    """A plan: its jobs, and facts from their results."""
 
     version: Literal[1] = 1
     torchyard: str
@@ -50,7 +50,7 @@ class PlanReport(Reported, kw_only=True):
     drift: DepsReport | None
 
     def stages(self) -> list[tuple[str, int, int, float]]:
-        """Return how many jobs each stage has, how many are made, and what these took."""
+        """Return the number of each stage's jobs, of made ones, and their time."""
         every = Counter(job.stage.value for job in self.jobs)
         made = [job for job in self.jobs if job.state == "made"]
         return [
@@ -66,11 +66,11 @@ class PlanReport(Reported, kw_only=True):
     def grid(self) -> tuple[list[str], list[tuple[str, list[GridCell]]]]:
         """Return the columns of the grid, Python and package, and a row for each block."""
         packages = [job for job in self.jobs if job.stage is Stage.PACKAGE]
-        places = {job.id: scope_of(job.stage, job.scope) for job in packages}
-        columns = list(dict.fromkeys(" ".join(fields[3:]) for fields in places.values()))
+        scopes = {job.id: scope_of(job.stage, job.scope) for job in packages}
+        columns = list(dict.fromkeys(" ".join(fields[3:]) for fields in scopes.values()))
         rows: dict[str, dict[str, GridCell]] = {}
         for job in packages:
-            platform, compute, variant, *rest = places[job.id]
+            platform, compute, variant, *rest = scopes[job.id]
             row = rows.setdefault(f"{platform} {compute}-{variant}", {})
             row[" ".join(rest)] = self._cell(job)
         none = GridCell("none", "")
@@ -79,7 +79,7 @@ class PlanReport(Reported, kw_only=True):
         ]
 
     def _cell(self, package: ReportedJob) -> GridCell:
-        """Return how a package is: made, checked and tried."""
+        """Return the state of a package: made, checked and tested."""
         if package.state == "missing":
             return GridCell("missing", "missing")
         if package.state == "older":

@@ -1,4 +1,4 @@
-"""One report of everything that is known of a plan, or of some of its jobs."""
+"""Report on a plan and its results, or on selected jobs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
@@ -28,7 +28,7 @@ from torchyard.workspace.locations import open_store
 from torchyard.workspace.plan import plan_packages
 
 _BUILDS = 8
-"""So many builds have a timeline and a graph."""
+"""The most builds to show with a timeline and a graph."""
 _REPORT = "check.json"
 
 
@@ -39,12 +39,12 @@ def report_plan(
     file: str = "torchyard.toml",
     store: str | None = None,
 ) -> PlanReport:
-    """Collect what the results of a plan say.
+    """Collect facts from the results of a plan.
 
     Args:
-        what: A selector of jobs, or a configuration in place of `file`; all if it is empty.
-        source: A source tree, whose dependencies are compared; else that of the configuration, if
-            it is a directory.
+        what: A selector of jobs, or a configuration instead of `file`; all jobs if empty.
+        source: A source tree whose dependencies are compared; by default the configuration's, if it
+            is a directory.
         file: The configuration.
         store: The store, if it is not the file's.
     """
@@ -57,7 +57,7 @@ def report_plan(
     jobs = _selected(plan.jobs, what)
     opened = open_store(store, file, plan.config, make=False)
     results = _results(opened, jobs)
-    checks = {name: report for name, one in results.items() if (report := _check(opened, one))}
+    checks = {name: report for name, r in results.items() if (report := _check(opened, r))}
     source = source or str(Path(file).parent / (plan.config.source.path or "none"))
     return PlanReport(
         torchyard=__version__,
@@ -77,16 +77,16 @@ def _selected(jobs: Sequence[Job], what: str) -> list[Job]:
 
 
 def _results(store: Store, jobs: Sequence[Job]) -> dict[str, Result]:
-    """Return the result of each job; if there is none, its newest one with other settings.
+    """Return the result of each job, or its newest one with other settings.
 
-    Two releases can share a result, which has the identifier of the first.
+    Two releases may share a result, which has the identifier of the first.
     """
     names = {job.identifier for job in jobs}
     wanted = {job.fingerprint for job in jobs}
     every = [r for r in store.results(unusable={}) if r.id in names or r.fingerprint in wanted]
-    every.sort(key=lambda one: one.started)
-    by_name = {one.id: one for one in every}
-    own = {one.fingerprint: one for one in every}
+    every.sort(key=lambda result: result.started)
+    by_name = {result.id: result for result in every}
+    own = {result.fingerprint: result for result in every}
     found = {
         job.identifier: own.get(job.fingerprint) or by_name.get(job.identifier) for job in jobs
     }
@@ -110,7 +110,7 @@ def _state(job: Job, result: Result | None, checks: dict[str, CheckReport]) -> R
 
 
 def _check(store: Store, result: Result) -> CheckReport | None:
-    """Return the report of a check; None if the result has none that can be read."""
+    """Return the report of a check, or None if it is unreadable."""
     for file in result.tree.files:
         if file.path == _REPORT:
             text = BytesIO()
@@ -124,28 +124,28 @@ def _check(store: Store, result: Result) -> CheckReport | None:
 
 
 def _builds(results: Iterable[Result]) -> list[Result]:
-    """Return the results that have a log of ninja."""
-    logged = (one for one in results if any(f.path.endswith(f"/{LOG}") for f in one.tree.files))
+    """Return the results with a log of ninja."""
+    logged = (r for r in results if any(f.path.endswith(f"/{LOG}") for f in r.tree.files))
     return list(logged)[:_BUILDS]
 
 
 def _timings(results: Iterable[Result], file: str, store: str | None) -> Iterator[TimingsReport]:
-    for one in _builds(results):
-        found = measure_build(one.fingerprint, file=file, store=store)
-        yield msgspec.structs.replace(found, what=one.id)
+    for result in _builds(results):
+        found = measure_build(result.fingerprint, file=file, store=store)
+        yield msgspec.structs.replace(found, what=result.id)
 
 
 def _graphs(results: Iterable[Result], file: str, store: str | None) -> Iterator[GraphReport]:
-    """Yield the graphs of builds; if there are none, that of the first package."""
+    """Yield the graphs of builds, or else of the first package."""
     every = list(results)
-    packages = [one for one in every if one.spec.task.stage is Stage.PACKAGE]
-    for one in _builds(every) or packages[:1]:
+    packages = [result for result in every if result.spec.task.stage is Stage.PACKAGE]
+    for result in _builds(every) or packages[:1]:
         try:
-            found = graph_links(one.fingerprint, file=file, store=store)
-        except TorchyardError:  # CMake left nothing, or the package can't be read
+            found = graph_links(result.fingerprint, file=file, store=store)
+        except TorchyardError:  # CMake left nothing, or the package is unreadable
             continue
         if found.graph.nodes:
-            yield msgspec.structs.replace(found, what=one.id)
+            yield msgspec.structs.replace(found, what=result.id)
 
 
 def _drift(source: str, file: str) -> DepsReport | None:

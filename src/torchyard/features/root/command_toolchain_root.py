@@ -28,7 +28,7 @@ from torchyard.cli.output import calls
 def command() -> None:
     """Make a root: a directory with a Debian system to build in.
 
-    It has a suite, such as `trixie`, with compilers and Python. `root` in [toolchain] names it.
-    Jobs then run in it, and packages depend on its compilers and C library, not on those of the
-    machine. Needs root and debootstrap. With the same lock, the root has the same identity.
+    It has a suite, such as `trixie`, with compilers and Python. Set `root` in [toolchain] to it:
+    then jobs run in it, and packages depend on its compilers and C library, not the machine's.
+    Needs root and debootstrap. The same lock gives a root with the same identity.
     """

@@ -24,7 +24,7 @@ def make_root(
 ) -> str:
     """Make a root of Debian, and return its identity.
 
-    If the lock exists, the root gets exactly its packages; else it is written.
+    If the lock exists, the root gets exactly its packages; otherwise it is written.
 
     Args:
         suite: The suite of Debian, such as `trixie`.
@@ -34,10 +34,10 @@ def make_root(
         pythons: Pythons of this machine to copy, such as cp312.
         lock: The file with the versions of all packages.
         mirror: The mirror of Debian to take packages from.
-        on_line: Is told what is being done.
+        on_line: Called with progress.
     """
     if suite.startswith("-"):
-        msg = f"`{suite}` is no suite of Debian"
+        msg = f"`{suite}` is not a suite of Debian"
         raise UsageError(msg, hint="such as trixie")
     added, folder = [interpreter_for(tag) for tag in pythons], Path(to).absolute()
     path = Path(lock) if lock else None

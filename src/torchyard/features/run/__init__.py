@@ -1,1 +1,1 @@
-"""One job: run here, or beside this command, and ended."""
+"""A single job: run in this command or detached, and cancelled."""

@@ -1,4 +1,4 @@
-"""`torchyard run`: one job, from its inputs to its result."""
+"""`torchyard run`: a single job, from its inputs to its result."""
 
 import click
 
@@ -47,12 +47,11 @@ from torchyard.cli.output import calls
 @json_option
 @calls("run_one_job")
 def command() -> None:
-    """Run one job, and put its result into the store.
+    """Run a job, and store its result.
 
-    It fetches what the job needs, and runs its steps. Nothing is done if the store has the result.
-    A job that failed continues after the last step that succeeded. With --json, events are printed,
-    one on each line.
+    It fetches the job's inputs, and runs its steps, unless the store has the result. A failed job
+    continues after its last successful step. With --json, events are printed, one per line.
 
     With --detach, the job continues if this command is killed; the same command then follows it
-    again, from its beginning, and ends as it does. `torchyard run cancel` ends the job.
+    again from the beginning, and exits with its outcome. `torchyard run cancel` ends the job.
     """

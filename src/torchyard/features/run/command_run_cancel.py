@@ -1,4 +1,4 @@
-"""`torchyard run cancel`: end a job that runs detached."""
+"""`torchyard run cancel`: end a detached job."""
 
 import click
 
@@ -22,6 +22,6 @@ from torchyard.cli.output import calls
 def command() -> None:
     """End a job that `torchyard run --detach` started here.
 
-    All its processes end. Commands that follow it end with exit code 143. Its directory stays: the
-    next run continues after the last step that succeeded. Nothing is done if it does not run.
+    All its processes end. Commands that follow it exit with code 143. Its directory stays: the next
+    run continues after the last successful step. Nothing is done if it does not run.
     """

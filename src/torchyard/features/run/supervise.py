@@ -1,4 +1,4 @@
-"""The process of a detached job: a program of its own, which `torchyard run --detach` starts."""
+"""The process of a detached job: a program started by `torchyard run --detach`."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def supervise() -> None:
-    """Run the job that is read from standard input, and write its events to standard output."""
+    """Run the job from standard input, and write its events to standard output."""
     record, lock = Path(sys.argv[1]), int(sys.argv[2])
     detach(lock)
     from torchyard.errors import StoppedError
@@ -30,7 +30,7 @@ def supervise() -> None:
         return  # the process that started this one was killed
     give(assignment.secrets)
     exit_on_sigterm()
-    os.chdir("/")  # the directory it was started in may be removed
+    os.chdir("/")  # the initial directory may be removed
     pid = os.getpid()
     fingerprint = assignment.spec.task.fingerprint
     emit_event(SupervisorStarted(pid=pid, born=process_birth(pid), fingerprint=fingerprint))
@@ -45,7 +45,7 @@ def supervise() -> None:
 
 
 def _execute(assignment: "Assignment") -> "JobExit":
-    """Run the job, and return how it ended, whatever happened; SystemExit if it is stopped."""
+    """Run the job, and return its exit in any case; raise SystemExit if it is stopped."""
     from torchyard.errors import TorchyardError
     from torchyard.run.detached import JobExit
     from torchyard.run.job import run_job
@@ -74,7 +74,7 @@ def _stopped(task: "Task") -> "JobExit":
     from torchyard.terminal.events import emit_event
     from torchyard.workspace.redact import redacting
 
-    stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
+    stopped = StoppedError(f"{task.id} was stopped", hint="the next run continues from there")
     redacting(emit_event)(
         Ended(
             job=task.id,

@@ -1,4 +1,4 @@
-"""Run a job in this process, or in one that outlives it; end a job that runs so."""
+"""Run a job in this process, or in one that outlives it; end such a job."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def run_one_job(
     on_followed: Listener,
     on_line: Callable[[str], object] = ignore_line,
 ) -> None:
-    """Run a job whose result the store does not have, with secrets taken from the environment.
+    """Run a job without a stored result, with secrets removed from the environment.
 
     `on_event` gets the events of a job in this process, `on_followed` those of a detached one. The
     other arguments are the options of `torchyard run`.
@@ -80,7 +80,7 @@ def _follow(
     on_event: Listener,
     on_line: Callable[[str], object],
 ) -> None:
-    """Start a job or follow the one that runs, pass its events on, and end as it does."""
+    """Start a job or follow it, pass on its events, and exit with its outcome."""
     workdir, job = WorkDir(conditions.work, spec), spec.task.id
     if not is_detached(workdir) and store.has(spec.task.fingerprint):
         forget_detached(workdir)
@@ -88,7 +88,7 @@ def _follow(
         return
 
     def on_stray(line: bytes) -> None:
-        """Pass on what the supervisor printed beside events."""
+        """Pass on the supervisor's other output."""
         on_line(line.decode(errors="replace").rstrip("\n"))
 
     try:
@@ -96,7 +96,7 @@ def _follow(
             spec, store, conditions, supervisor=SUPERVISOR, on_event=on_event, on_stray=on_stray
         )
     except (KeyboardInterrupt, SystemExit):
-        on_line(f"{job} goes on; the same command follows it again, `torchyard run cancel` ends it")
+        on_line(f"{job} continues; the same command follows it, `torchyard run cancel` ends it")
         raise
     if over.code:
         error = TorchyardError.of(over.faults)
@@ -113,7 +113,7 @@ def cancel_job(
     work: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> None:
-    """End a detached job and all its processes, and tell where its directory is."""
+    """End a detached job and all its processes, and return its directory's path."""
     planned, _ = find_job_spec(job, spec, file, changes)
     workdir = WorkDir(job_conditions(planned, file, work, None).work, planned)
     if end_detached(workdir):

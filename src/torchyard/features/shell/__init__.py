@@ -1,1 +1,1 @@
-"""A shell where a job works."""
+"""A shell in a job's directory."""

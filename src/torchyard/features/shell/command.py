@@ -1,4 +1,4 @@
-"""`torchyard shell`: look around where a job works."""
+"""`torchyard shell`: look around in a job's directory."""
 
 import click
 
@@ -29,7 +29,7 @@ from torchyard.cli.output import calls
 def command() -> None:
     """Enter a job's work directory, environment and sandbox.
 
-    After a failure everything is as the failed step left it; of a job that is finished, the result
-    is restored, with the build directory of a core; of one that runs, nothing is changed. COMMAND
-    is run instead of a shell. Without a JOB, it is the last one that runs or failed.
+    After a failure, everything is as the failed step left it. The result of a finished job is
+    restored, with the build directory of a core. The directory of a running job is not changed.
+    COMMAND runs instead of a shell. The default JOB is the last one that runs or failed.
     """

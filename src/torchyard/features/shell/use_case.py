@@ -1,4 +1,4 @@
-"""Replace this process by a shell, or another command, that sees what a job sees."""
+"""Replace this process by a shell, or another command, with a job's view."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from torchyard.workspace.progress import ignore_line
 from torchyard.workspace.run import find_job_spec, job_conditions
 
 _NO_COMMAND = frozenset(":/*")
-"""What the name of a job or a cell has, and the name of a command does not."""
+"""Characters in names of jobs and cells, but not of commands."""
 
 
 def enter_job(
@@ -34,7 +34,7 @@ def enter_job(
     on_event: Listener,
     on_line: Callable[[str], object] = ignore_line,
 ) -> None:
-    """Restore what a job needs unless it is there, and run a command in its directory."""
+    """Restore a job's files unless they exist, and run a command in its directory."""
     if job and _NO_COMMAND.isdisjoint(job):
         words, job = (job, *words), None
     if spec is None:
@@ -57,9 +57,9 @@ def enter_job(
 
 
 def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[str, str]:
-    """Tell the directories and the next step; return the variables of that step.
+    """Show the directories and the next step; return that step's variables.
 
-    With these it can be repeated by hand.
+    With these, it can be repeated by hand.
     """
     words = context.words()
     for name in placeholders_of(context.workdir.spec.task.stage):

@@ -1,1 +1,1 @@
-"""Whether packages can be installed, and work."""
+"""Smoke tests: whether packages can be installed, and work."""

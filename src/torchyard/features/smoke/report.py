@@ -34,10 +34,10 @@ _STYLES = {
 _BAD = "bold red"
 _BEFORE_TESTS = {"install", "requirements"}
 _DULL = re.compile(r"^\s*[~^]*\s*$|<frozen importlib")
-"""Lines of Python's tracebacks that are left out."""
+"""Lines of Python's tracebacks to omit."""
 
 _SHOWN = 12
-"""How many of the last lines of a failed test are shown; `--json` has more."""
+"""The most lines to show from the end of a failed test's output; `--json` has more."""
 
 
 class SmokeReport(Reported, kw_only=True):
@@ -51,9 +51,9 @@ class SmokeReport(Reported, kw_only=True):
 
     @classmethod
     def of(cls, packages: Sequence[Smoked], level: str) -> Self:
-        """Return the report of packages; those that could not be tried do not count."""
+        """Return the report of packages; those that could not be tested do not count."""
         tried = [package for package in packages if package.tried]
-        counted = Counter(one.outcome for p in packages for run in p.runs for one in run.attempts)
+        counted = Counter(a.outcome for p in packages for run in p.runs for a in run.attempts)
         return cls(
             level=level,
             works=bool(tried) and all(package.works for package in tried),
@@ -63,16 +63,16 @@ class SmokeReport(Reported, kw_only=True):
 
 
 def smoke_error(report: SmokeReport, *, every: bool = False) -> TorchyardError | None:
-    """Return why the command fails: a package does not work, or none, or not `every`, ran.
+    """Return why the command fails: a package does not work, or none (or not `every`) ran.
 
-    If a test was ended because the machine was too busy, it may pass later.
+    A test that was ended because the machine was too busy may pass later.
     """
     idle = [package.file for package in report.packages if not package.tried]
-    failed = [one.file for one in report.packages if one.tried and one.decided and not one.works]
-    undecided = [one.file for one in report.packages if not one.decided]
+    failed = [p.file for p in report.packages if p.tried and p.decided and not p.works]
+    undecided = [package.file for package in report.packages if not package.decided]
     if failed:
         msg = f"{', '.join(failed)} {'do' if len(failed) > 1 else 'does'} not work"
-        return SmokeError(msg, hint="the report above has what each test said")
+        return SmokeError(msg, hint="the report above has the output of each test")
     if undecided:
         msg = f"it is not decided whether {', '.join(undecided)} can be used: the machine is busy"
         hint = "try again when it has less to do, or give tests more time by --timeout"
@@ -103,12 +103,10 @@ def smoke_text(report: SmokeReport) -> Lines:
 
 
 def _verdict(package: Smoked) -> str:
-    """Return the verdict; that a package can be installed does not mean that it works."""
+    """Return the verdict; an installable package may still not work."""
     if not package.works:
         return "it does not work" if package.decided else "it is not decided whether it works"
-    passed = {
-        one.test for run in package.runs for one in run.attempts if one.outcome != Outcome.NOT_RUN
-    }
+    passed = {a.test for run in package.runs for a in run.attempts if a.outcome != Outcome.NOT_RUN}
     if passed <= _BEFORE_TESTS:
         done = FORMATS[package.kind].INSTALLED
         return f"it can be {done}, and nothing else was tried"
@@ -121,17 +119,17 @@ def _package(package: Smoked) -> Lines:
     yield ""
     yield _table(package)
     yield from _conditions(package)
-    yield from _told(package)
+    yield from _reasons(package)
 
 
 def _table(package: Smoked) -> "Table":
-    """A row for each test, a column for each run."""
+    """Return a table with a row for each test, and a column for each run."""
     rows: dict[str, list[Text]] = {}
     for index, run in enumerate(package.runs):
-        for one in run.attempts:
-            cells = rows.setdefault(_name(one), [])
+        for attempt in run.attempts:
+            cells = rows.setdefault(_name(attempt), [])
             cells += [styled("·")] * (index - len(cells))
-            cells.append(_cell(one))
+            cells.append(_cell(attempt))
     return table(
         [folded("test"), *(number(f"{run.installer}\n{run.environment}") for run in package.runs)],
         (
@@ -141,19 +139,19 @@ def _table(package: Smoked) -> "Table":
     )
 
 
-def _name(one: SmokeAttempt) -> str:
-    return f"{one.test}, {one.variant}" if one.variant else one.test
+def _name(attempt: SmokeAttempt) -> str:
+    return f"{attempt.test}, {attempt.variant}" if attempt.variant else attempt.test
 
 
-def _cell(one: SmokeAttempt) -> "Text":
-    """Return how long a passed test took, or the outcome of another one."""
-    if one.outcome == Outcome.PASSED:
-        return styled(f"{one.seconds:.1f} s", _STYLES[one.outcome])
-    return styled(one.outcome, _STYLES.get(one.outcome, _BAD))
+def _cell(attempt: SmokeAttempt) -> "Text":
+    """Return the time of a passed test, or the outcome of another one."""
+    if attempt.outcome == Outcome.PASSED:
+        return styled(f"{attempt.seconds:.1f} s", _STYLES[attempt.outcome])
+    return styled(attempt.outcome, _STYLES.get(attempt.outcome, _BAD))
 
 
 def _conditions(package: Smoked) -> Lines:
-    """List the hostile conditions that were applied, and those that could not be."""
+    """List the applied hostile conditions, and the impossible ones."""
     applied = {name: how for run in package.runs for name, how in run.applied.items()}
     missing = {name: why for run in package.runs for name, why in run.not_applied.items()}
     if not applied and not missing:
@@ -163,25 +161,25 @@ def _conditions(package: Smoked) -> Lines:
     yield table((word("hostile"), folded("how")), (*applied.items(), *others.items()))
 
 
-def _told(package: Smoked) -> Lines:
-    """Show why tests were not run, and why others failed, with the end of their output."""
+def _reasons(package: Smoked) -> Lines:
+    """Show why tests did not run, and why others failed, with the end of their output."""
     idle: dict[str, dict[str, None]] = {}
-    places: dict[tuple[str, Outcome, str], list[str]] = {}
+    runs_by: dict[tuple[str, Outcome, str], list[str]] = {}
     outputs: dict[tuple[Outcome, str], str] = {}
     for run in package.runs:
-        for one in run.attempts:
-            why = one.why
-            if one.outcome == Outcome.NOT_RUN:
-                idle.setdefault(why, {})[_name(one)] = None
+        for attempt in run.attempts:
+            why = attempt.why
+            if attempt.outcome == Outcome.NOT_RUN:
+                idle.setdefault(why, {})[_name(attempt)] = None
             elif why:
-                key = (_name(one), one.outcome, why)
-                places.setdefault(key, []).append(f"{run.installer} {run.environment}")
-                outputs.setdefault((one.outcome, why), one.output)
+                key = (_name(attempt), attempt.outcome, why)
+                runs_by.setdefault(key, []).append(f"{run.installer} {run.environment}")
+                outputs.setdefault((attempt.outcome, why), attempt.output)
     for why, names in idle.items():
         yield ""
         yield assembled(("not run: ", "yellow"), f"{why}: {', '.join(names)}")
     alike: dict[tuple[Outcome, str, str], list[str]] = {}
-    for (name, outcome, why), listed in places.items():
+    for (name, outcome, why), listed in runs_by.items():
         alike.setdefault((outcome, why, ", ".join(listed)), []).append(name)
     for (outcome, why, where), tests in alike.items():
         style = _STYLES.get(outcome, _BAD)

@@ -1,4 +1,4 @@
-"""`torchyard tool smoke`: what a smoke job runs."""
+"""`torchyard tool smoke`: the step of a smoke job."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from torchyard.workspace.clock import current_date
 def smoke_tool(
     folder: Path, *, spec: Path, inputs: Path, channel: tuple[str, ...] = (), to: Path
 ) -> None:
-    """Test the package of a job, and write a report; companion conda packages are made first."""
+    """Test the package of a job, and write a report; make companion conda packages first."""
     made = pack_beside(spec, inputs, Path("packing").absolute(), Path("beside").absolute())
     task = msgspec.json.decode(spec.read_bytes(), type=JobSpec).task
     packages = map(read_package_under_test, delivered_packages(folder))
@@ -39,7 +39,7 @@ def try_out(
     to: Path,
 ) -> None:
     """Test packages with the settings of a job, and write a report."""
-    given = task.table("tests")  # all in one folder, whose name is part of theirs
+    given = task.table("tests")  # in one folder, whose name is part of theirs
     tests = lay_out_files(given, Path("tests")) / min(given).partition("/")[0] if given else None
     request = smoke_request(
         current_date(),

@@ -1,4 +1,4 @@
-"""`torchyard tool visit`: what a smoke job runs for a package that is published."""
+"""`torchyard tool visit`: the step of a smoke job for a published package."""
 
 from pathlib import Path
 

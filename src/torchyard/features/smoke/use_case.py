@@ -38,28 +38,27 @@ def smoke_packages(
     timeout: int | None = None,
     on_line: Callable[[str], None] = ignore_line,
 ) -> SmokeReport:
-    """Install packages into fresh environments, run tests there, and return what they found.
+    """Install packages into fresh environments, run tests there, and return the findings.
 
-    Secret variables are taken out of this process's environment, so that no test sees them.
+    Secret variables are removed from this process's environment, so that no test sees them.
 
     Args:
         packages: Wheels, conda packages and libtorch zips, each of which may need the others; or
             requirements, if there is a `source`.
-        source: A channel to install from, as users do; the newest of everything if no package is
-            named.
-        url: Where users find that channel.
-        indexes: Where wheels of that channel find what it does not have.
-        variants: Globs; only of these variants of the channel.
+        source: A channel to install from, like users; by default the newest of everything.
+        url: The address of that channel for users.
+        indexes: Indexes for requirements that the channel lacks.
+        variants: Globs; only these variants of the channel.
         files: Globs; only files of the channel with these names.
         file: The configuration that names the channel.
-        level: How much to try; each level has the tests of those before it.
-        tests: Directory with tests of your own.
-        environment: What is around the package.
-        installer: What installs wheels.
-        channels: Where conda packages find what they need, besides the packages that are given.
-        python: Interpreter for wheels; one that fits unless it is given.
-        timeout: Seconds for each test, in place of its own.
-        on_line: Is called with each line of progress.
+        level: How thoroughly to test; each level includes those before it.
+        tests: Directory with your own tests.
+        environment: The environment of the package.
+        installer: The installer of wheels.
+        channels: Channels for requirements of conda packages, besides the given packages.
+        python: Interpreter for wheels; by default one that fits.
+        timeout: Seconds for each test, instead of its own.
+        on_line: Called with each line of progress.
     """
     take_credentials()
     request = smoke_request(

@@ -17,8 +17,8 @@ from torchyard.terminal.console import show, write
 def command(*, job: str | None, file: str, store_url: str | None, as_json: bool) -> None:
     """Show the builds that run, or the last one.
 
-    These are its jobs that run, their times, and what is left. With --json, all their events so far
-    are printed. For a JOB, show its step and the end of its log, whether it runs, was interrupted
+    It lists running jobs, their times, and the remaining work. With --json, it prints all events so
+    far. For a JOB, it shows the step, the end of the log, and whether the job runs, was interrupted
     or failed, or when its result was made.
     """
     from torchyard.features.status.report import status_text
@@ -31,7 +31,7 @@ def command(*, job: str | None, file: str, store_url: str | None, as_json: bool)
             else:
                 show(*status_text(record))
     elif as_json:
-        msg = "--json prints the events of builds, and not the state of a job"
+        msg = "--json prints the events of builds, not the state of a job"
         raise UsageError(msg, hint="`torchyard store show JOB --json` prints a result")
     else:
         write("".join(f"{line}\n" for line in job_state(job, file, store_url)))

@@ -12,7 +12,7 @@ from torchyard.terminal.tables import Lines, styled
 
 def status_text(record: RunRecord) -> Lines:
     """Show a build from its events so far; an incomplete last line is ignored."""
-    board, is_running = Board(), record.is_running()  # asked first, so that its last line is read
+    board, is_running = Board(), record.is_running()  # checked first, so that its last line is read
     for line in record.lines():
         with suppress(*UNDECODABLE):  # a full disk may have cut it
             board(decode_event(line))

@@ -1,4 +1,4 @@
-"""Find the builds beside a file that run, and what is known of a job."""
+"""Find running builds of a file, and the state of a job."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from torchyard.workspace.locations import EVENTS, home_directory, open_store, wo
 
 
 def recent_builds(file: str = "torchyard.toml") -> Iterator[RunRecord]:
-    """Yield the records of the builds that run, or else of the last one."""
+    """Yield the records of running builds, or else of the last one."""
     folder = Path(home_directory(file), "builds")
     found = [record for path in folder.glob(f"*/{EVENTS}") if (record := find_record(path))]
     builds = sorted(found, key=RunRecord.written)
@@ -27,7 +27,7 @@ def recent_builds(file: str = "torchyard.toml") -> Iterator[RunRecord]:
 
 
 def job_state(job: str, file: str, store_url: str | None = None) -> Iterator[str]:
-    """Yield lines on the state of a job, by its directory or else its result."""
+    """Yield lines on the state of a job, from its directory or its result."""
     spec, config = find_left_job(job, file, None)
     name, steps = spec.task.id, steps_of(spec)
     workdir = WorkDir(Path(work_directory(file)), spec)

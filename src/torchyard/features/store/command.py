@@ -18,8 +18,8 @@ selectors_argument = names_argument("selectors", nargs=-1, metavar="[SELECTOR | 
 def command() -> None:
     """Inspect, copy and remove results.
 
-    Results are chosen by selectors of their jobs (core:*, cu130-mkl/cp312) or by the first digits
-    of their fingerprints.
+    Results are selected by their jobs (core:*, cu130-mkl/cp312) or the first digits of their
+    fingerprints.
     """
 
 
@@ -29,7 +29,7 @@ def command() -> None:
 @store_option
 @reports("list_results")
 def store_ls() -> None:
-    """List results with their sizes, and how much of each is its own."""
+    """List results with their sizes, and the sizes of unshared files."""
 
 
 @command.command("show")
@@ -75,10 +75,10 @@ def show_results(
 @file_option
 @store_option
 @click.option(
-    "-o", "--output", "folder", required=True, metavar="DIR", help="Where to put the files."
+    "-o", "--output", "folder", required=True, metavar="DIR", help="Directory for the files."
 )
 def get(*, selectors: tuple[str, ...], file: str, store: str | None, folder: str) -> None:
-    """Take the files of results out of the store, into one directory."""
+    """Copy the files of results from the store to a directory."""
     from torchyard.features.store.use_case import take_files
     from torchyard.terminal.untrusted import printable
 
@@ -89,7 +89,7 @@ def get(*, selectors: tuple[str, ...], file: str, store: str | None, folder: str
 @command.command("verify")
 @file_option
 @store_option
-@click.option("--remove", is_flag=True, help="Remove what is damaged, so that it is made again.")
+@click.option("--remove", is_flag=True, help="Remove damaged results, so that they are made again.")
 @reports("verify_store")
 def store_verify() -> None:
     """Read everything again, and compare it with its digests."""
@@ -103,7 +103,7 @@ def store_verify() -> None:
     "plans",
     multiple=True,
     metavar="FILE",
-    help="Keep what these configurations ask for, in place of that of --file.",
+    help="Keep results of these configurations, instead of --file's.",
 )
 @click.option("--grace", default="24 h", show_default=True, help="Keep everything newer than this.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
@@ -111,7 +111,7 @@ def store_verify() -> None:
 def store_gc() -> None:
     """Remove results that no plan, channel or pin needs.
 
-    Work that failed and is outdated is removed, too. Others may go on writing meanwhile.
+    Outdated work of failed jobs is removed, too. Other processes may write meanwhile.
     """
 
 
@@ -124,12 +124,12 @@ def store_gc() -> None:
 def pin_results(
     *, name: str, selectors: tuple[str, ...], file: str, store: str | None, remove: bool
 ) -> None:
-    """Keep results under a name, even if no plan has them."""
+    """Keep results under a name, even if no plan needs them."""
     from torchyard.features.store.use_case import keep_results, release_results
 
     if remove:
         release_results(name, file=file, store=store)
-        say(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
+        say(f"pin {name} is removed; the next `torchyard store gc` frees what only it kept")
         return
     kept = keep_results(name, selectors, file=file, store=store)
     say(f"pin {name} keeps {kept:,} result{'s' * (kept != 1)}")

@@ -1,4 +1,4 @@
-"""The results in a store, and what became of them."""
+"""The results in a store, and changes of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -15,15 +15,15 @@ if TYPE_CHECKING:  # slow to import
     from rich.table import Table
 
 _LISTED = 200
-"""How many files of a result are listed one by one."""
+"""The most files of a result to list one by one."""
 _DEPTH = 2
-"""By how many folders the files of a larger result are listed."""
+"""The number of leading folders that group the files of a larger result."""
 _WARNINGS = 10
-"""How many manifests that can't be used are named."""
+"""The most unusable manifests to name."""
 
 
 class HeldResult(Reported, kw_only=True):
-    """One result; `own_bytes` are those of files that no other result has."""
+    """A result; `own_bytes` are of files that no other result has."""
 
     id: str
     fingerprint: str
@@ -37,7 +37,7 @@ class HeldResult(Reported, kw_only=True):
 class StoreReport(Reported, kw_only=True):
     """`torchyard store ls --json`: `bytes` as results see them, `stored_bytes` as disks do.
 
-    `unusable` says of manifests that can't be used, why.
+    `unusable` maps unusable manifests to reasons.
     """
 
     version: Literal[1] = 1
@@ -58,7 +58,7 @@ class ResultsReport(Reported, kw_only=True):
 
 
 class VerifyReport(Reported, kw_only=True):
-    """`torchyard store verify --json`: `broken` says of results that can't be used, why."""
+    """`torchyard store verify --json`: `broken` maps unusable results to reasons."""
 
     version: Literal[1] = 1
     store: str
@@ -73,8 +73,8 @@ class VerifyReport(Reported, kw_only=True):
 class GarbageReport(Reported, kw_only=True):
     """`torchyard store gc --json`: what was removed, or with `dry_run` would be.
 
-    `unusable` says of manifests that can't be used, why; they are kept, with all that they name.
-    If one does not even show what it names, `is_blind` is true, and nothing is removed.
+    `unusable` maps unusable manifests to reasons; they are kept, with all files they name. If one
+    does not even show these, `is_blind` is true, and nothing is removed.
     """
 
     version: Literal[1] = 1
@@ -112,13 +112,13 @@ def store_ls_text(report: StoreReport) -> Lines:
         (folded("result"), word("fingerprint"), number("size"), number("own"), word("made")),
         (
             (
-                one.id,
-                one.fingerprint[:SHORT],
-                show_size(one.bytes),
-                show_size(one.own_bytes),
-                one.started[:16].replace("T", " "),
+                result.id,
+                result.fingerprint[:SHORT],
+                show_size(result.bytes),
+                show_size(result.own_bytes),
+                result.started[:16].replace("T", " "),
             )
-            for one in report.results
+            for result in report.results
         ),
     )
     yield ""
@@ -134,7 +134,7 @@ def store_ls_text(report: StoreReport) -> Lines:
 
 
 def _warn_of(unusable: Mapping[str, str]) -> None:
-    """Name the manifests that can't be used on standard error, and what to do."""
+    """Name unusable manifests on standard error, and the fix."""
     if unusable:
         found = [printable(why) for why in unusable.values()]
         if more := found[_WARNINGS:]:
@@ -149,7 +149,7 @@ def store_show_text(report: ResultsReport) -> Lines:
 
 
 def _result(result: Result) -> Lines:
-    """Show one result: its origin, the cost of each step, and its files."""
+    """Show a result: its origin, the cost of each step, and its files."""
     about = {
         "job": result.id,
         "fingerprint": result.fingerprint,
@@ -171,7 +171,7 @@ def _result(result: Result) -> Lines:
 
 
 def _files(files: Sequence[File]) -> "Table":
-    """List files; many, such as those of a build tree, by the first folders of their paths."""
+    """List files; many, such as a build tree's, by the first folders of their paths."""
     if len(files) <= _LISTED:
         return table(
             (folded("file"), number("size"), word("sha256")),
@@ -215,7 +215,7 @@ def store_verify_error(report: VerifyReport) -> StoreError | None:
     if report.removed or not (report.damaged or report.broken):
         return None
     msg = f"the store `{report.store}` is damaged"
-    return StoreError(msg, hint="--remove removes what is damaged, so that it is made again")
+    return StoreError(msg, hint="--remove removes damaged results, so that they are made again")
 
 
 def store_gc_text(report: GarbageReport) -> Lines:

@@ -35,26 +35,26 @@ _FILE = "torchyard.toml"
 def list_results(
     selectors: Sequence[str] = (), *, file: str = _FILE, store: str | None = None
 ) -> StoreReport:
-    """Return results with their sizes, and how much of each is its own."""
+    """Return results with their sizes, and the sizes of unshared files."""
     opened = open_store(store, file, make=False)
     unusable: Unusable = {}
     held, stored = holdings(select_results(opened, selectors, unusable))
     return StoreReport(
         store=opened.url,
-        bytes=sum(one.result.size for one in held),
+        bytes=sum(result.result.size for result in held),
         stored_bytes=stored,
         pins={name: list(kept.results) for name, kept in list_pins(opened)},
         results=[
             HeldResult(
-                id=one.result.id,
-                fingerprint=one.result.fingerprint,
-                started=one.result.started,
-                seconds=one.result.seconds,
-                files=len(one.result.tree.files),
-                bytes=one.result.size,
-                own_bytes=one.own,
+                id=result.result.id,
+                fingerprint=result.result.fingerprint,
+                started=result.result.started,
+                seconds=result.result.seconds,
+                files=len(result.result.tree.files),
+                bytes=result.result.size,
+                own_bytes=result.own,
             )
-            for one in held
+            for result in held
         ],
         unusable=_reasons(unusable),
     )
@@ -79,7 +79,7 @@ def result_logs(found: ResultsReport) -> Iterator[Iterable[bytes]]:
 
 
 def zip_logs(found: ResultsReport, archive: str) -> None:
-    """Write logs to a zip whose bytes depend on nothing else, each under its job's name."""
+    """Write logs to a reproducible zip, each under its job's name."""
     names = [f"{r.id.replace(':', '/')}-{r.fingerprint[:12]}.log" for r in found.results]
     logs = zip(names, result_logs(found), strict=True)
     with writing(Path(archive)) as writer:
@@ -89,7 +89,7 @@ def zip_logs(found: ResultsReport, archive: str) -> None:
 def take_files(
     selectors: Sequence[str], folder: str, *, file: str = _FILE, store: str | None = None
 ) -> Iterable[Path]:
-    """Take the files of results out of the store, into one directory."""
+    """Copy the files of results from the store to a directory."""
     opened = open_store(store, file, make=False)
     return fetch_all(opened, select_results(opened, selectors), Path(folder))
 
@@ -97,7 +97,7 @@ def take_files(
 def verify_store(
     *, remove: bool = False, file: str = _FILE, store: str | None = None
 ) -> VerifyReport:
-    """Read everything again, compare it with its digests, and maybe remove what is damaged."""
+    """Compare everything with its digests, and optionally remove damaged results."""
     opened = open_store(store, file, make=False)
     found = verify(opened)
     if remove:
@@ -121,12 +121,12 @@ def collect_garbage(
     file: str = _FILE,
     store: str | None = None,
 ) -> GarbageReport:
-    """Remove results that no plan, channel or pin leads to, and work that is outdated.
+    """Remove results that no plan, channel or pin needs, and outdated work.
 
     Args:
-        plans: Configurations whose results are kept, in place of `file`.
+        plans: Configurations whose results are kept, instead of `file`.
         grace: Everything newer than this is kept.
-        dry_run: Only find out what would be removed.
+        dry_run: Only report what would be removed.
         file: The configuration.
         store: The store, if it is not the file's.
     """
@@ -172,7 +172,7 @@ def _fingerprints(files: Sequence[str], store: Store) -> set[str]:
 def keep_results(
     name: str, selectors: Sequence[str], *, file: str = _FILE, store: str | None = None
 ) -> int:
-    """Keep results under a name; return how many it keeps."""
+    """Keep results under a name; return their number."""
     opened = open_store(store, file, make=False)
     found = [result.fingerprint for result in select_results(opened, selectors)]
     return len(add_pin(opened, name, found).results)

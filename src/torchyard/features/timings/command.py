@@ -20,7 +20,7 @@ from torchyard.cli.output import reports
     type=click.FloatRange(min=1, min_open=True),
     default=1.5,
     show_default=True,
-    help="How many times as long as in the earlier build is an error.",
+    help="Ratio to the time in the earlier build that is an error.",
 )
 @click.option(
     "--slots",
@@ -29,7 +29,7 @@ from torchyard.cli.output import reports
     metavar="NUMBER",
     default=(1, 2, 4, 16, 64),
     show_default=True,
-    help="Numbers of compile slots to simulate; may be repeated.",
+    help="Number of compile slots to simulate; may be repeated.",
 )
 @reports(
     "measure_build",
@@ -39,7 +39,7 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Show where the time of a build went.
 
-    JOB is a job that runs or failed, by default the last one, or whose result is in the store,
-    such as core:*; DIRECTORY any directory that ninja built in. What the build would take with
-    other numbers of compile slots is simulated.
+    JOB is a job that runs or failed, by default the last one, or has a result in the store, such as
+    core:*; DIRECTORY is any build directory of ninja. The times with other numbers of compile slots
+    are simulated.
     """

@@ -1,4 +1,4 @@
-"""The time of a build as a page that stands alone, and as a trace for viewers of Chrome's."""
+"""The time of a build as a self-contained page, and as a trace in Chrome's format."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from torchyard.reports.templates import Filters, render_template
 _WIDTH, _ROW, _GAP = 1200, 18, 3
 _THIN = 0.6
 _MOST = 4000
-"""Commands that are narrower, in pixels, or that would be too many bars, are drawn together."""
+"""Narrower commands (in pixels) are combined, and further ones if bars are too many."""
 _COLOURED = 7
-"""How many targets have a colour of their own."""
+"""The most targets with separate colours."""
 _LISTED = 25
 _LABEL = 40
-"""The width of a mark's words: nearer to the end, there are none."""
+"""The width of a mark's text: marks nearer to the end have none."""
 _MINUTE = 60
 _MICROSECONDS = 1_000_000
 
 
 class Bar(NamedTuple):
-    """A command in the timeline, or several short ones after one another."""
+    """A command in the timeline, or several consecutive short ones."""
 
     colour: int
     x: float
@@ -47,7 +47,7 @@ TIMINGS_FILTERS: Filters = {
     "seconds": show_seconds,
     "size": show_size,
 }
-"""What the part `timings_part.html` uses."""
+"""Filters of the template `timings_part.html`."""
 
 
 def timings_html(document: TimingsReport) -> str:
@@ -56,7 +56,7 @@ def timings_html(document: TimingsReport) -> str:
 
 
 def timings_values(document: TimingsReport) -> dict[str, object]:
-    """Return what the part `timings_part.html` shows."""
+    """Return the values of the template `timings_part.html`."""
     placed = list(_lanes(document))
     rows = 1 + max((lane for _, _, lane in placed), default=0)
     colours = {target.name: n for n, target in enumerate(document.targets[:_COLOURED])}
@@ -131,7 +131,7 @@ def _ticks(seconds: float) -> Iterator[Tick]:
 
 
 def timings_trace(document: TimingsReport) -> bytes:
-    """Write the trace: a row for each compile slot, and all runs of ninja after one another."""
+    """Write the trace: a row for each compile slot, with all runs of ninja in order."""
     events = [
         {
             "name": unit.name.rpartition("/")[2],
@@ -150,7 +150,7 @@ def timings_trace(document: TimingsReport) -> bytes:
 
 
 def _lanes(document: TimingsReport) -> Iterator[tuple[Unit, float, int]]:
-    """Yield the commands with their begin in the whole build, and the slot that each was in."""
+    """Yield the commands with their start in the whole build, and their slot."""
     offset = 0.0
     runs: list[list[Unit]] = [[] for _ in document.runs]
     for unit in document.units:

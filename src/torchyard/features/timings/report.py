@@ -15,7 +15,7 @@ _RUNS = 3
 
 
 class SlotsTime(Reported):
-    """How long the same commands would take with a number of compile slots."""
+    """The simulated time of the commands with a number of compile slots."""
 
     slots: int
     seconds: float
@@ -24,7 +24,7 @@ class SlotsTime(Reported):
 class TimingsReport(Reported, kw_only=True):
     """`torchyard timings --json`: where the time of a build went.
 
-    `seconds` is the wall-clock time of all runs of ninja, `work` that of all commands together.
+    `seconds` is the wall-clock time of all runs of ninja, `work` the total time of all commands.
     """
 
     version: Literal[1] = 1
@@ -39,17 +39,17 @@ class TimingsReport(Reported, kw_only=True):
     slower: list[Slower]
 
     def slowest(self, most: int) -> list[Unit]:
-        """Return the commands that took longest."""
+        """Return the slowest commands."""
         return sorted(self.units, key=lambda unit: -unit.seconds)[:most]
 
     def heaviest(self, most: int) -> list[tuple[Unit, int]]:
-        """Return the commands that took most memory, with their bytes."""
+        """Return the commands with the most memory, and their bytes."""
         measured = [(unit, unit.memory) for unit in self.units if unit.memory is not None]
         return sorted(measured, key=lambda pair: -pair[1])[:most]
 
 
 def timings_error(report: TimingsReport) -> CheckError | None:
-    """Return what takes longer than in the earlier build, or None."""
+    """Return an error if anything takes longer than in the earlier build, or None."""
     if not report.slower:
         return None
     first = report.slower[0]
@@ -74,7 +74,8 @@ def timings_text(report: TimingsReport, most: int = _LISTED) -> Lines:
     if heavy := report.heaviest(most):
         yield ""
         rows = (
-            [show_size(size), show_seconds(one.seconds), printable(one.name)] for one, size in heavy
+            [show_size(size), show_seconds(unit.seconds), printable(unit.name)]
+            for unit, size in heavy
         )
         yield table([number("memory"), number("time"), folded("most memory")], rows)
     chain = report.critical_path
@@ -84,7 +85,7 @@ def timings_text(report: TimingsReport, most: int = _LISTED) -> Lines:
     yield from _units(f"critical path: {length}", links)
     yield from and_more(len(chain) - len(links), 0)
     yield ""
-    rows = ([f"{one.slots:,}", show_duration(one.seconds)] for one in report.slots)
+    rows = ([f"{row.slots:,}", show_duration(row.seconds)] for row in report.slots)
     yield table([number("slots"), number("would take")], rows)
     if report.slower:
         yield ""
@@ -95,12 +96,12 @@ def timings_text(report: TimingsReport, most: int = _LISTED) -> Lines:
 def _targets(report: TimingsReport, most: int) -> Lines:
     rows = (
         [
-            printable(one.name),
-            f"{one.units:,}",
-            show_duration(one.seconds),
-            f"{one.seconds / report.work:.0%}" if report.work else "",
+            printable(target.name),
+            f"{target.units:,}",
+            show_duration(target.seconds),
+            f"{target.seconds / report.work:.0%}" if report.work else "",
         ]
-        for one in report.targets[:most]
+        for target in report.targets[:most]
     )
     yield table([folded("target"), number("units"), number("time"), number("share")], rows)
 
@@ -114,12 +115,12 @@ def _units(title: str, units: list[Unit]) -> Lines:
 def _slower(report: TimingsReport, most: int) -> Lines:
     rows = (
         [
-            f"{one.ratio:.1f}×" if one.before else "",
-            show_seconds(one.before),
-            show_seconds(one.seconds),
-            f"{one.kind} {printable(one.name)}",
+            f"{slow.ratio:.1f}×" if slow.before else "",
+            show_seconds(slow.before),
+            show_seconds(slow.seconds),
+            f"{slow.kind} {printable(slow.name)}",
         ]
-        for one in report.slower[:most]
+        for slow in report.slower[:most]
     )
     columns = [number("slower"), number("before"), number("now"), folded("what")]
     yield table(columns, rows)

@@ -8,7 +8,7 @@ from torchyard.insight.regression import find_slower
 from torchyard.workspace.build_files import named_build, open_build
 
 SLOTS = (1, 2, 4, 16, 64)
-"""The numbers of compile slots that a build is simulated with."""
+"""The numbers of compile slots to simulate."""
 
 
 def measure_build(
@@ -25,8 +25,8 @@ def measure_build(
     Args:
         what: A build directory, or a job; by default, the last one that runs or failed.
         against: An earlier build to compare with, named in the same way.
-        ratio: How many times as long something has to take to be called slower.
-        slots: The numbers of compile slots that the build is simulated with.
+        ratio: The ratio of times from which something counts as slower.
+        slots: The numbers of compile slots to simulate.
         file: The configuration that names the store.
         store: The store, if it is not the file's.
     """

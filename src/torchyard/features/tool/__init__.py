@@ -1,1 +1,1 @@
-"""What steps of jobs run of torchyard itself."""
+"""Internal commands for steps of jobs."""

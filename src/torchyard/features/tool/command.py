@@ -1,4 +1,4 @@
-"""`torchyard tool`: what steps of jobs run of torchyard itself, and what roots are asked."""
+"""`torchyard tool`: internal commands for steps of jobs, and for roots."""
 
 import click
 

@@ -16,19 +16,19 @@ _JOBS = ("doctor", "equip", "snapshot", "survey")
 
 
 def tool_modules() -> dict[str, str]:
-    """Return the module of each: of `recipes/tools`, `tool.py` of a feature, or `jobs.py` here."""
+    """Return the module of each tool: in `recipes/tools`, a feature's `tool.py`, or `jobs.py`."""
     own = {name: f"torchyard.recipes.{module}" for name, module in TOOLS.items()}
     jobs = dict.fromkeys(_JOBS, "torchyard.features.tool.jobs")
     return {**own, **jobs, **{name: module for (name,), module in feature_modules("tool").items()}}
 
 
 def tool_command(name: str) -> click.Command | None:
-    """Return the command for a function; its parameters behind `*` are options."""
+    """Return the command for a function; its parameters after `*` are options."""
     module = tool_modules().get(name)
     if module is None:
         return None
     function = getattr(import_module(module), f"{name.replace('-', '_')}_tool")
-    parameters = [_parameter(one) for one in signature(function).parameters.values()]
+    parameters = [_parameter(parameter) for parameter in signature(function).parameters.values()]
     return click.Command(name, params=parameters, callback=function, help=function.__doc__)
 
 

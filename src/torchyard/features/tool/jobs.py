@@ -1,4 +1,4 @@
-"""Tools that need rooms above `recipes`: of source jobs, and of roots, which answer in JSON."""
+"""Tools that need packages above `recipes`: for source jobs, and for roots, in JSON."""
 
 from functools import partial
 from pathlib import Path
@@ -35,13 +35,13 @@ def equip_tool(name: str) -> None:
 
 
 def doctor_tool(request: str) -> None:
-    """Inspect the root for a build, and print what is found."""
+    """Inspect the root for a build, and print the findings."""
     write(answer_with(partial(examine_in_root, request)))
 
 
 def snapshot_tool(*, spec: JobSpec, file: str, to: Path, root: str = "") -> None:
     """Take a snapshot of a directory, a commit, an archive or a source package.
 
-    Paths of the source are relative to `file`; source packages come from the apt of `root`.
+    Paths of the source are relative to `file`; source packages come from `root`'s apt.
     """
     take_snapshot(spec.task, file, to, root)

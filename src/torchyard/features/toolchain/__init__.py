@@ -1,1 +1,1 @@
-"""What this machine compiles with."""
+"""The toolchains of this machine."""

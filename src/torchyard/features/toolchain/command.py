@@ -1,4 +1,4 @@
-"""`torchyard toolchain`: what this machine compiles with."""
+"""`torchyard toolchain`: the toolchains of this machine."""
 
 import click
 
@@ -10,7 +10,7 @@ file_option = click.option(
     "-f",
     "--file",
     metavar="FILE",
-    help="Configuration to read; torchyard.toml if there is one.",
+    help="Configuration to read; by default torchyard.toml if it exists.",
 )
 
 
@@ -21,27 +21,27 @@ file_option = click.option(
 def command() -> None:
     """Show the compilers, Pythons, GPU toolkits and BLAS found here.
 
-    With a file, show also what would be used for each compute platform and BLAS of its matrix, or
-    why that is missing. Nothing is installed.
+    With a file, also show the parts for each compute platform and BLAS of its matrix, or why they
+    are missing. Nothing is installed.
     """
 
 
 @command.command("env")
 @file_option
-@click.option("--compute", metavar="NAME", default="", help="Such as cu130; cpu unless given.")
+@click.option("--compute", metavar="NAME", default="", help="Such as cu130; by default cpu.")
 @click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
 @click.option(
     "--work",
     "folder",
     metavar="DIR",
     default="",
-    help="Where the job would be; as in sandboxes unless given.",
+    help="Directory of the job; by default the path in sandboxes.",
 )
 def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
     """Print the variables that the steps of a job would see.
 
-    Nothing is installed: what comes from PyPI would be in the job's folder. `torchyard toolchain
-    activate` installs it, for a shell.
+    Nothing is installed: parts from PyPI would be in the job's folder. `torchyard toolchain
+    activate` installs them for a shell.
     """
     from torchyard.features.toolchain.use_case import job_variables
 

@@ -8,7 +8,7 @@ from torchyard.terminal.tables import Lines, folded, styled, table, word
 
 
 class FoundPython(Reported, kw_only=True):
-    """A CPython; without headers nothing can be compiled against it."""
+    """A CPython; compiling against it needs its headers."""
 
     tag: str
     version: str
@@ -18,14 +18,14 @@ class FoundPython(Reported, kw_only=True):
 
 
 class ToolchainPart(Reported):
-    """Something that compiles, or is linked; `place` is none for what PyPI would give."""
+    """A tool or library of a build; `path` is null for a download from PyPI."""
 
     identity: str
-    place: str | None = None
+    path: str | None = None
 
 
 class ToolchainReport(Reported, kw_only=True):
-    """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one."""
+    """`torchyard toolchain --json`: `parts` and `missing` are about the file, if any."""
 
     version: Literal[1] = 1
     platform: str
@@ -39,15 +39,15 @@ class ToolchainReport(Reported, kw_only=True):
 
 
 def toolchain_text(report: ToolchainReport) -> Lines:
-    """Show interpreters, all parts with their identities, and what the file would use."""
+    """Show interpreters, all parts with their identities, and the file's parts."""
     yield styled(report.platform, "bold")
     yield ""
     if report.interpreters:
         yield table(
             (*map(word, ("python", "version", "from", "headers")), folded("path")),
             (
-                (one.tag, one.version, one.origin, "yes" if one.headers else "no", one.path)
-                for one in report.interpreters
+                (p.tag, p.version, p.origin, "yes" if p.headers else "no", p.path)
+                for p in report.interpreters
             ),
         )
         yield ""
@@ -64,9 +64,9 @@ def toolchain_text(report: ToolchainReport) -> Lines:
 
 def _parts(groups: Mapping[str, list[ToolchainPart]]) -> Lines:
     yield table(
-        (word("kind"), folded("identity"), folded("place")),
+        (word("kind"), folded("identity"), folded("path")),
         (
-            (kind, part.identity, part.place or "·")
+            (kind, part.identity, part.path or "·")
             for kind, parts in groups.items()
             for part in parts or [ToolchainPart("none found")]
         ),

@@ -1,4 +1,4 @@
-"""What this machine compiles with, and what the steps of a job would see."""
+"""The toolchains of this machine, and the variables of a job's steps."""
 
 import shlex
 from pathlib import Path
@@ -30,8 +30,8 @@ def survey_machine(file: str | None = None) -> ToolchainReport:
     """Find the Pythons, compilers, toolkits and libraries of this machine.
 
     Args:
-        file: A configuration, for whose matrix parts are chosen; by default that of the current
-            directory, if there is one.
+        file: A configuration, for whose matrix parts are chosen; by default the current
+            directory's, if it exists.
     """
     file = _existing(file)
     digests = _digests(file)
@@ -41,15 +41,15 @@ def survey_machine(file: str | None = None) -> ToolchainReport:
         platform=machine.platform,
         interpreters=[
             FoundPython(
-                tag=one.tag,
-                version=one.version,
-                origin=one.origin,
-                path=one.path,
-                headers=one.headers,
+                tag=python.tag,
+                version=python.version,
+                origin=python.origin,
+                path=python.path,
+                headers=python.headers,
             )
-            for one in machine.interpreters
+            for python in machine.interpreters
         ],
-        compilers=[ToolchainPart(one.identity, one.cc) for one in machine.compilers],
+        compilers=[ToolchainPart(compiler.identity, compiler.cc) for compiler in machine.compilers],
         toolkits={
             platform.title: [
                 _part(kit.identity, kit.origin, kit.root)
@@ -58,7 +58,7 @@ def survey_machine(file: str | None = None) -> ToolchainReport:
             for platform in compute_platforms()
             if platform.cmake_switch
         },
-        blas=[_part(one.identity, one.origin, one.root) for one in machine.blas],
+        blas=[_part(blas.identity, blas.origin, blas.root) for blas in machine.blas],
         libraries=_libraries(machine),
         parts={name: part for name, part in parts.items() if isinstance(part, str)},
         missing={name: _why(part) for name, part in parts.items() if isinstance(part, HostError)},
@@ -70,23 +70,23 @@ def _part(identity: str, origin: str, root: str) -> ToolchainPart:
 
 
 def _libraries(machine: Machine) -> list[ToolchainPart]:
-    """Return libraries such as cuDNN that are in the system's toolkits, or beside them."""
-    places: dict[FoundFeature, str] = {}
+    """Return libraries, such as cuDNN, in the system's toolkits or beside them."""
+    titles: dict[FoundFeature, str] = {}
     for platform in compute_platforms():
         features = platform.table().machine.features.values()
         for kit in machine.toolkits.get(platform.name, ()):
             prefixes = [Path(kit.root), *SYSTEM_PREFIXES] if kit.origin == "system" else []
-            found = ((find_feature(one, prefixes), one.title) for one in features)
-            places |= {one: title for one, title in found if one}
+            found = ((find_feature(feature, prefixes), feature.title) for feature in features)
+            titles |= {feature: title for feature, title in found if feature}
     return [
-        ToolchainPart(f"{title} {one.version}".strip(), str(one.library))
-        for one, title in places.items()
+        ToolchainPart(f"{title} {feature.version}".strip(), str(feature.library))
+        for feature, title in titles.items()
     ]
 
 
 def _why(error: HostError) -> str:
-    (said, *_) = error.diagnostics
-    return f"{said.what}; {said.hint}" if said.hint else said.what
+    (diagnostics, *_) = error.diagnostics
+    return f"{diagnostics.what}; {diagnostics.hint}" if diagnostics.hint else diagnostics.what
 
 
 def job_variables(file: str | None, *, compute: str, blas: str, folder: str) -> bytes:
@@ -114,15 +114,15 @@ def job_variables(file: str | None, *, compute: str, blas: str, folder: str) -> 
         compute_platforms(),
         python=config is not None,
     )
-    if file and (place := compile_cache_url(file, config)):
-        env |= cache_variables(place, Path(folder), folder)
+    if file and (cache := compile_cache_url(file, config)):
+        env |= cache_variables(cache, Path(folder), folder)
     env = compose({"PATH": SYSTEM_PATH}, env)
     lines = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items()))
-    return "".join(lines).encode()  # for a shell, to the letter
+    return "".join(lines).encode()  # verbatim for a shell
 
 
 def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
-    """Return what this machine's blocks of a file would use."""
+    """Return the parts for this machine's blocks of a file."""
     config = load_config(file)
     cells = expand(config).cells
     here = [cell for cell in cells if cell.platform == platform_name()]

@@ -8,7 +8,7 @@ from torchyard.cli.output import reports
 
 
 class _WhichCommand(click.Command):
-    """A command with an option for each fact about GPUs, which compute platforms name."""
+    """A command with an option for each fact about GPUs, as named by compute platforms."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         from torchyard.compute.registry import machine_facts
@@ -36,24 +36,24 @@ class _WhichCommand(click.Command):
 @click.option(
     "--torch",
     metavar="VERSION",
-    help="For this torch, such as 2.13 or 2.13.0+cu130; any: for one that is installed with it.",
+    help="For this torch, such as 2.13 or 2.13.0+cu130; any: install one with it.",
 )
 @click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
 @click.option("--glibc", metavar="VERSION", help="For a system with this glibc.")
-@click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
+@click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without a GPU.")
 @click.option(
     "--package",
     "kind",
     metavar="NAME",
     default="",
-    help="Format of the package, such as conda; a wheel unless given.",
+    help="Format of the package, such as conda; by default a wheel.",
 )
-@click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
+@click.option("--url", metavar="URL", help="Users' address of the channel, for the command.")
 @reports("find_fitting")
 def command() -> None:
     """Find the package of a channel that fits this machine.
 
-    The command that installs it is printed, and why no other package fits.
-    Without options it is the package for this machine, and for the Python and the torch of the
-    activated environment; without one, for the Python that runs torchyard.
+    It prints the install command, and why no other package fits. By default, the package is for
+    this machine, and for the Python and torch of the activated environment, or else for the Python
+    that runs torchyard.
     """

@@ -1,4 +1,4 @@
-"""The package that fits a machine, and why others do not."""
+"""The package that fits a machine, and reasons against others."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -22,7 +22,7 @@ from torchyard.terminal.untrusted import printable
 
 
 class ChosenPackage(Reported, kw_only=True):
-    """The package to take."""
+    """The package to install."""
 
     file: str
     version: str
@@ -33,7 +33,7 @@ class ChosenPackage(Reported, kw_only=True):
 
 
 class OtherPackage(Reported, kw_only=True):
-    """A package that is not the one."""
+    """Another package, and the reason against it."""
 
     file: str
     version: str
@@ -43,9 +43,9 @@ class OtherPackage(Reported, kw_only=True):
 
 
 class WhichReport(Reported, kw_only=True):
-    """`torchyard which --json`: the package that fits, and why not the others.
+    """`torchyard which --json`: the package that fits, and reasons against others.
 
-    `torches` are those that packages are for, if none is for the machine's.
+    `torches` are the torches of packages, if none is for the machine's.
     """
 
     version: Literal[1] = 1
@@ -61,7 +61,7 @@ class WhichReport(Reported, kw_only=True):
 
 
 def which_text(report: WhichReport) -> Lines:
-    """Show the machine, why other packages do not fit it, and the one that does."""
+    """Show the machine, reasons against other packages, and the one that fits."""
     yield assembled(("for ", "dim"), ", ".join(_machine(report.facts)))
     yield ""
     if report.others:
@@ -102,7 +102,7 @@ def _machine(facts: MachineFacts) -> Iterator[str]:
     if facts.glibc:
         yield f"glibc {facts.glibc}"
     known = [(fact, facts.gpu[fact.option]) for fact in machine_facts() if fact.option in facts.gpu]
-    gpus = [one.title if one.is_flag else f"{one.title} {value}" for one, value in known if value]
+    gpus = [f.title if f.is_flag else f"{f.title} {value}" for f, value in known if value]
     yield from gpus or ["no GPU"]
     if facts.torch:
         yield f"torch {facts.torch}" + (

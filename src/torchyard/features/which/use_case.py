@@ -31,15 +31,15 @@ def find_fitting(
     file: str = "torchyard.toml",
     **facts: str | None,
 ) -> WhichReport:
-    """Find the package of a channel to install, and why no other one fits.
+    """Find the package of a channel to install, and reasons against others.
 
     Args:
         channel: The channel: its name in the file, its address or its directory.
         project: The project, with or without versions: `torch>=2.14`.
-        kind: The format of the package; that of the first section of a channel if empty.
-        url: Where readers find the channel, for the command.
+        kind: The format of the package; by default that of a channel's first section.
+        url: The address of the channel for users, for the install command.
         file: The configuration that names channels.
-        **facts: What is known of the machine; what is not given is detected.
+        **facts: Facts of the machine; others are detected.
     """
     try:
         wanted = Requirement(project)
@@ -69,7 +69,7 @@ def find_fitting(
             for other in answer.others
         ],
         notes=answer.notes,
-        torches=[str(one) for one in answer.torches] if answer.has_wrong_torch else [],
+        torches=[str(torch) for torch in answer.torches] if answer.has_wrong_torch else [],
         torch_command=torch_command(answer) if answer.has_wrong_torch else "",
     )
 
@@ -88,7 +88,7 @@ def _chosen(entry: Entry, typed: Mapping[str, str]) -> ChosenPackage:
 def _facts(given: Mapping[str, str | None]) -> MachineFacts:
     """Return the facts given on the command line; others are detected on this machine.
 
-    Those of the environment count only if neither Python nor platform are those of another one.
+    Those of the environment only count if neither another Python nor another platform is given.
     """
     tables = load_tables()
     platform = given["platform"] or machine.platform_name()
@@ -101,15 +101,15 @@ def _facts(given: Mapping[str, str | None]) -> MachineFacts:
     known = machine_facts()
     gpu = {fact.option: str(given[fact.option]) for fact in known if given[fact.option]}
     if given["no_gpu"] and gpu:
-        msg = f"--cpu and --{next(iter(gpu))} can't be had together"
-        raise UsageError(msg, hint="--cpu is for machines without any GPU")
+        msg = f"--cpu and --{next(iter(gpu))} exclude each other"
+        raise UsageError(msg, hint="--cpu is for machines without a GPU")
     _check_number("glibc", given["glibc"], least=2)
     for fact in known:
         if not fact.is_flag:
             _check_number(fact.option, given[fact.option], least=1)
     if here and not gpu and not given["no_gpu"]:
-        for one in compute_platforms(plug_ins=True):
-            gpu |= one.detect()
+        for compute in compute_platforms(plug_ins=True):
+            gpu |= compute.detect()
     return MachineFacts(
         python=python,
         platform=platform,
@@ -121,7 +121,7 @@ def _facts(given: Mapping[str, str | None]) -> MachineFacts:
 
 
 def _torch(given: str | None, installed: InstalledTorch | None) -> tuple[str, str]:
-    """Return the version and the compute of the torch that is given, or else installed."""
+    """Return the version and compute of the given or installed torch."""
     if given == _ANY:
         return "", ""
     if given is None:
@@ -130,7 +130,7 @@ def _torch(given: str | None, installed: InstalledTorch | None) -> tuple[str, st
         version = Version(given)
     except InvalidVersion as error:
         msg = f"`--torch {given}` is not a version"
-        hint = f"write 2.13, 2.13.0 or 2.13.0+cu130, or {_ANY} for one that is yet to be installed"
+        hint = f"write 2.13, 2.13.0 or 2.13.0+cu130, or {_ANY} for one to be installed"
         raise UsageError(msg, hint=hint) from error
     return version.public, compute_in(version.local or "")
 

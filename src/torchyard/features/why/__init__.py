@@ -1,1 +1,1 @@
-"""Why something was built again."""
+"""Why something was rebuilt."""

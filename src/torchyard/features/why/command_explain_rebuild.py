@@ -1,4 +1,4 @@
-"""`torchyard explain rebuild`: why a job or a file was built again."""
+"""`torchyard explain rebuild`: why a job or a file was rebuilt."""
 
 import click
 
@@ -12,8 +12,8 @@ from torchyard.cli.output import reports
 @store_option
 @reports("explain_rebuild")
 def command() -> None:
-    """Say why a job or a file was built again, or will be.
+    """Show why a job or a file was rebuilt, or will be.
 
-    JOB is a job that runs or failed, by default the last one, or whose result is in the store: it
-    is compared with the result before. FILE is a file that ninja makes in a build directory.
+    JOB is a job that runs or failed, by default the last one, or has a result in the store: it is
+    compared with the previous result. FILE is an output of ninja in a build directory.
     """

@@ -1,4 +1,4 @@
-"""Why a job or a file was built again, down to the first cause."""
+"""Why a job or a file was rebuilt, down to the first cause."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from torchyard.workspace.left_job import left_job
 def explain_rebuild(
     what: str | None = None, *, file: str = "torchyard.toml", store: str | None = None
 ) -> WhyReport:
-    """Find the first cause for which something was built again.
+    """Find the first cause of a rebuild.
 
     Args:
         what: A file in a build directory of ninja, or a job; by default, the last job that runs or
@@ -32,7 +32,7 @@ def explain_rebuild(
     if what and folder is not None and (Path(what).exists() or "/" in what):
         return _why_file(Path(what), folder)
     if what and Path(what).exists():
-        msg = f"`{what}` is no file that ninja makes"
+        msg = f"`{what}` is not an output of ninja"
         raise SelectionError(msg, hint="name an output in a build directory, or a job of the plan")
     opened = open_store_of(what or ":", file, store)
     if left := left_job(what, file):
@@ -55,8 +55,8 @@ def _why_file(path: Path, folder: Path) -> WhyReport:
 
 
 def _job_view(folder: Path) -> JobView | None:
-    """Return how the steps of a job see its directory, if a build directory is in one."""
-    above = next((one for one in folder.resolve().parents if (one / SPEC_FILE).is_file()), None)
+    """Return the steps' view of a job's directory, if a build directory is in one."""
+    above = next((p for p in folder.resolve().parents if (p / SPEC_FILE).is_file()), None)
     if above is None:
         return None
     spec = msgspec.json.decode((above / SPEC_FILE).read_bytes(), type=JobSpec)
@@ -72,7 +72,7 @@ def _job_view(folder: Path) -> JobView | None:
 
 
 def _why_job(spec: JobSpec, store: Store, started: str = "") -> WhyReport:
-    """Compare a job with its last result before; of the same version, if there is one."""
+    """Compare a job with its previous result, preferably of the same version."""
     task = spec.task
     earlier = [
         other
@@ -86,7 +86,7 @@ def _why_job(spec: JobSpec, store: Store, started: str = "") -> WhyReport:
 
 
 def _changed(store: Store, now: str, before: str) -> list[str]:
-    """Return the files in which two results differ; none if one of them is not there."""
+    """Return the files that differ between two results; none if either is missing."""
     results = [store.find(fingerprint) for fingerprint in (now, before)]
     if None in results:
         return []
