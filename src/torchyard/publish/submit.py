@@ -91,7 +91,7 @@ def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted
     if not packages:
         where = ", ".join(map(str, request.paths)) or "the store"
         msg = f"there is no package in {where}"
-        raise SelectionError(msg, hint="name packages, or directories that have some")
+        raise SelectionError(msg, hint="name packages, or directories with packages")
     evidence = _with_smoke_tests(request, packages, evidence)
     head, verdict = accept(channel, head, packages, demands._replace(evidence=evidence))
     if request.dry_run:

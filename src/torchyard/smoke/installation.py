@@ -153,13 +153,13 @@ def share_requirements(made: Installation, folder: Path) -> None:
                     link_or_copy(f"{site}/{program}", f"{target}/{program}")
 
 
-def same_files(one: Installation, other: Installation) -> bool:
+def same_files(this: Installation, other: Installation) -> bool:
     """Return whether two installers put the same files of a package into site-packages.
 
     Programs are ignored: they start with the path of their interpreter.
     """
-    sites = [Path(made.sites[0]) for made in (one, other)]
-    infos = [installed_dist_infos(site)[one.distribution] for site in sites]
+    sites = [Path(made.sites[0]) for made in (this, other)]
+    infos = [installed_dist_infos(site)[this.distribution] for site in sites]
     first, second = ({n for n in recorded(i) if not n.startswith(f"{i.name}/")} for i in infos)
     if first != second or any(name.startswith(("/", "../")) for name in first):
         return False

@@ -18,7 +18,7 @@ def deps_html(document: DepsReport) -> str:
 def deps_values(document: DepsReport) -> dict[str, object]:
     """Return the values of the template `deps_part.html`."""
     sources, rows = deps_table(document)
-    return {"document": document, "places": sources, "rows": rows}
+    return {"document": document, "sources": sources, "rows": rows}
 
 
 def deps_markdown(document: DepsReport) -> str:
