@@ -18,6 +18,8 @@ class Page(NamedTuple):
     slow: bool = False
     programs: tuple[str, ...] = ()
     """What must be installed, besides torchyard, for its commands."""
+    pythons: tuple[str, ...] = ()
+    """The Pythons that its wheels are for, if its commands install them by the running one."""
 
 
 PAGES = {
@@ -53,8 +55,10 @@ PAGES = {
     ),
     "docs/guides/publish-a-release.md": Page(Preparer.torch),
     "docs/guides/publish-an-extension.md": Page(Preparer.extensions),
-    "docs/guides/serve-a-channel.md": Page(Preparer.serving),
-    "docs/guides/look-after-a-channel.md": Page(Preparer.torch, programs=("jq",)),
+    "docs/guides/serve-a-channel.md": Page(Preparer.serving, pythons=("cp311", "cp312")),
+    "docs/guides/look-after-a-channel.md": Page(
+        Preparer.torch, programs=("jq",), pythons=("cp311", "cp312")
+    ),
     "docs/guides/use-a-channel.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
     "docs/guides/other-indexes.md": Page(Preparer.torch),
     "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),

@@ -24,6 +24,8 @@ from tests.docs.pages import (
 from tests.docs.prepare import Preparer
 from tests.docs.scene import shell_in
 
+from torchyard.host.machine import python_name
+
 
 def _parameter(page: str) -> object:
     marks = [pytest.mark.integration, *([pytest.mark.slow] if PAGES[page].slow else [])]
@@ -38,6 +40,8 @@ def test_commands_of_a_page(
     for program in how.programs:
         if shutil.which(program) is None:
             pytest.skip(f"there is no {program}")
+    if how.pythons and python_name() not in how.pythons:
+        pytest.skip(f"its wheels are for {' and '.join(how.pythons)}")
     with ExitStack() as stack:
         scene = how.prepare(Preparer(tmp_path, stack, tmp_path_factory))
         shell = stack.enter_context(shell_in(scene))

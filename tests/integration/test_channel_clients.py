@@ -188,8 +188,9 @@ def test_types_and_caching(served: Served, release: Path) -> None:
     assert get(f"{served.url}/{key}").size == entry.size
     assert get(f"{served.url}/channel.json").media == "application/json"
     assert get(f"{served.url}/", JSON).media == "text/html; charset=utf-8"
-    with pytest.raises(urllib.error.HTTPError, match="404"):
+    with pytest.raises(urllib.error.HTTPError, match="404") as missing:
         get(f"{served.url}/cpu/nothing/")
+    missing.value.close()
 
 
 def test_conda_packages_are_solved_and_installed(served: Served, tmp_path: Path) -> None:
