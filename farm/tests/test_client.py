@@ -73,7 +73,7 @@ def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
         assert [one["id"] for one in status["plans"]] == [plan]
         torn, newer = status["unreadable"]
         assert (torn["id"], newer["id"]) == ("a-torn", "b-newer")
-        assert "is not a plan that this version of torchyard-farm can read" in torn["why"]
+        assert "this version of torchyard-farm can't read the plan" in torn["why"]
         assert "upgrade" in newer["hint"]
         assert farm.has_said("plan a-torn is skipped")
         assert farm.text("plugins/plans/").count("unreadable") == 4  # a word, and its colour

@@ -90,7 +90,7 @@ def test_each_task_is_in_the_grid_with_the_word_for_its_state() -> None:
     assert "Oh no" in view.parts["failures"]
     assert "on w1, since" in view.parts["failures"]
     assert "1970-01-01 00:01 UTC</time>, 2 times in a row, <a" in view.parts["failures"]
-    assert "8 jobs can't begin before that." in view.parts["failures"]
+    assert "8 jobs can't start before that." in view.parts["failures"]
 
 
 def test_what_was_never_built_leads_to_the_history_of_its_cell() -> None:

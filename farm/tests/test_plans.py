@@ -84,7 +84,7 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     plans.add(made_plan({0: []}))
     (tmp_path / "plans" / "plan.json").write_bytes(b"{")
     assert plans.count("plan") == 0
-    with pytest.raises(HostError, match="is not a plan"):
+    with pytest.raises(HostError, match="can't read the plan"):
         plans.read("plan")
     plans.add(made_plan({0: []}))
     assert plans.count("plan") == 1, "it was mended"

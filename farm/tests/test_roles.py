@@ -78,7 +78,7 @@ def test_users_are_read_and_get_passwords(tmp_path: Path) -> None:
         (
             "[worker.w1]",
             'certificate = "c"\nkey = "k"\ntls = false\n[worker.w1]',
-            "`tls = false` makes no use of a certificate",
+            "`tls = false` does not use a certificate",
         ),
     ],
 )

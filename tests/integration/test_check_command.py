@@ -256,7 +256,7 @@ def test_a_package_that_is_not_there(torchyard: Command, args: list[str]) -> Non
 def test_a_directory_is_no_package(torchyard: Command, tmp_path: Path, command: str) -> None:
     result = torchyard(command, tmp_path)
     assert result.code == 2
-    assert f"`{tmp_path}` is a directory, and no package" in result.err
+    assert f"`{tmp_path}` is a directory, not a package" in result.err
     assert f"name the packages in it, such as {tmp_path}/*.whl" in result.err
 
 

@@ -443,12 +443,12 @@ def test_the_core_must_be_the_same(built: Built, tmp_path: Path) -> None:
         check_core(built.install, package)
     other = "int c10(void) { return 7; }"
     compile_library(library, other, options=["-g", "-Wl,-rpath,/opt"])
-    with pytest.raises(BuildError, match=r"symbols are the same, but not .*`.text`"):
+    with pytest.raises(BuildError, match=r"symbols are equal, but not .*`.text`"):
         check_core(built.install, package)
     shutil.copy(built.install / "lib/libc10.so", library)
     with library.open("ab") as file:
         file.write(b"\0")
-    with pytest.raises(BuildError, match="not what is around them"):
+    with pytest.raises(BuildError, match="not the data around them"):
         check_core(built.install, package)
     with pytest.raises(BuildError, match="has no libraries"):
         check_core(tmp_path, package)

@@ -96,7 +96,7 @@ def test_a_step_does_not_publish_what_it_likes(tmp_path: Path) -> None:
     (tmp_path / "code/known-check.json").write_text(f"\n{report}", encoding="utf-8")
     done = torchyard("build", "-f", file)
     assert done.returncode != 0
-    assert "a package job delivered `sub`, which is no package file" in done.stderr
+    assert "a package job delivered `sub`, which is not a package" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("channel/**/torch-99.0*"))
 

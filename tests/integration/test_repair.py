@@ -182,7 +182,7 @@ def test_what_needs_a_gpu_must_say_what_it_is_compiled_for(
     assert do(path, tmp_path / "cpu", SetRpath()).changed
     wants = ReplaceNeeded(new=needed, members=("*/_C.so",))
     path = repair(path, [wants], tmp_path / "gpu").path
-    with pytest.raises(UsageError, match="does not tell what the package is compiled for"):
+    with pytest.raises(UsageError, match="does not show the package's compute platform"):
         repair(path, [SetRpath()], tmp_path / "out")
     assert repair(path, [SetRpath()], tmp_path / "out", compute="cu130").changed
 

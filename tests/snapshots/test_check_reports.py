@@ -55,7 +55,7 @@ def checked(contents: Contents, *found: Finding) -> CheckedPackage:
 
 
 def findings() -> tuple[Finding, ...]:
-    hint = "bring it along, require the package that has it, or do not link with it"
+    hint = "bundle it, require the package that has it, or do not link with it"
     unresolved = (
         Finding(
             rule="linking-unresolved",

@@ -207,7 +207,7 @@ def test_label_abi(declared: str, imports: list[str], symbols: list[str]) -> Non
     )
     found = [hit.what for hit in hits("label-abi", made)]
     assert found == [
-        f"uses `{symbol}`, which is not stable, and the file says abi = {declared}"
+        f"uses `{symbol}`, which is not stable, but the file says abi = {declared}"
         for symbol in symbols
     ]
 

@@ -18,7 +18,7 @@ def environment(**variables: str) -> CellEnvironment:
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A;id", "A\n", "é", "_torchyard_CC"])
 @pytest.mark.parametrize("shell", Shell)
 def test_a_name_that_is_no_variable_is_refused(shell: Shell, name: str) -> None:
-    with pytest.raises(ConfigError, match="no name of a variable"):
+    with pytest.raises(ConfigError, match="can't set a variable"):
         activation_script(shell, environment(**{name: "x"}))
 
 

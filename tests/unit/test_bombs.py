@@ -83,7 +83,7 @@ def faults_of(data: bytes) -> tuple[Fault, ...]:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        pytest.param(names_of_sections, "its texts are too long", id="names of sections"),
+        pytest.param(names_of_sections, "its strings are too long", id="names of sections"),
         pytest.param(notes, "", id="notes"),
         pytest.param(dynamic_sections, "more than one dynamic section", id="dynamic sections"),
         pytest.param(chain_of_symbols, "a chain of 65537 links is too long", id="symbols"),

@@ -152,7 +152,7 @@ def test_names_of_images(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--all", "docker://a/b", "a b", "A/B", "a@sha256:1", "a:"])
 def test_what_is_no_name_of_an_image_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"`{name}` is no name of an image"):
+    with pytest.raises(ConfigError, match=f"`{name}` is not the name of an image"):
         config_of(f'{FILE}[root]\nimage = "{name}"\n')
 
 

@@ -36,7 +36,7 @@ def finding(
     severity: Severity = Severity.ERROR,
     what: str = "needs `libfoo.so.1`",
     member: str = "",
-    hint: str = "bring it along",
+    hint: str = "bundle it",
 ) -> Finding:
     return Finding(rule=rule, severity=severity, what=what, member=member, hint=hint)
 

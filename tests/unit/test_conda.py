@@ -227,11 +227,11 @@ def test_conda_understands_all_that_is_said() -> None:
     [
         ("[tests]", "[test]", "malformed"),
         ("magma = 10", 'magma = "ten"', "malformed"),
-        ('[names."*"]', "[names.x]", "no names for projects"),
-        ('cpu = "{name}-cpu"', 'cpu = "{name}-gpu"', "not different"),
+        ('[names."*"]', "[names.x]", "no default names"),
+        ('cpu = "{name}-cpu"', 'cpu = "{name}-gpu"', "that are equal"),
         ('cpu = "{name}-cpu"', 'cpu = "{title}-cpu"', "not only of"),
         ("[blas.generic]", "[blas.quick]", "unknown BLAS `quick`"),
-        ('"libnuma.so.1"', '"lib*"', "or all there are"),
+        ('"libnuma.so.1"', '"lib*"', "or all of them"),
         ("[markers.linux-64]", "[markers.beos-64]", "unknown platform `beos-64`"),
     ],
 )

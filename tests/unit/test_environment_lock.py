@@ -158,7 +158,7 @@ def test_a_wheel_without_a_digest_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_an_index_calls_a_wheel_is_looked_at() -> None:
     listed = '[{ url = "x/a-1.whl%22%0Ab", hashes = { sha256 = "0" } }]'
-    with pytest.raises(HostError, match="that is no wheel"):
+    with pytest.raises(HostError, match="an invalid wheel"):
         read_pylock(f'[[packages]]\nname = "a"\nversion = "1"\nwheels = {listed}\n', "")
 
 

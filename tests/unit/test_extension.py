@@ -374,8 +374,8 @@ def test_a_wheel_for_one_python_serves_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        ({"version": "2.1.3"}, "makes torch_scatter 2.1.3, and not torch-scatter 2.1.2"),
-        ({"tag": "cp312-cp312-linux_x86_64"}, "for cp312-cp312-linux_x86_64, and not for cp311"),
+        ({"version": "2.1.3"}, "builds torch_scatter 2.1.3, not torch-scatter 2.1.2"),
+        ({"tag": "cp312-cp312-linux_x86_64"}, "for cp312-cp312-linux_x86_64, not for cp311"),
     ],
 )
 def test_another_package_than_that_of_the_cell_is_refused(

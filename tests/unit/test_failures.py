@@ -172,9 +172,9 @@ def row(**changes: object) -> dict[str, Failure]:
 @pytest.mark.parametrize(
     ("failures", "message"),
     [
-        (row(pattern="(unclosed"), "has a pattern that is none"),
+        (row(pattern="(unclosed"), "has an invalid pattern"),
         (row(example="all is well"), "does not match"),
-        (row(pattern=r"No space left|(?:a|b)"), "no literal"),
+        (row(pattern=r"No space left|(?:a|b)"), "without a literal"),
         (row(fix=""), "no cause or no fix"),
     ],
 )

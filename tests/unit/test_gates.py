@@ -147,7 +147,7 @@ def test_a_step_publishes_nothing_from_a_folder(inputs: Inputs, place: str, repo
 @pytest.mark.parametrize("report", ["check.json", "smoke.json", "torch-check.json"])
 def test_a_step_delivers_no_report(inputs: Inputs, report: str) -> None:
     (inputs.place("package") / report).write_text("{}", encoding="utf-8")
-    with pytest.raises(BuildError, match=f"`{report}`, which is no package"):
+    with pytest.raises(BuildError, match=f"`{report}`, which is not a package"):
         inputs.publish()
 
 
@@ -178,7 +178,7 @@ def test_a_package_is_a_file(inputs: Inputs, tmp_path: Path, kind: str) -> None:
             path.mkdir()
         case _:
             path.symlink_to("nowhere")
-    with pytest.raises(BuildError, match="which is no package"):
+    with pytest.raises(BuildError, match="which is not a package"):
         inputs.publish()
 
 
@@ -284,7 +284,7 @@ LIBTORCH = f"{LABEL}/linux-x86_64/cpu-mkl/any/libtorch"
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("libtorch-shared-with-deps-2.14.0+cpu.zip", "it has no library at all"),
+        ("libtorch-shared-with-deps-2.14.0+cpu.zip", "it has no libraries"),
         ("libother-2.14.0.zip", "it is of `libother`, and the cell of `torch`"),
         ("libtorch-2.13.0.zip", "its version is 2.13.0"),
         ("libtorch-macos-arm64-2.14.0.zip", "it is for macos-arm64"),

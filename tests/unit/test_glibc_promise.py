@@ -60,7 +60,7 @@ def test_a_broken_promise_names_symbol_library_and_unit(project: Path) -> None:
     with pytest.raises(BuildError) as refused:
         check_glibc("2.17", [project / "out"], project)
     assert str(refused.value) == (
-        "it would not run with glibc 2.17, as [build] promises:\n"
+        "it would not run with the promised glibc 2.17:\n"
         "_C.so needs `getrandom` in version GLIBC_2.25 of libc.so.6, for `temp/csrc/new.o`"
     )
     assert "`image` in [root]" in str(refused.value.diagnostics[0].hint)
@@ -104,5 +104,5 @@ def test_a_plan_states_the_promise() -> None:
 
 @pytest.mark.parametrize("text", ["2", "2.28.1", "glibc 2.28", "3.0", ""])
 def test_what_is_no_glibc_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no version of glibc"):
+    with pytest.raises(ConfigError, match="is not a glibc version"):
         config_of(f'{SMALL}[build]\nglibc = "{text}"\n')

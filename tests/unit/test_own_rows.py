@@ -168,7 +168,7 @@ def test_a_file_leaves_the_shipped_tables_alone() -> None:
         (NEW_RELEASE.replace("cu130 = {", "cu139 = {"), 3, "unknown compute platform `cu139`"),
         (NEW_CUDA.replace("cu133]", "metal4]"), 2, "no compute platform has a version called"),
         (NEW_CUDA.replace('"13.3"', '"13.4"'), 2, "cu133 has the version of cu134"),
-        (NEW_CUDA.replace('"16"', '"16.x"'), 2, "cu133 takes gcc up to `16.x`"),
+        (NEW_CUDA.replace('"16"', '"16.x"'), 2, "cu133 accepts gcc up to `16.x`"),
         (NEW_CUDA.replace("linux-x86_64", "linux-x86"), 2, "names the unknown platform"),
         (NEW_CUDA.replace('"7.5"', '"sm_75"'), 2, "`sm_75`, which is not an architecture"),
         ("[tables.compute.cu130.archs]\nlinux-x86_64 = []\n", 1, "has no architectures"),

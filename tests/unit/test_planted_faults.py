@@ -451,7 +451,7 @@ def test_check_knows_the_torch_that_compat_has_read(keep: Command, tmp_path: Pat
     assert done.code == 13
     text = " ".join(done.out.split())
     assert "error torch-symbols" in text
-    assert "needs `c10::core::oldThing()` of torch, which torch 2.14.1 does not have" in text
+    assert "needs `c10::core::oldThing()` of torch, which torch 2.14.1 lacks" in text
     refused = keep("publish", path, "--to", tmp_path / "c", "--external", "torch")
     assert (refused.code, "c10::core::oldThing()" in refused.err) == (15, True)
 

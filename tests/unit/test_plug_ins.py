@@ -159,7 +159,7 @@ def test_two_distributions_with_one_name_are_refused(rules: Path) -> None:
     (metadata / "entry_points.txt").write_text("[torchyard.rules]\ndig = os\n", encoding="utf-8")
     ended = run(rules, "explain", "rule")
     assert ended.returncode == 7
-    assert "both bring `dig` for torchyard.rules" in ended.stderr
+    assert "both define `dig` for torchyard.rules" in ended.stderr
 
 
 def test_a_rule_of_another_distribution_cannot_replace_ours(rules: Path) -> None:

@@ -197,7 +197,7 @@ def test_names_that_are_used_over_and_over(tmp_path: Path) -> None:
 def test_symbols_of_all_libraries_together_are_bounded(tmp_path: Path) -> None:
     limits = Limits(tables=10)
     contents = contents_of(make_elf(FULL), tmp_path, limits=limits)
-    what = "has more symbols than are read of one package"
+    what = "exceeds the limit of symbols in a package"
     assert contents.faults == (Fault(FaultKind.BOMB, "lib/x.so", what),)
 
 

@@ -142,7 +142,7 @@ def test_a_damaged_file_is_a_fault(tmp_path: Path, data: bytes, what: str) -> No
 
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     limits = Limits(foreign=100)
-    what = f"is damaged: {len(macho())} bytes are more than is read of one such file"
+    what = f"is damaged: its {len(macho())} bytes exceed the limit for such files"
     assert contents_of(macho(), tmp_path, limits).faults == (
         Fault(FaultKind.BINARY, "x/lib", what),
     )

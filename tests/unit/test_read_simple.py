@@ -172,10 +172,10 @@ def test_a_moment_is_one(said: str, sound: bool) -> None:
     [
         (b"<html></html>", "text/html", "<!DOCTYPE html>"),
         (b"<!DOCTYPE html>", "text/plain", "calls it text/plain"),
-        (b"<!DOCTYPE html>\xff", "text/html", "no UTF-8"),
+        (b"<!DOCTYPE html>\xff", "text/html", "not UTF-8"),
         (b"<!DOCTYPE html><a>x</a>", "", "leads nowhere"),
-        (b'<!DOCTYPE html><a href="http://[x/a.whl">a.whl</a>', "", "no address"),
-        (b'<!DOCTYPE html><a href="a%2Fb.whl">a/b.whl</a>', "", "no name for a file"),
+        (b'<!DOCTYPE html><a href="http://[x/a.whl">a.whl</a>', "", "not an address"),
+        (b'<!DOCTYPE html><a href="a%2Fb.whl">a/b.whl</a>', "", "not a valid file name"),
         (b'<!DOCTYPE html><a href="a.whl">b.whl</a>', "", "is called `b.whl`"),
         (b'{"meta": {}, "files": [', "application/json", "can't be read"),
         (b'{"files": [{"filename": "a.whl"}], "meta": {"api-version": "1.0"}}', "", "files[0]"),
@@ -280,7 +280,7 @@ def test_no_package_is_called_by_a_path(name: str) -> None:
     data = compress(msgspec.msgpack.encode({"packages": {name: {**RECORD, "sha256": b"\xab"}}}))
     for read in (plain, read_shard(data, sha256(data).hexdigest())):
         assert name not in read.records
-        assert "no name for a file" in read.faults[0]
+        assert "not a valid file name" in read.faults[0]
     assert plain.records.keys() == good.keys()
 
 

@@ -139,11 +139,11 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(GOOD[:-30], S, "no end record", id="cut off"),
         pytest.param(GOOD[40:], S, "is cut off", id="beginning missing"),
         pytest.param(GOOD[:40] + GOOD[41:], S, "is cut off", id="one byte missing"),
-        pytest.param(b"#!python\n" + GOOD, S, "9 bytes are in front", id="something in front"),
+        pytest.param(b"#!python\n" + GOOD, S, "9 bytes are before", id="something in front"),
         pytest.param(GOOD + b"more", S, "4 bytes follow the end record", id="something after"),
-        pytest.param(GOOD + GOOD, S, "bytes are in front", id="two archives"),
+        pytest.param(GOOD + GOOD, S, "bytes are before", id="two archives"),
         pytest.param(
-            make_zip([A], End(comment=GOOD)), S, "bytes are in front", id="one in the comment"
+            make_zip([A], End(comment=GOOD)), S, "bytes are before", id="one in the comment"
         ),
         pytest.param(
             make_zip([A], End(comment=b"PK\5\6" + bytes(40))),
@@ -152,42 +152,45 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
             id="half of one",
         ),
         pytest.param(
-            make_zip([A], End(comment_size=9)), S, "which speaks of 9", id="comment missing"
+            make_zip([A], End(comment_size=9)), S, "which declares 9", id="comment missing"
         ),
         pytest.param(
             make_zip([A], End(members=2)),
             S,
-            "has 1 members, and the archive's end says 2",
+            "has 1 members, but the archive's end declares 2",
             id="count",
         ),
         pytest.param(
             make_zip([A], End(size=55, before=b"????")),
             S,
-            "something else than a member",
+            "other data than a member",
             id="size of the directory",
         ),
         pytest.param(
-            make_zip([A], End(start=3)), S, "bytes are in front", id="place of the directory"
+            make_zip([A], End(start=3)), S, "bytes are before", id="place of the directory"
         ),
         pytest.param(make_zip([A], End(disk=1)), S, "one of several parts", id="parts"),
         pytest.param(
-            make_zip([A], End(before=b"????")), S, "4 bytes are in front", id="after the directory"
+            make_zip([A], End(before=b"????")), S, "4 bytes are before", id="after the directory"
         ),
         pytest.param(
-            make_zip([A], End(start=MAX_32)), S, "refers to a ZIP64 record", id="no ZIP64 record"
+            make_zip([A], End(start=MAX_32)),
+            S,
+            "refers to a missing ZIP64 record",
+            id="no ZIP64 record",
         ),
         pytest.param(
             make_zip([A], End(large=True, members=3)),
             S,
-            "says 3 where its ZIP64 record says 1",
+            "has 3 where its ZIP64 record has 1",
             id="two counts",
         ),
         pytest.param(make_zip([A._replace(disk=1)]), S, "on another disk", id="disk"),
         pytest.param(
-            make_zip([A._replace(size=MAX_32)]), S, "no ZIP64 field tells", id="no ZIP64 size"
+            make_zip([A._replace(size=MAX_32)]), S, "in its ZIP64 field", id="no ZIP64 size"
         ),
         pytest.param(
-            make_zip([A._replace(extra=large(5))]), S, "nothing asks for", id="ZIP64 size too many"
+            make_zip([A._replace(extra=large(5))]), S, "unused numbers", id="ZIP64 size too many"
         ),
         pytest.param(
             make_zip([A._replace(extra=large() * 2)]), S, "more than one ZIP64", id="ZIP64 twice"
@@ -195,13 +198,13 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(
             make_zip([A._replace(extra=b"\1\0\xff\0")]),
             S,
-            "extra fields that are cut off",
+            "truncated extra fields",
             id="extra",
         ),
         pytest.param(
             make_zip([A._replace(own_extra=b"??")]),
             S,
-            "extra fields that are cut off",
+            "truncated extra fields",
             id="own extra",
         ),
         pytest.param(make_zip([A._replace(extra=b"up\1\0?")]), S, "second name", id="another name"),
@@ -230,12 +233,12 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
             id="own stored size",
         ),
         pytest.param(
-            make_zip([DESCRIBED]), S, "other numbers than the directory", id="no descriptor"
+            make_zip([DESCRIBED]), S, "numbers that contradict the directory", id="no descriptor"
         ),
         pytest.param(
             make_zip([DESCRIBED._replace(descriptor=SIGNED + bytes(12))]),
             S,
-            "other numbers",
+            "numbers that contradict",
             id="descriptor",
         ),
         pytest.param(make_zip([A._replace(flags=1)]), S, "is encrypted", id="encrypted"),
@@ -248,9 +251,9 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
             "beyond the archive's data",
             id="too long",
         ),
-        pytest.param(make_zip([A._replace(header=5000)]), S, "header of its own", id="far away"),
+        pytest.param(make_zip([A._replace(header=5000)]), S, "its own header", id="far away"),
         pytest.param(
-            make_zip([A, B._replace(header=1)]), S, "header of its own, at 1", id="elsewhere"
+            make_zip([A, B._replace(header=1)]), S, "its own header, at 1", id="elsewhere"
         ),
         pytest.param(
             make_zip([A, A._replace(name=b"b.txt", header=0)]), S, "overlaps", id="overlap"
@@ -265,10 +268,10 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
             id="gap at the end",
         ),
         pytest.param(
-            make_zip([Made(name=b"d/")]), S, "is a directory, but holds", id="directory with data"
+            make_zip([Made(name=b"d/")]), S, "is a directory, but has", id="directory with data"
         ),
         pytest.param(make_zip([A, A]), N, "is there twice", id="twice"),
-        pytest.param(make_zip([A, Made(name=b"A.txt")]), N, "where case does not count", id="case"),
+        pytest.param(make_zip([A, Made(name=b"A.txt")]), N, "if case is ignored", id="case"),
         pytest.param(
             make_zip([Made(name=b"a"), Made(name=b"a/b")]),
             N,
@@ -285,11 +288,16 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(make_zip([Made(name=b"./b")]), N, "empty parts", id="dot"),
         pytest.param(make_zip([Made(name=b"")]), N, "no name", id="no name"),
         pytest.param(
-            make_zip([Made(name=b"\xff", flags=0x800)]), N, "is not UTF-8", id="not UTF-8"
+            make_zip([Made(name=b"\xff", flags=0x800)]),
+            N,
+            "flagged as UTF-8, but is not",
+            id="not UTF-8",
         ),
         pytest.param(make_zip([Made(name=b"\xe4")]), N, "is not ASCII", id="not ASCII"),
         pytest.param(make_zip([Made(content=b"/etc", mode=0o120777)]), N, "is a link", id="link"),
-        pytest.param(make_zip([Made(mode=0o060666)]), N, "is a link, or no file", id="device"),
+        pytest.param(
+            make_zip([Made(mode=0o060666)]), N, "is a link or a special file", id="device"
+        ),
         pytest.param(
             make_zip([A._replace(size=TEXT - 1)]), X, f"more than {TEXT - 1} bytes", id="longer"
         ),
@@ -297,7 +305,7 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(
             make_zip([A._replace(size=TEXT + 1)]), C, f"{TEXT} bytes instead of", id="shorter"
         ),
-        pytest.param(make_zip([A._replace(crc=1)]), C, "its CRC differs", id="crc"),
+        pytest.param(make_zip([A._replace(crc=1)]), C, "does not match its checksum", id="crc"),
         pytest.param(make_zip([A._replace(data=b"\xff" * 9)]), C, "can't be unpacked", id="broken"),
         pytest.param(make_zip([A._replace(data=b"")]), C, "can't be unpacked", id="missing"),
     ],
@@ -317,7 +325,7 @@ BIG = Made(content=bytes(range(256)) * (SMALL // 128))
             BIG._replace(size=len(BIG.content) - 1), X, "unpacks to more than", id="longer"
         ),
         pytest.param(BIG._replace(size=len(BIG.content) + 1), C, "instead of", id="shorter"),
-        pytest.param(BIG._replace(crc=1), C, "its CRC differs", id="crc"),
+        pytest.param(BIG._replace(crc=1), C, "does not match its checksum", id="crc"),
         pytest.param(
             BIG._replace(data=make_zip([BIG])[35:-200]), C, "can't be unpacked", id="cut off"
         ),
@@ -357,7 +365,7 @@ def test_no_more_is_unpacked_than_was_said(tmp_path: Path) -> None:
     [
         (Limits(harmless=1000, ratio=100), "a.txt unpacks to 100000 bytes, from "),
         (Limits(total=99_999), " its members are larger than any package"),
-        (Limits(directory=10), " the directory takes 51 bytes"),
+        (Limits(directory=10), " the directory has 51 bytes"),
         (Limits(members=0), " the archive has more than 0 members"),
     ],
 )
@@ -381,7 +389,7 @@ def test_faults_are_told_up_to_a_number(tmp_path: Path) -> None:
     faults = contents_of(make_zip(members), tmp_path, limits=Limits(faults=10)).faults
     assert [fault.what for fault in faults[9:]] == [
         "leads out of the package",
-        "there are more faults than are told",
+        "there are more faults than listed",
     ]
 
 
@@ -435,7 +443,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_what_is_no_package_at_all(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"`x\.txt` is no package"):
+    with pytest.raises(UsageError, match=r"`x\.txt` is not a package"):
         read_package(tmp_path / "x.txt")
     with pytest.raises(HostError, match=r"x\.whl` can't be read: No such file"):
         read_package(tmp_path / "x.whl")

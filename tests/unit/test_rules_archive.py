@@ -85,9 +85,9 @@ def test_record_missing() -> None:
         f"{RECORD}: the wheel has no RECORD"
     ]
     (short,) = found_by("record-missing", wheel(listed=b"tiny/__init__.py,sha256=abcd\n"))
-    assert "line 1 of RECORD is no row: it has 2 columns" in short
+    assert "line 1 of RECORD is malformed: it has 2 columns" in short
     (unreadable,) = found_by("record-missing", wheel(listed=b"\xff,,\n"))
-    assert "no UTF-8" in unreadable
+    assert "not UTF-8" in unreadable
     assert found_by("record-missing", wheel()) == []
 
 
@@ -96,7 +96,7 @@ def test_record_complete() -> None:
     more = wheel({"tiny/more.py": b"x"}, listed=listed)
     assert found_by("record-complete", more) == ["tiny/more.py: the file is not in RECORD"]
     (lost,) = found_by("record-complete", wheel({"tiny/__init__.py": None}, listed=listed))
-    assert lost == "tiny/__init__.py: RECORD lists the file, and it is not there"
+    assert lost == "tiny/__init__.py: RECORD lists the file, which is missing"
     (twice,) = found_by("record-complete", wheel(listed=listed + listed.splitlines(True)[0]))
     assert twice == "tiny/__init__.py: RECORD lists the file 2 times"
     assert len(found_by("record-complete", wheel(listed=b""))) == len(GOOD_WHEEL)
@@ -114,7 +114,7 @@ def test_record_digest() -> None:
     (other,) = found_by("record-digest", wheel({"tiny/a.py": b"2"}, listed=listed))
     assert other == "tiny/a.py: the file's SHA-256 is not the one in RECORD"
     sizes = found_by("record-digest", wheel({"tiny/a.py": b"12"}, listed=listed))
-    assert "tiny/a.py: RECORD says 1 bytes, and it has 2" in sizes
+    assert "tiny/a.py: RECORD says 1 bytes, but the file has 2" in sizes
     (weak,) = found_by("record-digest", wheel(listed=b"tiny/__init__.py,md5=1B2M2Y8AsgTpgAmY,0\n"))
     assert "weak or unknown kind: md5" in weak
     (none,) = found_by("record-digest", wheel(listed=b"tiny/__init__.py,,\n"))
@@ -125,11 +125,11 @@ def test_record_digest() -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("a,sha256=ab,-1", "`-1` is no size"),
-        ("a,sha256=ab," + "9" * 5000, "is no size"),
-        ("a,sha256,1", "`sha256` is no digest"),
+        ("a,sha256=ab,-1", "`-1` is not a size"),
+        ("a,sha256=ab," + "9" * 5000, "is not a size"),
+        ("a,sha256,1", "`sha256` is not a digest"),
         ("a,sha256=ab!d,1", "line 1"),
-        (",sha256=abcd,1", "names no file"),
+        (",sha256=abcd,1", "has no file name"),
         ('"a,,', "can't be read"),
     ],
 )
@@ -156,7 +156,7 @@ def test_conda_paths() -> None:
 
     assert told(rows()) == ""
     assert "version.py: the file is not listed" in told(rows(without=1))
-    assert "lost: the file is listed, and it is not there" in told(rows({"_path": "lost"}))
+    assert "lost: the file is listed, but missing" in told(rows({"_path": "lost"}))
     assert told(rows({"_path": "empty", "path_type": "directory"})) == ""
     module = f"lib/python3.12/site-packages/{MODULE}"
     wrong = {"_path": module, "sha256": "00", "size_in_bytes": 1}
@@ -205,8 +205,8 @@ def test_wheel_file() -> None:
         return "\n".join(found_by("wheel-file", wheel({f"{ABOUT}/WHEEL": text})))
 
     assert told(WHEEL) == ""
-    assert "no WHEEL" in told(None)
-    assert "line that is no field" in told(b"nonsense")
+    assert "no readable WHEEL" in told(None)
+    assert "malformed line" in told(b"nonsense")
     assert "Wheel-Version should be 1.0, not 2.0" in told(WHEEL.replace(b"1.0", b"2.0"))
     assert "not missing" in told(WHEEL.replace(b"Wheel-Version: 1.0\n", b""))
     assert "should be true or false" in told(WHEEL.replace(b"false", b"maybe"))
@@ -227,12 +227,12 @@ def test_wheel_tags() -> None:
 
     both = WHEEL_NAME.replace("manylinux_2_28", "manylinux_2_28_x86_64.manylinux_2_34")
     assert told(WHEEL) == ""
-    assert "has not: cp312-cp312-manylinux_2_34_x86_64" in told(WHEEL, both)
+    assert "lacks tags of the file's name: cp312-cp312-manylinux_2_34_x86_64" in told(WHEEL, both)
     assert told(WHEEL + b"Tag: cp312-cp312-manylinux_2_34_x86_64\n", both) == ""
     other = told(WHEEL.replace(b"_28", b"_39"))
-    assert "WHEEL has tags that the file's name has not: cp312-cp312-manylinux_2_39" in other
-    assert "the file's name has tags that WHEEL has not" in other
-    assert "this is no tag: cp312" in told(WHEEL + b"Tag: cp312\n")
+    assert "the file's name lacks tags of WHEEL: cp312-cp312-manylinux_2_39" in other
+    assert "WHEEL lacks tags of the file's name" in other
+    assert "this is not a tag: cp312" in told(WHEEL + b"Tag: cp312\n")
     bomb = b"-".join([b".".join(b"%d" % n for n in range(5000))] * 3)
     assert "more than 10000 tags" in told(WHEEL + b"Tag: " + bomb + b"\n")
 
@@ -242,11 +242,11 @@ def test_metadata_valid() -> None:
         return "\n".join(found_by("metadata-valid", wheel({f"{ABOUT}/METADATA": text})))
 
     assert told(METADATA) == ""
-    assert "no METADATA" in told(None)
+    assert "no readable METADATA" in told(None)
     assert "'9.9' is not a valid metadata version" in told(METADATA.replace(b"2.4", b"9.9"))
     assert "'version' is a required field" in told(METADATA.replace(b"Version: 1.2.0+cpu\n", b""))
     assert "'numpy>>2' is invalid" in told(METADATA.replace(b">=", b">>"))
-    assert "no UTF-8" in told(b"Name: \xff\n\n")
+    assert "not UTF-8" in told(b"Name: \xff\n\n")
     licensed = METADATA.replace(b"Name:", b"License-File: /x\nName:")
     assert "license-file" in told(licensed)
     assert told(licensed.replace(b"2.4", b"2.1")) == ""
@@ -258,10 +258,10 @@ def test_metadata_name() -> None:
         return "\n".join(found_by("metadata-name", wheel(name=name)))
 
     assert told(WHEEL_NAME) == ""
-    assert "METADATA says `tiny`, and the file's name `huge`" in told(
+    assert "METADATA says `tiny`, but the file's name `huge`" in told(
         WHEEL_NAME.replace("tiny", "huge")
     )
-    assert "METADATA says version 1.2.0+cpu, and the file's name 1.2.0" in told(
+    assert "METADATA says version 1.2.0+cpu, but the file's name 1.2.0" in told(
         WHEEL_NAME.replace("+cpu", "")
     )
     assert "not that of a wheel" in told("tiny.whl")
@@ -288,7 +288,7 @@ def test_metadata_of_another_version_is_no_sibling() -> None:
 def test_sbom_missing() -> None:
     bundled: dict[str, bytes | Binary] = {"tiny/lib/libgomp.so.1": LIBRARY}
     (found,) = found_by("sbom-missing", wheel(bundled))
-    assert found.endswith("no bill of materials tells of tiny/lib/libgomp.so.1")
+    assert found.endswith("no bill of materials lists tiny/lib/libgomp.so.1")
     told = {**bundled, f"{ABOUT}/sboms/libgomp.cdx.json": b"{}"}
     assert found_by("sbom-missing", wheel(told)) == []
     assert found_by("sbom-missing", wheel()) == []
@@ -418,7 +418,7 @@ def test_size_budget() -> None:
     policy = CheckPolicy(budget="35 MB", severity={"label-zip": "off"})
     (found,) = findings(package, policy=policy)
     assert found.rule == "size-budget"
-    assert found.what == "the package has 36 MB, and its budget is 35 MB"
+    assert found.what == "the package has 36 MB, more than its budget of 35 MB"
     assert found.hint.endswith("f8 (8 MB), f7 (7 MB), f6 (6 MB), f5 (5 MB), f4 (4 MB)")
     assert findings(package, policy=msgspec.structs.replace(policy, budget="36 MB")) == ()
 

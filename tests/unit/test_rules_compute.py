@@ -53,8 +53,8 @@ def test_architectures_are_listed_with_their_sizes() -> None:
         (["sm_80", "sm_90"], "", ""),
         (["sm_80"], "8.0 9.0", "lacks code for sm_90; asked for: 8.0, 9.0"),
         (["sm_80", "sm_90"], "8.0 9.0+PTX", "lacks code for compute_90"),
-        (["sm_80", "sm_90"], "8.0", "has code for sm_90, which is not asked for"),
-        (["sm_90"], "9.0a", "lacks code for sm_90a and has code for sm_90, which is not"),
+        (["sm_80", "sm_90"], "8.0", "has code for sm_90, which was not requested"),
+        (["sm_90"], "9.0a", "lacks code for sm_90a and has code for sm_90, which was not"),
         ([], "9.0", "no file has code for GPUs"),
     ],
 )

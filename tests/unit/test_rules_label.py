@@ -40,7 +40,7 @@ def _wheel_for(platform: str) -> str:
         ("manylinux_2_28_x86_64", ARM, "an ELF file for aarch64, not an ELF file for x86_64"),
         ("manylinux_2_28_x86_64", MAC, "not an ELF file for x86_64"),
         ("win_amd64", LIBRARY, "not a PE file for x86_64"),
-        ("macosx_11_0_arm64", MAC, "needs macOS 14.0, and the tag says 11.0"),
+        ("macosx_11_0_arm64", MAC, "needs macOS 14.0, but the tag says 11.0"),
         ("macosx_14_0_universal2", MAC, "not a Mach-O file for aarch64 and x86_64"),
     ],
 )
@@ -138,8 +138,8 @@ def test_label_python_of_conda_packages() -> None:
         (b'__version__: str = "0.0.0"', "`__version__` is 0.0.0"),
         (b"__version__ = version = '0.1'", "`__version__` is 0.1"),
         (b"__version__ = '" + b"1" * 5000 + b"'", "`__version__` is 1111"),
-        (b"git_version = 'Unknown'\n", "`git_version` is no commit: 'Unknown'"),
-        (b"git_version: str | None = None  # none\n", "`git_version` is no commit: None"),
+        (b"git_version = 'Unknown'\n", "`git_version` is not a commit: 'Unknown'"),
+        (b"git_version: str | None = None  # none\n", "`git_version` is not a commit: None"),
     ],
 )
 def test_label_version(text: bytes, why: str) -> None:
@@ -164,8 +164,8 @@ def test_label_version_of_other_packages() -> None:
     assert found_by("label-version", contents(ZIP, "zip", files)) == []
     wrong = {"libtorch/build-version": b"2.12.0\n", "libtorch/build-hash": b"\n"}
     assert found_by("label-version", contents(ZIP, "zip", wrong)) == [
-        "libtorch/build-hash: this is no commit: ",
-        "libtorch/build-version: the file says 2.12.0, and the package is 2.13.0+cu130",
+        "libtorch/build-hash: this is not a commit: ",
+        "libtorch/build-version: the file says 2.12.0, but the package is 2.13.0+cu130",
     ]
 
 
@@ -176,7 +176,7 @@ def test_label_name() -> None:
     (found,) = found_by("label-name", conda(index={**INDEX, "subdir": ""}))
     assert "no subdir" in found
     (found,) = found_by("label-name", conda(index={"name": "tiny"}))
-    assert "no index that can be read" in found
+    assert "no readable index" in found
 
 
 # ---------------------------------------------------------------------------- expectations
@@ -189,7 +189,7 @@ def test_label_zip() -> None:
     assert told("libtorch/lib/libtorch.so.2", "libtorch/include/a.h") == []
     assert told("libtorch/lib/torch.lib") == []
     assert told("libtorch/build-version") == []
-    assert told("code.py") == [": nothing tells that this is a libtorch zip"]
+    assert told("code.py") == [": nothing identifies this as a libtorch zip"]
     (found,) = told("torch/lib/libtorch.so", "torch-2.13.0.dist-info/WHEEL")
     assert "this is a wheel under another name" in found
     torn = (Fault(FaultKind.STRUCTURE, "", "is cut off"),)

@@ -251,7 +251,7 @@ def test_linking_rpath_outside(entry: str, told: str) -> None:
     assert not hits("linking-rpath-outside", subject_of(good))
     bad = package({"thing/m.so": library(runpath=f"$ORIGIN:{entry}")})
     [hit] = hits("linking-rpath-outside", subject_of(bad))
-    assert hit.what == f"looks for libraries in {told}, outside of what is installed"
+    assert hit.what == f"looks for libraries in {told}, outside of the installed packages"
     assert not hits("linking-rpath-above", subject_of(bad))
 
 
@@ -322,7 +322,7 @@ def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
 def test_linking_rpath_kind() -> None:
     both = package({"thing/lib/liba.so": library(rpath="$ORIGIN", runpath="$ORIGIN/..")})
     [hit] = hits("linking-rpath-kind", subject_of(both))
-    assert "which its RUNPATH makes void" in hit.what
+    assert "which its RUNPATH overrides" in hit.what
     mixed = package({"thing/liba.so": library(rpath="$ORIGIN"), "thing/libb.so": library()})
     [hit] = hits("linking-rpath-kind", subject_of(mixed))
     assert "has an RPATH, but `thing/libb.so` and others have a RUNPATH" in hit.what
@@ -345,7 +345,7 @@ def test_linking_rpath_kind_of_our_own(compute: str, wrong: str) -> None:
     binary = library(rpath="$ORIGIN") if wrong == "RPATH" else library()
     contents = package({"thing/liba.so": binary}, texts=SPEC)
     [hit] = hits("linking-rpath-kind", subject_of(contents, expected))
-    assert f"{wrong}, where" in hit.what
+    assert f"{wrong} instead of" in hit.what
 
 
 def test_linking_orphan() -> None:

@@ -52,13 +52,13 @@ def test_no_addresses(address: str) -> None:
 def test_only_the_policy_of_an_index_has_its_limits() -> None:
     assert [name for name in ("default", "strict", "pypi") if load_policy(name).index] == ["pypi"]
     assert parse_policy("p.toml", 'base = "pypi"').index == "pypi"
-    with pytest.raises(ConfigError, match="the limits of the index `pipy` are not known"):
+    with pytest.raises(ConfigError, match="the limits of the index `pipy` are unknown"):
         parse_policy("p.toml", 'index = "pipy"')
 
 
 @pytest.mark.parametrize(
     ("old", "new", "what"),
-    [('"any"', '"an(y"', "is no pattern"), ('"67.1 MB"', '"much"', "much")],
+    [('"any"', '"an(y"', "is not a pattern"), ('"67.1 MB"', '"much"', "much")],
 )
 def test_a_table_that_is_wrong_is_refused(old: str, new: str, what: str) -> None:
     with pytest.raises(DataError, match=what):

@@ -36,7 +36,7 @@ class ReactorTime(Protocol):
 
 
 class Reactor(ReactorTime, Protocol):
-    """The part of Twisted's reactor that is used here."""
+    """The used part of Twisted's reactor."""
 
     def callWhenRunning(self, call: Callable[[], object], /) -> object: ...  # noqa: N802
 
@@ -79,14 +79,14 @@ def global_reactor() -> Reactor:
 
 
 def as_interface(clock: ReactorTime) -> IReactorTime:
-    """Return a clock as Twisted's interface, which type checkers can't see it implements."""
+    """Return a clock typed as Twisted's interface, which type checkers can't infer."""
     return cast("IReactorTime", clock)
 
 
 def async_to_deferred(
     function: Callable[P, Coroutine[defer.Deferred[object], object, T]],
 ) -> Callable[P, defer.Deferred[T]]:
-    """Start a coroutine function's coroutine when it is called, and return its Deferred."""
+    """Decorate a coroutine function: a call starts the coroutine and returns its Deferred."""
 
     @wraps(function)
     def start(*args: P.args, **kwargs: P.kwargs) -> defer.Deferred[T]:
@@ -101,7 +101,7 @@ def log_failure(why: Failure) -> None:
 
 
 def in_background(waiting: "defer.Deferred[T]") -> None:
-    """Let a Deferred that is not awaited log its failure."""
+    """Log the failure of a Deferred that is not awaited."""
     _ = waiting.addErrback(log_failure)
 
 
@@ -110,7 +110,7 @@ def with_timeout(
 ) -> "defer.Deferred[T]":
     """Cancel a Deferred that has no result after a number of seconds.
 
-    Seconds are counted by ticks. If the process was suspended for minutes, that is one tick: the
+    Seconds are counted by ticks. A suspension of the process for minutes is one tick: the
     answer may have arrived meanwhile, and timers fire before sockets are read.
     """
     left = seconds

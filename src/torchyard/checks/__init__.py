@@ -1,1 +1,1 @@
-"""Proof that a package is what its name says: rules over what is in it, and trying it out."""
+"""Evidence that a package is what its name says: rules for its contents."""

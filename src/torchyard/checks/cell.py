@@ -1,4 +1,4 @@
-"""Whether a package is the one of a cell: project, version, Python, platform, compute, format."""
+"""Compare a package with its cell: project, version, Python, platform, compute, format."""
 
 from collections.abc import Iterator
 
@@ -19,9 +19,9 @@ from torchyard.package.wheel.metadata import is_wheel
 
 
 def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
-    """Yield in what a package differs from `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`.
+    """Yield the differences of a package from `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`.
 
-    What a package does not say, such as the compute of a wheel without a local version, agrees.
+    Unknown properties, such as the compute of a wheel without a local version, agree.
     """
     identifier = parse(cell)
     cell_parts = Cell.from_path(identifier.path)
@@ -43,21 +43,21 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
     yield from _wrong_platform(contents, cell_parts.platform)
     has_library = any(file.binary or "/lib/" in name for name, file in contents.files.items())
     if is_libtorch(contents) and not has_library and not is_torn(contents):
-        yield "it has no library at all"
+        yield "it has no libraries"
 
 
 def claimed_cell(contents: Contents) -> str:
-    """Return the cell of the spec that a package carries; empty unless it is a package of it."""
+    """Return the cell of the spec in a package; empty unless the package belongs to the cell."""
     spec = spec_in_package(contents)
     cell = spec.task.cell if spec and spec.tasks else ""
     try:
         return cell if cell and not any(cell_mismatches(contents, cell)) else ""
-    except (SelectionError, LookupError):  # a spec that no plan would write
+    except (SelectionError, LookupError):  # the spec is not from a plan
         return ""
 
 
 def cell_names(cell: str) -> tuple[str, ...]:
-    """Return the names that the package of a cell may have."""
+    """Return the allowed names of a cell's package."""
     identifier = parse(cell)
     project, _, _ = identifier.label.rpartition("-")
     kind = Cell.from_path(identifier.path).package
@@ -88,7 +88,7 @@ def _wrong_python(contents: Contents, label: Label, python: str) -> Iterator[str
         try:
             *_, tags = parse_wheel_filename(contents.file_name)
         except InvalidWheelFilename:
-            return  # it has another name, too
+            return  # its name differs, too
         fits = any(runs_on(python, tag) for tag in tags)
         found = f"{label.python}-{label.abi}"
     else:

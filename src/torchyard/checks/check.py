@@ -1,4 +1,4 @@
-"""Checking packages: all rules over each of them, under a policy."""
+"""Check packages by all rules, under a policy."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -19,7 +19,7 @@ from torchyard.model.matrix import matches
 from torchyard.package.contents import Contents
 
 _MOST_HITS = 1000
-"""Of one rule, for one package."""
+"""Maximum hits of a rule for a package."""
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -30,10 +30,10 @@ def apply_rules(
     spec: JobSpec | None = None,
     torches: Torches = tuple,
 ) -> list[CheckedPackage]:
-    """Run all rules over each package; those given together are compared with each other.
+    """Run all rules over each package, and compare the packages with each other.
 
-    `spec` is the specification of the job that delivered them, if they come from one, and
-    `torches` returns the torch releases that extensions are compared with.
+    `spec` is the specification of the job that delivered them, if known. `torches` returns the
+    torch releases to compare extensions with.
     """
     enforcer = Enforcer(policy, today)
     described: list[CheckedPackage] = []
@@ -46,7 +46,7 @@ def apply_rules(
     for allowance, note in enforcer.unused(PACKAGE_RULES):
         for contents, findings in zip(packages, found, strict=True):
             if matches(contents.file_name, allowance.package):
-                findings.append(note)  # once, with the first package that it is for
+                findings.append(note)  # once, for the first matching package
                 break
     return [
         replace(package, findings=tuple(sorted(findings, key=_rank)))

@@ -1,4 +1,4 @@
-"""What a check leaves of a package: evidence to be kept, without every symbol."""
+"""The record of a checked package: evidence to keep, without symbols."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from torchyard.package.contents import Binary, Contents, DeviceCode, PackageFile
 
 
 class CheckedLibrary(Reported, kw_only=True):
-    """A program or library; of its symbols only their number."""
+    """A program or library, with only the number of its symbols."""
 
     member: str
     format: Literal["elf", "mach-o", "pe"]
@@ -38,13 +38,12 @@ class CheckedLibrary(Reported, kw_only=True):
 
 
 class CheckedPackage(Reported, kw_only=True):
-    """A package: what its name promises, what is in it, and what was found, the worst first.
+    """A package: the promises of its name, its contents, and the findings, worst first.
 
-    `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
-    names the origin of needed libraries that are not in the package: `system`, or a project;
-    it is empty if there is none. `undecided` says how many symbols need a library, or torch, whose
-    symbols are not known here. `extension` is the ABI class of a package that uses torch's
-    functions.
+    `sha256` is the file's; it is empty in a report that is not kept as evidence. `outside` has the
+    origin of needed libraries outside of the package: `system`, a project, or "" if unknown.
+    `undecided` counts the symbols by the library, or torch, that may define them but is unknown.
+    `extension` is the ABI class of a package that uses torch's functions.
     """
 
     file: str
@@ -78,11 +77,11 @@ def findings_error(packages: Iterable[CheckedPackage]) -> CheckError | None:
         return None
     msg = f"errors were found in {', '.join(package.file for package in bad)}"
     rule = min(finding.rule for package in bad for finding in package.errors)
-    return CheckError(msg, hint=f"`torchyard explain rule {rule}` says more")
+    return CheckError(msg, hint=f"`torchyard explain rule {rule}` explains it")
 
 
 def describe_package(subject: Subject, undecided: Mapping[str, int]) -> CheckedPackage:
-    """Return what is in a package, without findings."""
+    """Return a package's contents, without findings."""
     contents, expected = subject.contents, subject.expected
     files = contents.files.values()
     return CheckedPackage(
@@ -120,7 +119,7 @@ def _device_of(contents: Contents) -> list[DeviceCode]:
 
 
 def natural(arch: str) -> tuple[int, str]:
-    """Sort `sm_90` before `sm_100`, and PTX (`compute_90`) behind all machine code."""
+    """Return a key that sorts `sm_90` before `sm_100`, and PTX after all machine code."""
     number = re.search(r"_(\d+)", arch)
     return int(number[1]) + (arch[0] == "c") * 1000 if number else 0, arch
 

@@ -1,4 +1,4 @@
-"""Differences of two packages."""
+"""Differences between two packages."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ _LINKERS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
 
 
 class Sizes(Reported):
-    """Bytes of the same thing in both packages; 0 where it is not there."""
+    """Sizes in both packages; 0 if missing."""
 
     before: int
     after: int
@@ -32,14 +32,14 @@ class Sizes(Reported):
 
 
 class Moved(Reported):
-    """What only the first has, and what only the second."""
+    """Names only in the first package, and only in the second."""
 
     removed: tuple[str, ...]
     added: tuple[str, ...]
 
 
 class Rewritten(Reported):
-    """A text of both, where it differs."""
+    """A text that differs."""
 
     name: str
     before: str
@@ -47,7 +47,7 @@ class Rewritten(Reported):
 
 
 class LibraryChange(Reported, kw_only=True):
-    """A library that is in both packages, and not the same; only what differs is listed."""
+    """A library that differs between the packages, with its differences."""
 
     name: str = msgspec.field(name="member")
     size: Sizes = msgspec.field(name="bytes")
@@ -57,13 +57,13 @@ class LibraryChange(Reported, kw_only=True):
     needed: Moved
     needs: Moved = msgspec.field(name="version_needs")
     texts: tuple[Rewritten, ...] = msgspec.field(name="fields")
-    """Its soname, rpath, runpath and machine, where they differ."""
+    """Its soname, rpath, runpath and machine, if they differ."""
 
 
 class PackageDiff(Reported, kw_only=True):
     """`torchyard diff --json`: `removed` and `added` are members with their sizes.
 
-    Names are those of the second package where a file is in both.
+    Files in both have their names in the second package.
     """
 
     version: Literal[1] = 1
@@ -72,7 +72,7 @@ class PackageDiff(Reported, kw_only=True):
     size: Sizes = msgspec.field(name="bytes")
     unpacked: Sizes = msgspec.field(name="unpacked_bytes")
     same: int
-    """How many files are the same in both."""
+    """The number of equal files."""
     removed: dict[str, int]
     added: dict[str, int]
     changed: dict[str, Sizes]
@@ -86,7 +86,7 @@ class PackageDiff(Reported, kw_only=True):
 
 
 def compare_packages(before: Contents, after: Contents) -> PackageDiff:
-    """Put two packages side by side; members are the same if they are at the same place."""
+    """Compare two packages; members correspond if their normalised paths are equal."""
     roots = [] if before.format == after.format else [_root(before), _root(after)]
     old, new = _files_by_path(before, roots), _files_by_path(after, roots)
     both = [(old[path], file) for path, file in new.items() if path in old]
@@ -111,7 +111,7 @@ def compare_packages(before: Contents, after: Contents) -> PackageDiff:
 
 
 def device_sizes(contents: Contents) -> Counter[str]:
-    """Bytes of device code for each architecture, in all libraries together."""
+    """Return the bytes of device code for each architecture in all libraries."""
     sizes: Counter[str] = Counter()
     for file in contents.files.values():
         if file.binary:
@@ -131,7 +131,7 @@ def _unpacked(contents: Contents) -> int:
 
 
 def _files_by_path(contents: Contents, roots: Sequence[str]) -> dict[str, PackageFile]:
-    """The files by where they belong, whatever version and Python it is; and below these roots."""
+    """Return the files by path below these roots, without versions and Python tags."""
     files: dict[str, PackageFile] = {}
     for file in contents.files.values():
         path = _SITE_PACKAGES.sub("", file.name) if roots else file.name
@@ -143,7 +143,7 @@ def _files_by_path(contents: Contents, roots: Sequence[str]) -> dict[str, Packag
 
 
 def _root(contents: Contents) -> str:
-    """The folder that has nearly all: `torch/` of a wheel is `libtorch/` of a zip."""
+    """Return the folder with nearly all files: `torch/` of a wheel is `libtorch/` of a zip."""
     if not format_of(contents).IN_ONE_FOLDER:
         return ""
     sizes: Counter[str] = Counter()
@@ -198,7 +198,7 @@ def _differing(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str,
 
 
 def _metadata(before: Contents, after: Contents) -> Iterator[Rewritten]:
-    """The fields that differ; one that may be repeated counts as one text."""
+    """Yield the fields that differ; repeated ones count as one text."""
     old, new = _fields(before), _fields(after)
     for field in {**old, **new}:
         if old.get(field) != new.get(field):
@@ -206,11 +206,11 @@ def _metadata(before: Contents, after: Contents) -> Iterator[Rewritten]:
 
 
 def _fields(contents: Contents) -> dict[str, str]:
-    """What a package says of itself: METADATA and WHEEL, or the index of a conda package."""
+    """Return a package's fields of METADATA and WHEEL, or of a conda package's index."""
     found: dict[str, str] = {}
     for name in ("METADATA", "WHEEL"):
         for field, value in fields_of(about_text(contents, name) or b""):
-            key = field.lower()  # upper case has no meaning in them
+            key = field.lower()  # their case does not matter
             found[key] = f"{found[key]}\n{value}" if key in found else value
     index = conda_index(contents)
     for field, value in msgspec.to_builtins(index).items() if index else ():

@@ -1,4 +1,4 @@
-"""What a policy makes of hits: their severity, and whether they are allowed."""
+"""Apply a policy to hits: their severity, and whether they are allowed."""
 
 from collections.abc import Collection
 from datetime import date
@@ -11,7 +11,7 @@ from torchyard.model.matrix import matches
 
 
 class Enforcer:
-    """Applies a policy, and remembers which of its allowances were used."""
+    """Applies a policy, and records which allowances were used."""
 
     def __init__(self, policy: CheckPolicy, today: date) -> None:
         self._policy = policy
@@ -30,7 +30,7 @@ class Enforcer:
         return Severity.ERROR if is_raised else usual
 
     def finding(self, rule: Rule, severity: Severity, hit: Hit, package: str) -> Finding:
-        """Return a hit as a finding: a note if it is allowed in the file `package`."""
+        """Return a hit as a finding; a note if it is allowed in the file `package`."""
         found = Finding(
             rule=rule.id, severity=severity, what=hit.what, member=hit.member, hint=hit.hint
         )
@@ -44,7 +44,7 @@ class Enforcer:
         return msgspec.structs.replace(found, severity=Severity.NOTE, allowed=allowance.reason)
 
     def _allowance(self, finding: Finding, package: str) -> Allowance | None:
-        """Return the allowance for a finding; of several, the one that ends last."""
+        """Return the allowance for a finding; of several, the last to end."""
         fitting = (
             allowance
             for allowance in self._policy.allow
@@ -55,7 +55,7 @@ class Enforcer:
         return max(fitting, key=lambda allowance: allowance.until, default=None)
 
     def unused(self, rules: Collection[str]) -> list[tuple[Allowance, Finding]]:
-        """Return each allowance for these rules that nothing needed, and a note that says so."""
+        """Return each unused allowance for these rules, with a note about it."""
         return [
             (allowance, _unused_note(allowance, named[0]))
             for allowance in self._policy.allow

@@ -1,4 +1,4 @@
-"""What a package should be: what its name promises, and its spec, if it carries one."""
+"""What a package should be, by its name and its spec, if any."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _SPEC = msgspec.json.Decoder(JobSpec)
 
 
 class Expected(Value, kw_only=True):
-    """What is known without looking at any library; empty where nothing is said.
+    """The expectations known without reading libraries; empty if unknown.
 
     `archs` are as in the matrix: `9.0`, `9.0+PTX`, `gfx90a`.
     """
@@ -36,18 +36,18 @@ class Expected(Value, kw_only=True):
     platforms: tuple[str, ...] = ()
     """The platform tags of a wheel, or the subdir of a conda package."""
     compute: str = ""
-    """cpu, cu130, rocm7.2 …, by the local version or the spec; else by what the package needs."""
+    """cpu, cu130, rocm7.2 …, by the local version or the spec, else by the requirements."""
     archs: tuple[str, ...] = ()
     pins: dict[str, str] = {}
-    """Versions of the compute platform's libraries that the spec pins and does not turn off."""
+    """The pinned versions of the compute platform's libraries that the spec does not turn off."""
     words: tuple[str, ...] = ()
     """The words of a conda package's build string, and the spec's BLAS or torch."""
     switches: tuple[str, ...] = ()
-    """Parts of torch that the spec asks for, by their switches in CMake: `USE_CUDNN`."""
+    """Parts of torch that the spec enables, by their CMake switches: `USE_CUDNN`."""
 
 
 def expected_of(contents: Contents, spec: JobSpec | None = None) -> Expected:
-    """Return what a package's name and its spec say; `spec` precedes the one that it carries."""
+    """Return the expectations of a package's name and spec; `spec` precedes that in the package."""
     label = format_of(contents).label(contents)
     expected = Expected(
         name=label.name,
@@ -63,14 +63,14 @@ def expected_of(contents: Contents, spec: JobSpec | None = None) -> Expected:
 
 
 def labelled_compute(contents: Contents, label: Label) -> str:
-    """The compute platform by the build string, else by the local version or the requirements."""
+    """Return the compute by the build string, else by the local version or the requirements."""
     if label.build:
         return _built_compute(label.build)
     return local_compute(label.version) or _required_compute(contents)
 
 
 def local_compute(version: str) -> str:
-    """The compute that a version names: cu130 of `2.14.0+cu130`; nothing if it names none."""
+    """Return the compute in a version, cu130 for `2.14.0+cu130`, or ""."""
     try:
         return compute_in(Version(version).local or "")
     except ValueError:
@@ -78,13 +78,13 @@ def local_compute(version: str) -> str:
 
 
 def _built_compute(build: str) -> str:
-    """The compute that a build string names."""
+    """Return the compute in a build string."""
     found = (platform.compute_of_conda_build(build) for platform in compute_platforms())
     return next(filter(None, found), "")
 
 
 def _required_compute(contents: Contents) -> str:
-    """The compute whose wheels are required, by their versions."""
+    """Return the compute of required wheels, by their versions."""
     pinned: dict[str, str] = {}
     for text in values(metadata_fields(contents), "Requires-Dist"):
         try:
@@ -99,7 +99,7 @@ def _required_compute(contents: Contents) -> str:
 
 
 def spec_in_package(contents: Contents) -> JobSpec | None:
-    """The spec from which torchyard made a package, if it carries one that can be read."""
+    """Return the spec in a package, if it has a readable one."""
     text = spec_text(contents)
     if text is None:
         return None
@@ -110,7 +110,7 @@ def spec_in_package(contents: Contents) -> JobSpec | None:
 
 
 def spec_text(contents: Contents) -> bytes | None:
-    """The text of the spec that a package carries."""
+    """Return the text of the spec in a package."""
     members = (name for name in contents.texts if name.rpartition("/")[2] == SPEC_FILE)
     name_of_spec = min(members, key=lambda name: name.count("/"), default=None)
     return None if name_of_spec is None else contents.texts[name_of_spec]
@@ -123,7 +123,7 @@ def _as_specified(expected: Expected, spec: JobSpec) -> Expected:
     archs = next((words for task in spec.tasks if (words := task.words("archs"))), [])
     try:
         facts = spec.task.facts
-    except ValueError:  # a scope that no plan would write
+    except ValueError:  # the scope is not from a plan
         facts = {}
     compute = facts.get("compute", "") or expected.compute
     features = platform_for(compute).table().machine.features
@@ -143,7 +143,7 @@ def _as_specified(expected: Expected, spec: JobSpec) -> Expected:
 
 
 def _pin_names() -> Iterable[str]:
-    """What the tables of releases pin."""
+    """Return the names of pins in the tables of releases."""
     rows = (
         row for release in load_tables().releases.values() for row in release.libraries.values()
     )

@@ -1,4 +1,4 @@
-"""Reading policies: those of `data/policies.toml`, or a file of one's own."""
+"""Read policies, from `data/policies.toml` or the user's file."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -24,19 +24,19 @@ T = TypeVar("T")
 
 
 def load_policy(name_or_path: str) -> CheckPolicy:
-    """Return a policy that is shipped, or one from a TOML file."""
+    """Return a shipped policy, or one from a TOML file."""
     policies = load_policies()
     if name_or_path in policies:
         return policies[name_or_path]
     if not name_or_path.endswith(".toml"):
         msg = f"there is no policy `{name_or_path}`"
-        hint = f"{did_you_mean(name_or_path, policies)}; the name of a file has to end in .toml"
+        hint = f"{did_you_mean(name_or_path, policies)}; the name of a file must end in .toml"
         raise UsageError(msg, hint=hint)
     return parse_policy(name_or_path, read_text(name_or_path))
 
 
 def parse_policy(name: str, text: str) -> CheckPolicy:
-    """Parse a policy; raise with all that is wrong with it."""
+    """Parse a policy, or raise an error with all of its problems."""
     document = Document(name, text)
     policy = decode_as(document, CheckPolicy)
     wrong = [
@@ -50,7 +50,7 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
 
 
 def _by_rule(values: Mapping[str, T]) -> dict[str, T]:
-    """Return what is said about each rule: by its name, or else by the last glob that fits."""
+    """Return the value for each rule: by its name, else by the last matching glob."""
     globs = {rule: word for glob, word in values.items() for rule in RULES if matches(rule, glob)}
     return globs | {name: word for name, word in values.items() if name in RULES}
 
@@ -58,8 +58,8 @@ def _by_rule(values: Mapping[str, T]) -> dict[str, T]:
 def policy_digest(policy: CheckPolicy) -> str:
     """Return the digest that names a policy in reports; plug-ins change it, too.
 
-    So a report counts as evidence only where the same rules and compute platforms are installed, in
-    the same versions.
+    So a report counts as evidence only with the same versions of the same rules and compute
+    platforms.
     """
     more = [*PLUG_INS, *sorted(RULES.keys() - SHIPPED)]
     return fingerprint([fingerprint(policy), *more]) if more else fingerprint(policy)
@@ -79,7 +79,7 @@ def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
 
 @cache
 def load_policies() -> dict[str, CheckPolicy]:
-    """Return the policies that are shipped, by name."""
+    """Return the shipped policies by name."""
     policies = parse_data("policies", read_data("policies.toml"), CheckPolicy)
     for name, policy in policies.items():
         for _, what, _ in _problems(policy):
@@ -91,12 +91,12 @@ def load_policies() -> dict[str, CheckPolicy]:
 def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
     policies = load_policies()
     if policy.base and policy.base not in policies:
-        what = f"there is no policy `{policy.base}` to begin with"
+        what = f"there is no policy `{policy.base}` to start from"
         yield ("base",), what, did_you_mean(policy.base, policies)
 
 
 def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
-    """Yield what is wrong with each value, and what to write instead."""
+    """Yield the problem of each value, and what to write instead."""
     for name in policy.severity:
         if fault := _unknown_rule(name):
             yield ("severity", name), *fault
@@ -104,10 +104,10 @@ def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
         if fault := _unknown_rule(allowance.rule):
             yield ("allow", index, "rule"), *fault
         if not allowance.reason.strip():
-            hint = "say why this is accepted; the report shows it"
+            hint = "explain why this is accepted; the report shows it"
             yield ("allow", index, "reason"), "an allowance needs a reason", hint
     if policy.index and policy.index not in load_uploads():
-        what = f"the limits of the index `{policy.index}` are not known"
+        what = f"the limits of the index `{policy.index}` are unknown"
         yield ("index",), what, did_you_mean(policy.index, load_uploads())
     if policy.budget:
         try:
@@ -117,7 +117,7 @@ def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
 
 
 def _unknown_rule(name: str) -> tuple[str, str] | None:
-    """Return what is wrong with a name or glob that fits no rule, and what to write instead."""
+    """Return the problem of a name or glob without a rule, and what to write instead."""
     if any(matches(rule, name) for rule in RULES):
         return None
     if is_glob(name):

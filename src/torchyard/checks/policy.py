@@ -1,4 +1,4 @@
-"""How strict a check is: severities, allowances, a budget."""
+"""The strictness of a check: severities, allowances, a budget."""
 
 import tomllib
 from datetime import date
@@ -9,7 +9,7 @@ from torchyard.model.values import Value
 
 
 class Allowance(Value, kw_only=True):
-    """A known finding that is accepted, for a reason and up to a day."""
+    """A known finding that is accepted for a reason, up to a day."""
 
     rule: str
     """The name of a rule, or a glob over names of rules."""
@@ -22,23 +22,23 @@ class Allowance(Value, kw_only=True):
 
 
 class CheckPolicy(Value, kw_only=True):
-    """Severities other than the rules' own, allowances, and a budget for the size."""
+    """Severities that replace the rules' own, allowances, and a budget for the size."""
 
     base: str = ""
-    """The name of a shipped policy to begin with; what is set here is added, or overrides it."""
+    """The name of a shipped policy to start from; values here are added, or override it."""
     strict: bool = False
-    """Warnings are errors, but for rules that `severity` names."""
+    """Whether warnings are errors, except for rules in `severity`."""
     severity: dict[str, Literal["error", "warning", "note", "off"]] = {}
-    """By the name of a rule; in a file, also by globs over names."""
+    """Severities by the name of a rule; in a file, also by globs over names."""
     allow: tuple[Allowance, ...] = ()
     budget: str = ""
     """The largest size of a package: `1 GB`; empty if there is none."""
     index: str = ""
-    """The package index that wheels are uploaded to, whose limits apply: `pypi`; empty for none."""
+    """The package index for uploads, whose limits apply: `pypi`; empty for none."""
     system: tuple[str, ...] = ()
     """Libraries that may come from the system, in addition to `layouts.toml`."""
 
 
 def is_shipped(name: str) -> bool:
-    """Return whether a policy is one of torchyard's own; it takes no time, as no rule is loaded."""
+    """Return whether a policy is one of torchyard's own, without loading rules."""
     return name in tomllib.loads(read_data("policies.toml"))

@@ -1,8 +1,8 @@
-"""All rules: those of `checks/rules`, and those of plug-ins.
+"""All rules, from `checks/rules` and from plug-ins.
 
 Importing a module registers the rules in it. An entry point in the group `torchyard.rules` names a
-module of another distribution. Compute platforms of plug-ins are loaded with them, as rules ask
-these which libraries are drivers: what is found must not depend on the packages checked before.
+module of another distribution. Compute platforms of plug-ins are loaded with them, as they define
+which libraries are drivers: findings must not depend on the packages checked before.
 """
 
 from importlib import import_module
@@ -26,6 +26,6 @@ for _name, _point in entry_points_in(_GROUP).items():
 computes.compute_platforms(plug_ins=True)
 
 PLUG_INS = tuple(versions_in(_GROUP, computes.GROUP))
-"""The plug-ins that change what is found, each with its version."""
+"""Return the plug-ins that affect findings, each with its version."""
 
 __all__ = ["INDEX_RULES", "PACKAGE_RULES", "PLUG_INS", "RULES", "SHIPPED"]

@@ -1,9 +1,8 @@
-"""What a rule is, what it finds, and how rules are registered.
+"""Rules, their findings, and their registration.
 
-A rule about packages is a small function; its docstring is its page of documentation: what is wrong
-when it finds something, why that matters, and what to do. A rule about indexes is a page alone,
-because one request of the index check serves several of them. `torchyard explain rule ID` shows the
-page of either.
+A rule about packages is a small function; its docstring is its page of documentation: what is
+wrong, why it matters, and what to do. A rule about indexes has only a page, as one request of the
+index check serves several rules. `torchyard explain rule ID` shows the page of either.
 """
 
 import inspect
@@ -32,7 +31,7 @@ __all__ = [
 
 
 class Hit(NamedTuple):
-    """What a rule found; a mild hit is at most a warning, except in packages of torchyard's own."""
+    """A hit of a rule; a mild one is at most a warning, except in torchyard's own packages."""
 
     what: str
     member: str = ""
@@ -45,9 +44,9 @@ _R = TypeVar("_R", bound="Rule")
 
 
 class Rule(Reported, kw_only=True):
-    """A rule, by its identifier. `reason` says in one line why a finding matters.
+    """A rule by its identifier. `reason` is a line about why a finding matters.
 
-    In a package that torchyard made, which should be better than others, `own` is its severity.
+    `own` is its severity in packages that torchyard built, which must meet higher standards.
     """
 
     id: str
@@ -58,13 +57,13 @@ class Rule(Reported, kw_only=True):
 
     @property
     def severities(self) -> str:
-        """The severity in words, with that for packages of torchyard's own."""
+        """The severity in words, with that for torchyard's own packages."""
         more = f"; {self.own} in packages that torchyard made" if self.own else ""
         return f"{self.severity}{more}"
 
 
 class PackageRule(Rule, kw_only=True):
-    """A rule about packages: a function that yields what is wrong with one."""
+    """A rule about packages: a function that yields the defects of a package."""
 
     find: Find
 
@@ -72,7 +71,7 @@ class PackageRule(Rule, kw_only=True):
 class Finding(Reported, kw_only=True):
     """A hit of a rule, with the severity that the policy gives it.
 
-    A finding that the policy allows is kept as a note, with the reason in `allowed`.
+    A finding that the policy allows becomes a note, with the reason in `allowed`.
     """
 
     rule: str
@@ -94,7 +93,7 @@ INDEX_RULES: dict[str, Rule] = {}
 def rule(
     identifier: str, severity: Severity, reason: str, *, own: Severity | None = None
 ) -> Callable[[Find], Find]:
-    """Make a function a rule about packages: `linking-unresolved`, the area first."""
+    """Register a function as a rule about packages, such as `linking-unresolved`, area first."""
 
     def decorate(find: Find) -> Find:
         page = inspect.cleandoc(find.__doc__ or "")
@@ -117,14 +116,12 @@ def index_rule(identifier: str, severity: Severity, reason: str, page: str) -> R
 def _registered(made: _R) -> _R:
     if made.id in RULES:
         msg = f"there are two rules `{made.id}`"
-        raise HostError(
-            msg, hint="remove the plug-in that brings the second one, or rename its rule"
-        )
+        raise HostError(msg, hint="remove the plug-in with the second one, or rename its rule")
     RULES[made.id] = made
     return made
 
 
 def paragraphs(page: str) -> list[str]:
-    """Return a page without its line breaks, but for what is indented."""
+    """Return a page without line breaks, except in indented text."""
     parts = re.split(r"\n\s*\n", page)
     return [part if "\n " in part else part.replace("\n", " ") for part in parts]

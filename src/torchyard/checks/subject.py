@@ -10,14 +10,14 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.package.contents import Contents
 
 Torches = Callable[[], Sequence[TorchSymbols]]
-"""Returns the torch releases whose symbols are known here."""
+"""A function that returns the torch releases with known symbols."""
 
 
 class Subject:
-    """A package under a policy. `others` are the packages that are checked together with it.
+    """A package under a policy. `others` are the packages checked together with it.
 
-    `spec` is the specification of the job that delivered it, if that is known. It does not come
-    from the package, whatever that says of itself. `torches` are compared with an extension.
+    `spec` is the specification of the job that delivered it, if known. It does not come
+    from the package. `torches` returns the releases to compare an extension with.
     """
 
     def __init__(
@@ -36,5 +36,5 @@ class Subject:
 
     @cached_property
     def expected(self) -> Expected:
-        """What the file's name and the spec of its job promise."""
+        """The expectations from the file's name and the spec of its job."""
         return expected_of(self.contents, self.spec)

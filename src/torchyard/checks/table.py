@@ -55,11 +55,11 @@ def parse_rule_table(text: str) -> RuleTable:
 def _problems(table: RuleTable) -> Iterator[str]:
     for root in table.build_roots:
         if not root.startswith(("/", "?:/")) or root.endswith("/"):
-            yield f"has a root that is no absolute path: {root}"
+            yield f"has a root that is not an absolute path: {root}"
     try:
         parse_size(table.duplicate_least)
     except ValueError as error:
-        yield f"has no size of duplicates: {error}"
+        yield f"has an invalid size of duplicates: {error}"
     for row in table.platforms:
         if bool(row.format) != bool(row.machines):
             yield f"has a format without machines, or machines without one, for {row.tags}"

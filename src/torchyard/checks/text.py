@@ -1,4 +1,4 @@
-"""Checked packages, and their findings, for people."""
+"""Checked packages and their findings as text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,13 +22,13 @@ from torchyard.terminal.tables import (
 from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
-"""How many things a rule names before it only counts the others."""
+"""The number of items that a rule names; further ones are only counted."""
 
 
 def packages_text(packages: Sequence[CheckedPackage]) -> Lines:
-    """Every package with its findings, the worst first, and a verdict over all.
+    """Yield every package with its findings, worst first, and a verdict.
 
-    Of several packages, those without findings have one line each, in front of the others.
+    Packages without findings have one line each, before the others.
     """
     readable = demangled(list(_symbols(packages)))
     shown = [package for package in packages if package.findings]
@@ -50,7 +50,7 @@ def packages_text(packages: Sequence[CheckedPackage]) -> Lines:
 
 
 def _symbols(packages: Iterable[CheckedPackage]) -> Iterator[str]:
-    """Yield the C++ symbols in findings, to be demangled."""
+    """Yield the C++ symbols in findings, for demangling."""
     for package in packages:
         for finding in package.findings:
             yield from MANGLED.findall(finding.what)
@@ -76,7 +76,7 @@ def package_facts(package: CheckedPackage) -> dict[str, str]:
 
 
 def _undecided(symbols: Mapping[str, int]) -> str:
-    """Return which symbols were compared with nothing, and how to do it."""
+    """Return which symbols are undecided, and how to compare them."""
     counts = [f"{count:,} of {name}" for name, count in symbols.items()]
     rest = f" and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
     how = "; `torchyard compat` compares torch's" if "torch" in symbols else ""
@@ -84,7 +84,7 @@ def _undecided(symbols: Mapping[str, int]) -> str:
 
 
 def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings by severity and rule, the worst first."""
+    """Yield findings by severity and rule, worst first."""
     groups: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.rule), []).append(finding)
@@ -93,7 +93,7 @@ def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 class MemberFindings(NamedTuple):
-    """The findings about the same members, or about the package if there are none."""
+    """Findings about the same members, or about the package if there are none."""
 
     members: tuple[str, ...]
     findings: list[Finding]
@@ -140,7 +140,7 @@ def count_findings(packages: Iterable[CheckedPackage]) -> dict[str, int]:
 
 
 def _verdict(packages: Sequence[CheckedPackage]) -> Lines:
-    """One line over all packages."""
+    """Yield a line about all packages."""
     bad = sum(bool(package.errors) for package in packages)
     many = len(packages)
     what = printable(packages[0].file) if many == 1 else show_count(many, "package")

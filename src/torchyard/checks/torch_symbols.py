@@ -11,13 +11,13 @@ WIDTH = 8
 
 
 class TorchSymbols(Value, kw_only=True, dict=True):
-    """A torch wheel: its libraries, its toolkits, and sorted digests of the names it exports."""
+    """A torch wheel: its libraries, its toolkits, and sorted digests of its exported names."""
 
     file: str
     version: str
     libraries: tuple[str, ...]
     toolkits: tuple[str, ...]
-    """The toolkit that it brings, such as `CUDA 13`; none for a torch for CPUs."""
+    """The toolkits that it brings, such as `CUDA 13`; empty for a torch for CPUs."""
     digests: bytes
 
     @cached_property
@@ -30,15 +30,15 @@ class TorchSymbols(Value, kw_only=True, dict=True):
 
     @property
     def size(self) -> int:
-        """How many names it exports."""
+        """The number of exported names."""
         return len(self.digests) // WIDTH
 
 
 def symbol_digest(name: bytes) -> int:
-    """Return a short digest of a name: among all of torch's, two are never the same by chance."""
+    """Return a short digest of a name, long enough to be unique among all of torch's names."""
     return int.from_bytes(blake2b(name, digest_size=WIDTH).digest(), "little")
 
 
 def packed_digests(digests: Iterable[int]) -> bytes:
-    """Return digests as bytes: sorted, each once."""
+    """Return distinct digests, sorted, as bytes."""
     return array("Q", sorted(set(digests))).tobytes()

@@ -1,4 +1,4 @@
-"""What package indexes refuse when a wheel is uploaded: `data/uploads.toml`."""
+"""Refusals of package indexes when a wheel is uploaded: `data/uploads.toml`."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from torchyard.model.values import Value
 
 
 class UploadLimits(Value, kw_only=True):
-    """The limits of one index."""
+    """The limits of an index."""
 
     platforms: tuple[str, ...]
     """Regular expressions over platform tags."""
@@ -20,15 +20,15 @@ class UploadLimits(Value, kw_only=True):
     dynamic: tuple[str, ...]
     """The fields, in lower case, that `Dynamic` may name."""
     private_classifiers: tuple[str, ...]
-    """Globs of classifiers by which a project keeps itself from being uploaded."""
+    """Globs of classifiers that forbid uploads."""
     summary: int
-    """The most characters of a summary."""
+    """Maximum characters of a summary."""
     url_label: int
-    """The most characters of the label of a project's URL."""
+    """Maximum characters of the label of a project's URL."""
     expansion: int
-    """The most times of its own size that an archive may unpack to."""
+    """Maximum ratio of an archive's unpacked size to its own."""
     expansion_least: str
-    """What an archive may unpack to in any case."""
+    """The unpacked size that is always allowed."""
 
 
 @cache
@@ -52,7 +52,7 @@ def _problems(limits: UploadLimits) -> Iterator[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            yield f"`{pattern}` is no pattern: {error}"
+            yield f"`{pattern}` is not a pattern: {error}"
     try:
         parse_size(limits.expansion_least)
     except ValueError as error:

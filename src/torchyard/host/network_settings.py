@@ -172,10 +172,7 @@ def installer_files() -> Iterator[tuple[str, Path]]:
 
 
 def installer_cache(name: str, given: str | None = None) -> Path | None:
-    """Return the cache for pip or uv: the given one, or torchyard's own, not the caller's.
-
-    Return None if it can't be created.
-    """
+    """Return the given cache for pip or uv, or torchyard's own; None if it can't be created."""
     if not given:
         return cache_folder(name)
     path = Path(given)

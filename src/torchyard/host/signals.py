@@ -32,10 +32,7 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 def exit_on_sigterm() -> None:
-    """Exit on SIGTERM by unwinding, so that child processes are stopped.
-
-    Further SIGTERMs are ignored, as they would interrupt it.
-    """
+    """Exit on SIGTERM by unwinding, to stop child processes; ignore further SIGTERMs."""
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -140,10 +140,7 @@ def unpack_archive(path: str, sha256: str, to: Path) -> None:
 
 
 def fetch_archive(address: str, sha256: str, folder: Path) -> Path:
-    """Return the path of a file; one at an address is downloaded to a folder, under its name.
-
-    Raise HostError if its digest is wrong.
-    """
+    """Return the path of a file, downloaded if at an address; raise HostError if it differs."""
     path = Path(address)
     if "://" in address:
         from torchyard.host.http import HttpClient  # noqa: PLC0415 - most sources need no web

@@ -1,4 +1,4 @@
-"""The contents of a package, as one pass over it finds them: plain values for all formats."""
+"""The contents of a package, from a single pass over it: plain values for all formats."""
 
 import re
 from enum import StrEnum
@@ -12,7 +12,7 @@ _LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll|pyd)\Z")
 
 
 def is_library(name: str) -> bool:
-    """Return whether a file name is that of a shared library: `libc10.so.1`."""
+    """Return whether a file name is a shared library's: `libc10.so.1`."""
     return _LIBRARY.search(name) is not None
 
 
@@ -20,19 +20,19 @@ class FaultKind(StrEnum):
     """Defects of an archive itself, regardless of the meaning of its files."""
 
     STRUCTURE = "structure"
-    """The archive is cut off, contradicts itself, or could be read in two ways."""
+    """The archive is cut off, contradictory or ambiguous."""
     NAME = "name"
-    """A member would be written over another one, or outside of where it is unpacked."""
+    """A member would overwrite another one, or be written outside of the target."""
     BOMB = "bomb"
-    """It unpacks to far more than its stored size, or to more than declared."""
+    """It unpacks to far more than its stored size, or more than declared."""
     CONTENT = "content"
     """A member's unpacked content does not match its checksum or size."""
     BINARY = "binary"
-    """A member begins like a program or a library, but can't be parsed."""
+    """A member starts like a program or a library, but can't be parsed."""
 
 
 class Fault(NamedTuple):
-    """A defect of the archive; without a member, of the archive as a whole."""
+    """A defect of a member, or without a member, of the whole archive."""
 
     kind: FaultKind
     member: str
@@ -40,7 +40,7 @@ class Fault(NamedTuple):
 
 
 class Oddity(NamedTuple):
-    """Something in a valid archive that strict readers refuse."""
+    """A property of a valid archive that strict readers refuse."""
 
     member: str
     what: str
@@ -65,7 +65,7 @@ class VersionNeed(NamedTuple):
 
 
 class Binary(Value, kw_only=True):
-    """A program or library of any system, as its loader sees it."""
+    """A program or library of any system, from its loader's view."""
 
     format: Literal["elf", "mach-o", "pe"]
     machine: str
@@ -85,8 +85,8 @@ class Binary(Value, kw_only=True):
     versioned: bytes = b""
     """Dynamic symbols: zero-terminated names in one block, so that one search covers all.
 
-    Weak ones are those imports that nothing need export. Versioned ones (`memcpy@GLIBC_2.14`) were
-    in a library of that version when the file was linked. Only ELF files have either here.
+    Weak imports may be undefined. Versioned ones (`memcpy@GLIBC_2.14`) were
+    in a library with that version when the file was linked. Only ELF files have either here.
     """
     sections: dict[str, int] = {}
     device: tuple[DeviceCode, ...] = ()
@@ -98,9 +98,9 @@ class Binary(Value, kw_only=True):
 
 
 class PackageFile(Value, kw_only=True):
-    """A member of a package. Sizes are in bytes: as it is, and as it is stored.
+    """A member of a package, with its sizes in bytes, unpacked and stored.
 
-    In a conda package, whose members are compressed together, there is no size as stored. A link
+    Members of a conda package have no stored size, as they are compressed together. A link
     has neither content nor digest.
     """
 
@@ -108,14 +108,14 @@ class PackageFile(Value, kw_only=True):
     size: int
     stored: int = 0
     digest: str = ""
-    """The SHA-256, in hexadecimal digits."""
+    """The SHA-256 in hexadecimal digits."""
     executable: bool = False
     link: str = ""
     binary: Binary | None = None
 
 
 class Contents(Value, kw_only=True):
-    """All of a package. Conda packages have the files of `info/` with the others."""
+    """The contents of a package. Those of conda packages include the files of `info/`."""
 
     file_name: str
     format: str

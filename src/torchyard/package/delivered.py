@@ -13,15 +13,15 @@ PROVENANCE = ".provenance"
 
 
 def is_package_name(file_name: str) -> bool:
-    """Return whether a file is a package by its name; archives of debug information are none."""
+    """Return whether a file is a package by its name; debug archives are not."""
     return file_name.endswith(suffixes()) and not file_name.endswith(DEBUG)
 
 
 def delivered_packages(folder: Path) -> list[Path]:
-    """Return the packages of a package job's result, sorted by name: the files at its top.
+    """Return the packages at the top of a package job's result, sorted by name.
 
-    Only archives of debug information and provenances may be beside them. Raises BuildError if
-    anything else is there, as no check would examine it.
+    Only debug archives and provenances may be beside them. Raise BuildError for other files, as no
+    check would examine them.
     """
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
@@ -29,7 +29,7 @@ def delivered_packages(folder: Path) -> list[Path]:
     names = {path.name for path in packages}
     for entry in entries:
         if entry.name not in names and not _is_beside(entry, names):
-            msg = f"a package job delivered `{entry.name}`, which is no package file"
+            msg = f"a package job delivered `{entry.name}`, which is not a package"
             hint = f"let its steps leave only files that end in {', '.join(suffixes())} in {{out}}"
             raise BuildError(msg, hint=hint)
     if not packages:
@@ -43,9 +43,9 @@ def _is_package(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_beside(entry: os.DirEntry[str], packages: set[str]) -> bool:
-    """Return whether a file belongs to a package: its debug information, or its provenance.
+    """Return whether a file is a package's debug archive or provenance.
 
-    A step that runs `torchyard repair` leaves a stamp there.
+    A step with `torchyard repair` leaves a stamp, too.
     """
     is_debug = entry.name.endswith(DEBUG) or entry.name == STAMP
     is_provenance = entry.name.removesuffix(PROVENANCE) in packages

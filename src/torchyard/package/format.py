@@ -1,4 +1,4 @@
-"""The interface of a package format: how files are recognised, read, named and written.
+"""The interface of a package format: recognise, read, name and write files.
 
 Each format is a class that satisfies `PackageFormat`, listed in `torchyard.package.formats`.
 """
@@ -15,7 +15,7 @@ from torchyard.package.zip.inflate import Progress
 
 
 class Label(NamedTuple):
-    """A package's name, version and tags, by its file name and metadata; unknown ones are empty."""
+    """A package's name, version and tags, from file name and metadata; unknown ones are empty."""
 
     name: str = ""
     version: str = ""
@@ -28,11 +28,11 @@ class Label(NamedTuple):
 
 
 class PackageBuild(NamedTuple):
-    """What a package is made from, and where it is written to."""
+    """The inputs and target directory of a package."""
 
     spec: JobSpec
     carried: Path
-    """The file of the job's specification, which the package carries."""
+    """The file of the job's specification, which the package contains."""
     core: Task
     commit: str
     inputs: Path
@@ -41,7 +41,7 @@ class PackageBuild(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Which package of this version it is; 0 is the first one."""
+        """The build number of the package within its version, from 0."""
         text = self.spec.task.text("build_number")
         return int(text) if text.isdecimal() else 0
 
@@ -52,16 +52,16 @@ class PackageFormat(Protocol):
     NAME: str
     """The name in `data/formats.toml`, job settings and reports."""
     SUFFIXES: tuple[str, ...]
-    """The ends of its file names."""
+    """The suffixes of its file names."""
     ROOT: str
-    """The directory that its files are installed into, in words."""
+    """The description of its install directory."""
     INSTALLED: str
     """The participle for messages: installed, or unpacked."""
     IN_ENVIRONMENT: bool
-    """Whether it is installed into a Python environment that exists before it."""
+    """Whether it is installed into an existing Python environment."""
 
     IN_ONE_FOLDER: bool
-    """Whether nearly all files of a package are in one folder of it."""
+    """Whether one folder contains nearly all files of a package."""
 
     def read(
         self, file: BinaryIO, name: str, limits: Limits, progress: Progress, /
@@ -72,16 +72,16 @@ class PackageFormat(Protocol):
         """Return the label of a package."""
 
     def platforms(self, contents: Contents, /) -> set[str]:
-        """Return the platforms that a package may be for; one in no table by its own name."""
+        """Return the platforms of a package; unknown ones by their own name."""
 
     def install_label(self, contents: Contents, /) -> Label:
-        """Return the label as installers see it; ValueError if they would refuse it."""
+        """Return the label as installers see it; raise ValueError if they refuse it."""
 
     def distribution(self, file_name: str, /) -> str:
         """Return the name by which other packages require it."""
 
     def requirements(self, contents: Contents, /) -> Iterator[str]:
-        """Yield what the package requires, as PEP 508 would write it."""
+        """Yield the package's requirements in PEP 508 form."""
 
     def site_path(self, member: str, /) -> str | None:
         """Return the path of a member below site-packages, or None if it is not there."""
@@ -90,7 +90,7 @@ class PackageFormat(Protocol):
         """Return the installed path of a member, relative to the root."""
 
     def top_folder(self, contents: Contents, /) -> str:
-        """Return the folder, with a slash, that is unpacked as the root; empty for none."""
+        """Return the folder to unpack as the root, with a slash; empty for none."""
 
     def python_package(self, contents: Contents, project: str, /) -> str:
         """Return the folder of the project's Python package, from the root; empty for none."""
@@ -104,14 +104,14 @@ class PackageFormat(Protocol):
     ) -> str:
         """Return the file name with another version and other tags (Python, ABI, platform).
 
-        Raises UsageError if packages of this format can't be repaired.
+        Raise UsageError if packages of this format can't be repaired.
         """
 
     def metadata_folder(self, file_name: str, members: Iterable[str], /) -> str:
         """Return the folder of a repairable package's metadata, with a slash; empty for none."""
 
     def pack(self, build: PackageBuild, /) -> list[Path]:
-        """Write the package that a job asks for, and return the files."""
+        """Write the package of a job, and return the files."""
 
     def pack_companions(self, build: PackageBuild, /) -> list[Path]:
-        """Write the other packages of the build that this one is installed with."""
+        """Write the other packages of the build to install with this one."""

@@ -1,4 +1,4 @@
-"""All package formats. A new one is a class that satisfies `PackageFormat`, and a table of data."""
+"""All package formats: add one as a `PackageFormat` class and a table in `data/formats.toml`."""
 
 from pkgutil import resolve_name
 from typing import cast
@@ -12,7 +12,7 @@ FORMATS: dict[str, PackageFormat] = {
     name: cast("type[PackageFormat]", resolve_name(row.implementation))()
     for name, row in load_tables().formats.items()
 }
-"""By the names that `data/formats.toml` has."""
+"""By their names in `data/formats.toml`."""
 
 
 def format_of(contents: Contents) -> PackageFormat:
@@ -21,17 +21,17 @@ def format_of(contents: Contents) -> PackageFormat:
 
 
 def suffixes() -> tuple[str, ...]:
-    """Return the ends of the file names of all packages."""
+    """Return the suffixes of all packages' file names."""
     return tuple(suffix for form in FORMATS.values() for suffix in form.SUFFIXES)
 
 
 def format_named(file_name: str) -> PackageFormat:
-    """Return the format of a file, by the end of its name."""
+    """Return the format of a file, by its suffix."""
     for form in FORMATS.values():
         if file_name.endswith(form.SUFFIXES):
             return form
-    msg = f"`{file_name}` is no package: its name should end in {', '.join(suffixes())}"
-    raise UsageError(msg, hint="rename the file to what it is, or name another one")
+    msg = f"`{file_name}` is not a package: its name should end in {', '.join(suffixes())}"
+    raise UsageError(msg, hint="rename the file, or name another one")
 
 
 def site_path(contents: Contents, member: str) -> str | None:
@@ -46,5 +46,5 @@ def installed_paths(contents: Contents) -> dict[str, str]:
 
 
 def is_split(contents: Contents) -> bool:
-    """Return whether the libraries of a build are split over several packages of this format."""
+    """Return whether this format splits a build's libraries into several packages."""
     return load_tables().formats[contents.format].split

@@ -1,4 +1,4 @@
-"""Limits for reading packages, whatever sizes they declare."""
+"""Limits for reading packages, regardless of declared sizes."""
 
 from collections.abc import Iterable
 
@@ -7,20 +7,20 @@ from torchyard.package.contents import Fault, FaultKind
 
 
 class Limits(Value, kw_only=True):
-    """Sizes in bytes. Exceeding one is a fault, and the rest is not read."""
+    """Sizes in bytes. Exceeding one is a fault, and stops reading."""
 
     directory: int = 32 << 20
     """The list of members at the end of a zip archive."""
     members: int = 100_000
     total: int = 64 << 30
-    """All members, unpacked."""
+    """All unpacked members."""
     ratio: int = 250
     """Maximum ratio of a member's unpacked to its stored size, if it is larger than `harmless`."""
     harmless: int = 64 << 20
     text: int = 16 << 20
-    """A member that is kept."""
+    """A kept member."""
     texts: int = 64 << 20
-    """All members that are kept."""
+    """All kept members."""
     table: int = 32 << 20
     """The dynamic symbols of a library, and their names."""
     tables: int = 256 << 20
@@ -38,7 +38,7 @@ LIMITS = Limits()
 
 
 class Faults:
-    """Collects faults up to a limit; a last one says that there are more."""
+    """Collects faults up to a limit; a last one reports that there are more."""
 
     def __init__(self, most: int = LIMITS.faults, known: Iterable[Fault] = ()) -> None:
         self._most = most
@@ -51,5 +51,5 @@ class Faults:
     def all(self) -> tuple[Fault, ...]:
         if len(self._found) <= self._most:
             return tuple(self._found)
-        more = Fault(FaultKind.STRUCTURE, "", "there are more faults than are told")
+        more = Fault(FaultKind.STRUCTURE, "", "there are more faults than listed")
         return (*self._found[: self._most], more)

@@ -1,4 +1,4 @@
-"""Analysing the members of a package, in any archive."""
+"""Analyse the members of a package in any archive."""
 
 import posixpath
 import re
@@ -24,14 +24,14 @@ _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20
 _START = 4096
 _LONGEST_NAME = 4096
-"""The limit of most systems; searching much longer names would take seconds."""
+"""The limit of most systems; searching longer names would take seconds."""
 
 Again = Callable[[], Iterable[bytes]]
-"""Reads the pieces of a member again."""
+"""A function that reads the pieces of a member again."""
 
 
 def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes, with a first piece that is long enough to detect the file type."""
+    """Yield the same bytes, with a first piece long enough to detect the file type."""
     start = b""
     for piece in pieces:
         start += piece
@@ -70,7 +70,7 @@ class FoundMembers:
     def keep(self, name: str, content: bytes) -> None:
         """Keep a member's text, unless the limit is reached."""
         if self._texts + len(content) > self.limits.texts:
-            self.faults.add(FaultKind.BOMB, name, "is one text too many to be kept")
+            self.faults.add(FaultKind.BOMB, name, "exceeds the total size of kept texts")
             return
         self._texts += len(content)
         self.texts[name] = content
@@ -93,12 +93,12 @@ class FoundMembers:
             return None
         self._tables += len(binary.exports) + len(binary.imports)
         if self._tables > self.limits.tables:
-            self.faults.add(FaultKind.BOMB, name, "has more symbols than are read of one package")
+            self.faults.add(FaultKind.BOMB, name, "exceeds the limit of symbols in a package")
             return None
         return binary
 
     def _elf(self, stream: ElfStream, again: Again) -> Binary:
-        """Read an ELF file; read it again if it may have device code that was not scanned."""
+        """Read an ELF file; read it again if it may have unscanned device code."""
         binary = self.whole_elf(stream, again)
         if stream.searched or not may_be_in(binary.sections, binary.needed):
             return binary
@@ -118,18 +118,18 @@ class FoundMembers:
             stream = ElfStream(stream.size, self.limits, tuple(wanted), searched=stream.searched)
             for piece in again():
                 stream.feed(piece)
-        msg = "its parts lie too far apart"
+        msg = "its parts are too far apart"
         raise ValueError(msg)
 
 
 def _widened(part: Part, number: int, size: int) -> Part:
-    """Return a part with a margin that grows each time, as tables are close to each other."""
+    """Return a part with a growing margin, as tables are close to each other."""
     more = min(_AROUND << number, _MOST_AROUND)
     return max(0, part[0] - more), min(size, part[1] + more)
 
 
 class MemberReader:
-    """Reads a member in pieces: its digests, its text, and its kind of binary."""
+    """Reads a member in pieces: its digest, its text, and its kind of binary."""
 
     __slots__ = ("_found", "_hash", "_name", "_size", "_stream", "_text", "crc", "passed")
 
@@ -168,7 +168,7 @@ class MemberReader:
         return self._hash.hexdigest()
 
     def finish(self, again: Again) -> Binary | None:
-        """Keep the text after the last piece, and return the program or library, if it is one."""
+        """Keep the text after the last piece, and return the program or library, if any."""
         if self._text is not None or (not self._size and is_kept(self._name)):
             self._found.keep(self._name, b"".join(self._text or ()))
         if self._stream is None:

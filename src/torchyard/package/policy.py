@@ -1,6 +1,6 @@
 """Rules for rpaths, and for libraries outside of a package: `data/layouts.toml`.
 
-Directories are relative to the library, so they depend on how deep it is.
+Directories are relative to the library, so they depend on its depth.
 """
 
 import posixpath
@@ -20,13 +20,13 @@ from torchyard.model.matrix import any_match, matches
 from torchyard.model.values import Value
 
 _ROOT = PurePosixPath("/prefix/lib/python/site-packages")
-"""Stands for the install root, whose depth counts only for folders above it."""
+"""A name for the install root; its depth matters only for folders above it."""
 
 
 class LayoutRow(Value, kw_only=True):
     """The folders of a package's own libraries, and whether it may use other wheels.
 
-    Libraries that it `renames` would otherwise keep their names and hide another package's files.
+    Libraries in `renames` would otherwise hide another package's files of the same name.
     """
 
     libraries: tuple[str, ...]
@@ -35,7 +35,7 @@ class LayoutRow(Value, kw_only=True):
 
 
 class ImportedRow(Value, kw_only=True):
-    """A wheel that is imported first: its own libraries, their folder, and what they need."""
+    """A wheel that is imported first: its libraries, their folder, and their needs."""
 
     distribution: str
     folder: str
@@ -67,7 +67,7 @@ class Layouts(Value, kw_only=True):
 
     @property
     def wheels(self) -> tuple[WheelRow, ...]:
-        """All wheels that bring libraries of a compute platform."""
+        """All wheels with libraries of a compute platform."""
         return tuple(wheel for row in self.compute.values() for wheel in row.wheels)
 
     def opened_by(self, library: str) -> tuple[str, ...]:
@@ -77,10 +77,10 @@ class Layouts(Value, kw_only=True):
 
 
 class Policy(Value, kw_only=True):
-    """The rules for one package: its layout, its compute platform, its Python package's folder.
+    """The rules for a package: its layout, its compute platform, its Python package's folder.
 
-    `brought` are globs of the libraries that packages of its conda channel bring, and `imported` of
-    those that are in the process already when it is loaded.
+    `brought` are globs of the libraries in packages of its conda channel, `imported` of
+    those that its process has already loaded.
     """
 
     layouts: Layouts
@@ -98,7 +98,7 @@ class Policy(Value, kw_only=True):
 
     @property
     def force_rpath(self) -> bool:
-        """Whether directories also apply to what a file loads in turn, and before LD_LIBRARY_PATH.
+        """Whether rpaths also apply to indirect dependencies, and before LD_LIBRARY_PATH.
 
         Conda's Python packages link to libraries of the prefix, which have another `$ORIGIN` there.
         """
@@ -111,7 +111,7 @@ class Policy(Value, kw_only=True):
     def rpath(self, file: PurePosixPath, rpath: str = "") -> str:
         """Return the rpath of a file, whose path is relative to the install root.
 
-        What is imported after torch keeps entries of its `own` rpath that lead to other packages.
+        Packages imported after torch keep entries of their own `rpath` that lead to other packages.
         """
         brought = (PurePosixPath(row.folder) for row in self._wheels)
         folders = (*brought, file.parent, *self.folders)
@@ -136,7 +136,7 @@ class Policy(Value, kw_only=True):
     def requirements(
         self, libraries: Collection[str], pins: Mapping[str, str], toolkit: str
     ) -> list[str]:
-        """Return the wheels for some of these libraries, and for the kernel compiler, on Linux."""
+        """Return the wheels with any of these libraries, and of the kernel compiler, on Linux."""
         needed = [
             row.requirement(pins, self.compute.toolkit, toolkit)
             for row in self._wheels
@@ -150,7 +150,7 @@ class Policy(Value, kw_only=True):
         return self.layouts.opened_by(library)
 
     def keeps_name(self, library: str) -> bool:
-        """Return whether a library keeps its name in every package, so only one can exist."""
+        """Return whether a library keeps its name in every package, so that only one can exist."""
         return any_match(library, self.layouts.keep_names) and not any_match(
             library, self.layout.renames
         )
@@ -171,15 +171,15 @@ def policy_for(form: str, compute: str, package: str, brought: tuple[str, ...] =
             return Policy(
                 layouts=layouts, layout=layout, compute=row, package=package, brought=brought
             )
-    msg = f"no rules are known for the libraries of packages for `{compute}`"
+    msg = f"there are no rules for the libraries of packages for `{compute}`"
     raise DataError(msg, hint="add a section [libraries.…] to the table of its compute platform")
 
 
 def extension_policy(form: str, package: str, brought: Iterable[str] = ()) -> Policy:
     """Return the rules for a package that is compiled against torch, and imported after it.
 
-    It has none of torch's libraries, nor of those that torch needs, and asks for no wheels of them.
-    Nor has it libraries that its other requirements have `brought`.
+    It contains neither torch's libraries nor their dependencies, and does not require their wheels.
+    Nor does it contain libraries `brought` by its other requirements.
     """
     policy = policy_for(form, PLAIN, package)
     rows = policy.layouts.imported
@@ -210,4 +210,4 @@ def _problems(layouts: Layouts) -> Iterator[str]:
         if name not in layouts.layout:
             yield f"lacks the layout `{name}`"
     if sorted(layouts.system, key=str.lower) != list(layouts.system):
-        yield "has system libraries that are not in order"
+        yield "has system libraries that are not sorted"

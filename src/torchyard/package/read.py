@@ -1,4 +1,4 @@
-"""Reading a package in one pass: a wheel, a zip archive, or a conda package.
+"""Read a package in one pass: a wheel, a zip archive, or a conda package.
 
 Malformed packages never raise. Defects of the archive itself are listed in the contents' `faults`;
 the rules check the meaning of its files.
@@ -17,9 +17,9 @@ from torchyard.package.zip.inflate import Progress, ignore_progress
 def read_package(
     path: Path, *, limits: Limits = LIMITS, progress: Progress = ignore_progress
 ) -> Contents:
-    """Read all of a package. Raises only if the file does not exist or can't be read."""
+    """Read a package completely; raise only if the file is missing or unreadable."""
     if path.is_dir():
-        msg = f"`{path}` is a directory, and no package"
+        msg = f"`{path}` is a directory, not a package"
         raise UsageError(msg, hint=f"name the packages in it, such as {path}/*{suffixes()[0]}")
     form = format_named(path.name)
     try:

@@ -1,4 +1,4 @@
-"""Reading compressed tar archives, whichever format of packages they are in."""
+"""Read compressed tar archives in packages of any format."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _IN = 128 << 10
 _OUT = 256 << 10
 
 _Unpack = Callable[[Progress], Iterator[bytes]]
-"""Decompresses an archive from its beginning."""
+"""A function that decompresses an archive from its start."""
 
 
 class Decompressor(Protocol):
@@ -34,7 +34,7 @@ class Decompressor(Protocol):
 
 
 class CompressedTar(NamedTuple):
-    """A compressed tar archive: bytes of a file, and what decompresses them."""
+    """A compressed tar archive: a range of a file, and its decompressor."""
 
     decompressor: Callable[[], Decompressor]
     handle: int
@@ -51,7 +51,7 @@ class CompressedTar(NamedTuple):
 def file_pieces(
     handle: int, offset: int, size: int, progress: Progress = ignore_progress
 ) -> Iterator[bytes]:
-    """Yield a part of a file in pieces, and report the bytes of each."""
+    """Yield a part of a file in pieces, and report the size of each."""
     end = offset + size
     while offset < end:
         piece = os.pread(handle, min(_IN, end - offset), offset)
@@ -63,7 +63,7 @@ def file_pieces(
 
 
 def _streams(new: Callable[[], Decompressor], parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompress consecutive compressed streams: a file may have several."""
+    """Decompress consecutive compressed streams, as a file may have several."""
     stream, begun = new(), False
     for part in parts:
         data = part
@@ -102,7 +102,7 @@ def _limited(unpacked: Iterator[bytes], stored: int, limits: Limits) -> Iterator
 
 
 def _bounded(unpack: _Unpack, most: int) -> _Unpack:
-    """Limit the total of all passes to some bytes, as each library may be read again."""
+    """Limit the total of all passes, as each library may be read again."""
     total = 0
 
     def bounded(progress: Progress) -> Iterator[bytes]:
@@ -110,7 +110,7 @@ def _bounded(unpack: _Unpack, most: int) -> _Unpack:
         for piece in unpack(progress):
             total += len(piece)
             if total > most:
-                msg = f"must be unpacked too often to be read: to more than {most} bytes"
+                msg = f"needs more than {most} unpacked bytes for all passes"
                 raise _BombError(msg)
             yield piece
 
@@ -120,7 +120,7 @@ def _bounded(unpack: _Unpack, most: int) -> _Unpack:
 def read_tar(
     tar: CompressedTar, progress: Progress, archive: str, found: FoundMembers, names: list[str]
 ) -> None:
-    """Add all members of an archive to those found, and all names in it to `names`.
+    """Add all members of an archive to `found`, and all names in it to `names`.
 
     `archive` is its name in the package, for faults; empty if it is the package itself.
     """
@@ -134,7 +134,7 @@ def read_tar(
                 )
                 break
             name = member.name.removeprefix("./")
-            if member.type is Type.FOLDER:  # with or without a slash; `./` is the root itself
+            if member.type is Type.FOLDER:  # with or without a slash; `./` is the root
                 names += [f"{name.removesuffix('/')}/"] if name not in ("", ".") else []
             else:
                 names.append(name)
@@ -154,7 +154,7 @@ def _file(
     if tar.type is Type.SAME:
         other = found.files.get(tar.link.removeprefix("./"))
         if other is None:
-            what = f"should be the same as `{tar.link}`, which is not there"
+            what = f"is a hard link to `{tar.link}`, which is missing"
             found.faults.add(FaultKind.STRUCTURE, name, what)
             return PackageFile(name=name, size=0)
         return msgspec.structs.replace(other, name=name)

@@ -1,7 +1,7 @@
 """Streaming reader for the tar archives in packages.
 
-It reads files, directories and links, with the long names of GNU tar and POSIX; anything else is a
-fault. Reading stops at a damaged header, as later members can't be located.
+It reads files, directories and links, with the long names of GNU tar and POSIX; other members are a
+fault. Reading stops at a damaged header, as later members can't be found.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,11 +32,11 @@ _NOTES = _LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
 
 
 class TarError(Exception):
-    """The archive is damaged, or contains what no package should."""
+    """The archive is damaged, or contains unsupported members."""
 
 
 class TarMember(NamedTuple):
-    """A member, and where its content begins in the unpacked archive."""
+    """A member, and the offset of its content in the unpacked archive."""
 
     name: str
     type: Type
@@ -47,7 +47,7 @@ class TarMember(NamedTuple):
 
 
 class Stream:
-    """Bytes that arrive in pieces, to be read in other pieces."""
+    """Bytes that arrive in pieces, and are read in other pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -80,7 +80,7 @@ class Stream:
 
 
 def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMember]:
-    """Read consecutive headers. Contents may be taken from the stream in between.
+    """Read consecutive headers. Contents may be read from the stream in between.
 
     `most` limits the total size of all headers.
     """
@@ -135,9 +135,9 @@ def _member(block: bytes, kind: bytes, notes: dict[str, str], offset: int) -> Ta
 
 
 def _check_end(stream: Stream) -> None:
-    """Check that nothing follows the final zero bytes, which only some readers would see."""
+    """Check that nothing follows the final zero bytes, as readers differ there."""
     if any(piece.strip(b"\0") for piece in stream.rest()):
-        msg = "something follows its end"
+        msg = "data follows its end"
         raise TarError(msg)
 
 
@@ -149,7 +149,7 @@ def _note(stream: Stream, size: int) -> bytes:
 
 
 def _records(content: bytes) -> dict[str, str]:
-    """Read the lines of a POSIX header: their length, a key, and a value."""
+    """Read the lines of a POSIX header, each with its length, a key, and a value."""
     found: dict[str, str] = {}
     offset = 0
     while offset < len(content):
@@ -167,24 +167,24 @@ def _records(content: bytes) -> dict[str, str]:
 def _refuse_facts(records: dict[str, str]) -> None:
     """Refuse global POSIX headers other than comments, which not all readers apply."""
     for key in sorted(_FACTS & records.keys()):
-        msg = f"a POSIX header gives all members one {key}"
+        msg = f"a POSIX header sets one {key} for all members"
         raise TarError(msg)
 
 
 def _decimal(digits: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
-        msg = f"`{digits[:_MOST_DIGITS]}` in one of its POSIX headers is no number"
+        msg = f"`{digits[:_MOST_DIGITS]}` in one of its POSIX headers is not a number"
         raise TarError(msg)
     return int(digits)
 
 
 def _number(field: bytes) -> int:
-    """Return a number in octal digits, or, if it is large, in binary."""
+    """Return a number from octal digits, or, if large, from binary."""
     if field[0] & 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
     if digits.strip(b"01234567"):
-        msg = f"{digits!r} is no number"
+        msg = f"{digits!r} is not a number"
         raise TarError(msg)
     return int(digits or b"0", 8)
 

@@ -13,18 +13,18 @@ _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
 def local_version(version: str, compute: str) -> str:
     """Return a version with its compute platform: `2.13.0+cu130`."""
     if parse_version(version).local:
-        msg = f"the version `{version}` says already what it is built for"
-        raise ConfigError(msg, hint="leave out what follows the `+`; the compute goes there")
+        msg = f"the version `{version}` has a local part already"
+        raise ConfigError(msg, hint="remove it, with the `+`: torchyard adds the compute")
     return str(parse_version(f"{version}+{compute}"))
 
 
 def parse_version(text: str, error: type[TorchyardError] = ConfigError) -> Version:
-    """Parse a version. Raises an error of the given kind."""
+    """Parse a version; raise an error of the given kind."""
     try:
         return Version(text)
-    except ValueError as why:  # or it has a number of thousands of digits
-        msg = f"`{text}` is no version of a Python package"
-        raise error(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from why
+    except ValueError as why:  # also for numbers with thousands of digits
+        msg = f"`{text}` is not a version of a Python package"
+        raise error(msg, hint="write it as in 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from why
 
 
 def public_version(version: str) -> str:
@@ -36,7 +36,7 @@ def public_version(version: str) -> str:
 
 
 def is_version_of(found: str, release: str) -> bool:
-    """Return whether a version is that of a release, which need not name the local part."""
+    """Return whether a version belongs to a release, which may omit the local part."""
     try:
         version, wanted = Version(found), Version(release)
     except ValueError:
@@ -53,7 +53,7 @@ def is_version(text: str) -> bool:
 
 
 def glibc_of(versions: Iterable[str]) -> tuple[int, int] | None:
-    """Return the oldest glibc that has all of these symbol versions; None if none is glibc's."""
+    """Return the oldest glibc with all of these symbol versions; None if none is glibc's."""
     found = (_GLIBC.fullmatch(version) for version in versions)
     return max(((int(f[1]), int(f[2])) for f in found if f), default=None)
 
@@ -64,5 +64,5 @@ def package_folder(name: str) -> str:
 
 
 def unquoted(file_name: str) -> str:
-    """Return a file name without the URL quoting that download programs may leave in it."""
+    """Return a file name without the URL quoting that download programs may leave."""
     return file_name.replace("%2B", "+").replace("%2b", "+")

@@ -72,10 +72,7 @@ class LocalCache:
             self._remove(entries, used - room)
 
     def lay_out(self, digest: str, out: BinaryIO) -> bool:
-        """Write a file from the cache; write nothing if it is missing or damaged.
-
-        Return whether it was written.
-        """
+        """Write a file from the cache unless it is missing or damaged; return whether it was."""
         copy = self._path(digest)
         whole = sha256()
         try:

@@ -37,10 +37,7 @@ def remembered_units(objects: Objects, job: str) -> dict[str, UnitUsage]:
 
 
 def remember_units(objects: Objects, job: str, units: Mapping[str, UnitUsage]) -> None:
-    """Record the usage of units; units not compiled this time keep theirs.
-
-    A failure is ignored.
-    """
+    """Record the usage of units, keep that of units not compiled now, and ignore failures."""
     if not units:
         return
     earlier = {

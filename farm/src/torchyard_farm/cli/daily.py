@@ -1,4 +1,4 @@
-"""`torchyard farm daily`: tries the packages of a channel."""
+"""`torchyard farm daily`: tests the packages of a channel."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from torchyard_farm.cli.options import due_option, farm_argument
 def command(*, folder: Path, name: str, due: str | None) -> None:
     """Plan the trial [daily.NAME] of farm.toml, and print its name.
 
-    Each file of the channel is a job: it is installed as users do, and tried. The master runs this
+    Each file of the channel is a job: it is installed as by users, and tested. The master runs this
     command when the trial is due.
     """
     from torchyard.config.credentials import take_credentials
@@ -51,8 +51,8 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
         for kind, count in left_out.items():
             say(f"no machine can do jobs of class {kind}: skipped {show_count(count, 'package')}")
         if not plan.jobs:
-            say("there is nothing to try")
+            say("there is nothing to test")
             return
         plans.add(plan)
-    say(f"{show_count(len(plan.jobs), 'package')} will be tried")
+    say(f"{show_count(len(plan.jobs), 'package')} will be tested")
     write(f"{plan.id}\n")

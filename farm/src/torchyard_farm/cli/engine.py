@@ -30,7 +30,7 @@ _TICK = 0.2
 """Seconds after which Ctrl-C is noticed."""
 
 _PATIENCE = 600
-"""Seconds without an answer of the master after which following it fails."""
+"""Seconds without an answer of the master after which following fails."""
 
 
 def follow_plan(
@@ -91,7 +91,7 @@ class _Follower:
         nap, heard, is_silent = _SOON, time.monotonic(), False
         with StopCounter() as stops:
             while True:
-                is_open = self._plan.id in self._plans.open()  # before the ends are read
+                is_open = self._plan.id in self._plans.open()  # before reading the ends
                 try:
                     is_quiet = not self._poll(is_open=is_open)
                     is_over = self._is_over()
@@ -116,7 +116,7 @@ class _Follower:
         return self._follower.is_over and not self._master.unfinished(self._plan.id)
 
     def _poll(self, *, is_open: bool) -> bool:
-        """Emit events for what is new, and return whether anything is."""
+        """Emit events for changes, and return whether there are any."""
         running = self._master.running(self._plan.id)
         ended = self._master.ended(self._plan.id, self._follower.since(running, is_open=is_open))
         self._changes.extend(self._follower.take(running, ended))

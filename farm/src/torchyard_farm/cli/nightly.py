@@ -50,12 +50,12 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     if not farmed.jobs:
         say("the store has all results already")
         return
-    say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
+    say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} are left to do")
     write(f"{farmed.id}\n")
 
 
 def _draft(nightly: "Nightly", folder: Path, file: str, moment: str) -> "PlanDraft | str":
-    """Return the plan of what to build, or why there is nothing to build."""
+    """Return the plan to build, or why there is nothing to build."""
     from torchyard.workspace.build_request import BuildRequest
     from torchyard_farm.cli.submission import draft_plan
     from torchyard_farm.scheduling.plans import Plans, plan_moment
@@ -93,7 +93,7 @@ def _draft(nightly: "Nightly", folder: Path, file: str, moment: str) -> "PlanDra
 
 
 def _builds_before(sources: Sequence[str], source: str) -> int:
-    """Return how many builds of a day were of other commits, one after another, before this one."""
+    """Return the number of earlier builds of a day with other commits."""
     runs = [commit for commit, _ in groupby(sources)]
     return len(runs) - 1 if runs and runs[-1] == source else len(runs)
 

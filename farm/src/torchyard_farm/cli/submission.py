@@ -29,13 +29,13 @@ class PlanDraft(NamedTuple):
 
 
 def draft_plan(wanted: BuildRequest, moment: str, schedule: str = "") -> PlanDraft:
-    """Make a plan, without jobs whose results the store has."""
+    """Make a plan, without jobs whose results are in the store."""
     plan = wanted.plan()
     return draft_from_plan(plan, wanted.open_store(plan.config), moment, schedule)
 
 
 def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -> PlanDraft:
-    """Return the part of a plan whose results the store does not have."""
+    """Return the part of a plan without results in the store."""
     stored = store.known(plan.fingerprints)
     name = plan_name(plan, moment, schedule)
     return PlanDraft(plan, farm_plan(plan, stored, name=name, store=store.url), store)
@@ -58,9 +58,9 @@ def submit_draft(made: PlanDraft, file: str, folder: Path, farm: Farm) -> FarmPl
 
 
 def _brings_source(made: PlanDraft, file: str) -> bool:
-    """Put a source that workers can't get into the store; return whether it did.
+    """Put a source that workers can't get into the store; return whether that was necessary.
 
-    They can't read files of this machine, and need not have the root that gets source packages.
+    Workers can't read files of this machine, and may lack the root that gets source packages.
     """
     plan, farmed, store = made
     source = plan.config.source
@@ -75,7 +75,7 @@ def _brings_source(made: PlanDraft, file: str) -> bool:
 
 
 def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
-    """Refuse a plan with jobs that no machine can do: it would wait for ever."""
+    """Refuse a plan with jobs that no machine can do, as it would wait forever."""
     able = machines_by_class(farm.machines)
     found: dict[str, str] = {}
     for number, job in enumerate(plan.jobs):

@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Submit a plan to the master in DIR, and print its name.
 
-    Jobs whose results the store has are left out. If the master is not running, the plan waits for
+    Jobs with results in the store are left out. If the master is not running, the plan waits for
     it. With --wait and --json, events are printed as they happen.
     """
     from torchyard.config.credentials import take_credentials
@@ -56,7 +56,7 @@ def command(
     if wait:
         follow_and_report(farmed, made.store, folder, wanted.file, as_json=as_json)
     elif farmed.jobs:
-        say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
+        say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} are left to do")
         write(f"{farmed.id}\n")
     else:
         say("the store has all results already")

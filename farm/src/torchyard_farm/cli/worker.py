@@ -51,7 +51,7 @@ from torchyard_farm.cli.options import farm_argument
 @click.option(
     "--demand-sandbox",
     is_flag=True,
-    help="Run every job in the sandbox bwrap, whatever its project says.",
+    help="Run every job in the sandbox bwrap, overriding its project.",
 )
 @click.option(
     "--root",
@@ -107,7 +107,7 @@ def command(
         raise UsageError(msg, hint="leave one of them out")
     if demand_sandbox and (fault := sandbox_fault()):
         msg = f"this machine can't run jobs in a sandbox: {fault}"
-        raise HostError(msg, hint="install `bubblewrap`, and let users make namespaces")
+        raise HostError(msg, hint="install `bubblewrap`, and let users create namespaces")
     if cache is not None:
         cache = cache if "://" in cache else str(Path(cache).absolute())
         check_cache(cache)

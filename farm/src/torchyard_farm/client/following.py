@@ -1,4 +1,4 @@
-"""The progress of a plan, from polls of its master. Pure: it does no requests itself."""
+"""The progress of a plan, from polls of its master, without requests of its own."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
@@ -44,14 +44,14 @@ class PlanFollower:
         """Return the time since which jobs may have ended unseen, if these jobs run.
 
         When nothing runs, or the plan is over, all ends are read: one may have been recorded much
-        later, as while the database was unavailable, and would be missed.
+        later, such as after an outage of the database, and would be missed.
         """
         return max(0, self._latest - _MARGIN) if running and is_open else 0
 
     def take(
         self, running: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
     ) -> Iterator[JobStarted | JobEnded]:
-        """Return the changes, given what runs and what has ended; to be polled in this order."""
+        """Return the changes, given running and ended jobs, which must be polled in this order."""
         new = [done for done in ended if done.bsid not in self._seen]
         for done in new:
             self._seen.add(done.bsid)
@@ -66,11 +66,11 @@ class PlanFollower:
         self._running = running.keys() - just_ended
 
     def _begin(self, job: int, build: RunningBuild) -> Iterator[JobStarted]:
-        """Return that a job has started, unless its new build only found it running as before."""
+        """Yield that a job has started, unless its new build only found it running."""
         before, self._going[job] = self._going.get(job), build
         if before is not None and before.build == build.build:
             return
-        failed = self._good.pop(job, None) is not None  # and it is rebuilt
+        failed = self._good.pop(job, None) is not None  # and is rebuilt
         if before is None or failed or before[1:] != build[1:]:
             lost = before.machine if before and not failed else ""
             yield JobStarted(job, build.machine, build.attempt, lost)
@@ -90,7 +90,7 @@ class PlanFollower:
 
 
 def cached_results(plan: FarmPlan) -> tuple[int, list[str]]:
-    """Return how many of the wanted jobs had results before, and the packages among them."""
+    """Return how many of the wanted jobs had results, and the packages among them."""
     made = {planned.task for planned in plan.jobs}
     used = {name for task in plan.tasks for name in task.inputs}
     tasks = [

@@ -16,7 +16,7 @@ from torchyard_farm.settings.dates import format_moment, next_run, parse_moment
 from torchyard_farm.settings.schedules import Schedule, schedule_command, schedule_page
 
 Ask = Callable[[str], bytes]
-"""Returns the master's answer for a path of its web API."""
+"""A function that returns the master's answer for a path of its web API."""
 
 Outcome = Literal["running", "good", "bad"]
 
@@ -42,7 +42,7 @@ class HistoryBuild(msgspec.Struct):
     properties: dict[str, tuple[msgspec.Raw, str]] = {}
 
     def text(self, name: str) -> str | None:
-        """Return a property that was asked for, or None."""
+        """Return a requested property, or None."""
         found = self.properties.get(name)
         return msgspec.json.decode(found[0], type=str) if found else None
 

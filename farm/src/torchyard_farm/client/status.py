@@ -24,7 +24,7 @@ from torchyard_farm.settings.schedules import Daily
 from torchyard_farm.web.history import failure_streak
 
 _MANY = 400
-"""Maximum number of builds that are read: more than a year of days."""
+"""Maximum number of builds to read: more than a year of days."""
 
 
 class FailingState(Reported, kw_only=True):
@@ -87,11 +87,11 @@ def failing_report(failing: Sequence[FailingState]) -> RenderableType:
 
 
 _LATEST = 500
-"""Maximum number of failed builds that are read for held jobs."""
+"""Maximum number of failed builds to read for held jobs."""
 
 
 class WorkerState(Reported, kw_only=True):
-    """A worker of a machine; `lacks` is what that has less of than `farm.toml` says."""
+    """A worker of a machine; `lacks` are resources below those in `farm.toml`."""
 
     name: str
     machine: str
@@ -100,9 +100,9 @@ class WorkerState(Reported, kw_only=True):
 
 
 class HeldJob(Reported, kw_only=True):
-    """A job that is not attempted any more until a person has investigated.
+    """A job that is not attempted again until a user has investigated.
 
-    `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
+    `verdict` is `quarantined` if machines were lost with it, or `given up`.
     """
 
     job: str
@@ -123,7 +123,7 @@ class PlanState(Reported, kw_only=True):
 
 
 class UnreadablePlan(Reported, kw_only=True):
-    """A plan whose file can't be read: the master skips it. `hint` is what to do."""
+    """A plan with an unreadable file, which the master skips. `hint` is what to do."""
 
     id: str
     why: str
@@ -131,7 +131,7 @@ class UnreadablePlan(Reported, kw_only=True):
 
 
 class Status(Reported, kw_only=True):
-    """What `farm status --json` prints."""
+    """The output of `farm status --json`."""
 
     version: Literal[1]
     workers: tuple[WorkerState, ...]

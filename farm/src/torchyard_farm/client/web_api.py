@@ -20,7 +20,7 @@ FAILED = 2
 CANCELLED = 6
 
 _LINES = 200
-"""Lines that are read from the end of a log: error messages are shorter."""
+"""Lines to read from the end of a log; error messages are shorter."""
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ def track_plan(plan: FarmPlan, submitted: Iterable[SubmittedJob]) -> PlanTracker
 
 
 class RunningBuild(NamedTuple):
-    """A running job: its build and machine, which is unknown for the first moment."""
+    """A running job: its build and machine, which is unknown at first."""
 
     build: int
     machine: str
@@ -69,7 +69,7 @@ class LastAttempt(NamedTuple):
     worker: str = ""
     code: int = ElsewhereError.exit_code
     held: str = ""
-    """Why it is not attempted any more, if that is not its own fault."""
+    """Why it is not attempted again, if that is not its own fault."""
     log: Sequence[str] = ()
 
 
@@ -156,7 +156,7 @@ class MasterClient:
         return self._sets(plan, ())
 
     def ended(self, plan: str, since: int) -> list[SubmittedJob]:
-        """Return jobs that ended at a moment or later; each costs Buildbot time."""
+        """Return jobs that ended at a moment or later; each takes Buildbot time."""
         return self._sets(plan, (("complete", "true"), ("complete_at__ge", since)))
 
     def unfinished(self, plan: str) -> set[int]:
@@ -225,7 +225,7 @@ class MasterClient:
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Return the fields to ask for; Buildbot requires those that filters use among them."""
+    """Return the fields to request, which must include those of filters."""
     return tuple(("field", name) for name in kind.__struct_fields__)
 
 

@@ -30,8 +30,8 @@ class PasswordAuth(CustomAuth):
 class RoleAuthz(Authz):
     """Allows reading to everyone, and changes to users with the required role.
 
-    Buildbot's own rules allow what no rule names, do not know of `cancel`, and take a job's history
-    page for its builder.
+    Buildbot's own rules allow everything unnamed, do not know `cancel`, and use a job's history
+    page as its builder.
     """
 
     def __init__(self, users: Mapping[str, Collection[Role]]) -> None:
@@ -53,7 +53,7 @@ class RoleAuthz(Authz):
             msg = b"no role allows this"
             raise Forbidden(msg)
         if role not in self._users.get(userDetails.get("username", ""), ()):
-            raise Forbidden(f"you need to have role '{role}'".encode())
+            raise Forbidden(f"you need the role '{role}'".encode())
 
     async def _role(self, path: tuple[str, ...], verb: str) -> Role | None:
         """Return the role that an action requires, or None if no role allows it."""
@@ -70,7 +70,7 @@ class RoleAuthz(Authz):
     async def _publishes(self, endpoint: Endpoint, names: dict[str, object]) -> bool:
         """Return whether a build publishes.
 
-        The builder of the build itself is its history page; that of its request is the real one.
+        The build's own builder is its history page; its request has the real one.
         """
         build = await endpoint.get({}, names)
         if build is None:

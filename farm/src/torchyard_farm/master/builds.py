@@ -8,7 +8,7 @@ from buildbot.process.build import Build
 from torchyard_farm.scheduling.resources import Resources, resources_for
 
 MACHINE, FINGERPRINT = "machine", "fingerprint"
-"""Properties of a build: the machine it runs on (workers have it, too), and its job."""
+"""Properties of a build: its machine (workers have it, too), and its job."""
 
 
 def current_builds(master: BuildMaster) -> Iterator[Build]:

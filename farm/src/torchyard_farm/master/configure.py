@@ -31,7 +31,7 @@ from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.tls import worker_endpoint
 
 _RETURN = 3
-"""A machine has this many times the patience to reconnect before its job counts as lost."""
+"""A job counts as lost if its machine does not reconnect within this multiple of the patience."""
 
 
 def configure(folder: str) -> dict[str, object]:
@@ -92,13 +92,13 @@ def configure(folder: str) -> dict[str, object]:
 
 @cache
 def _statuses() -> WorkerStatuses:
-    """Return the statuses of this process: a new configuration keeps those that are known."""
+    """Return the statuses of this process, which a new configuration keeps."""
     return WorkerStatuses()
 
 
 @cache
 def _attempts(*, shared: bool) -> AttemptHistory:
-    """Return the history of this process: running builds and a new configuration share it."""
+    """Return the history of this process, shared by running builds and a new configuration."""
     return AttemptHistory(shared=shared)
 
 

@@ -43,7 +43,7 @@ _LISTED = 50
 """Maximum number of ended plans in the list."""
 
 _FRESH, _BACKOFF = 1.5, 10
-"""A page is cached for `_FRESH` seconds, or `_BACKOFF` times as long as it took to make, so that
+"""A page is cached for `_FRESH` seconds, or `_BACKOFF` times its rendering time, so that
 viewers do not slow the master down."""
 
 _CACHED = 16
@@ -84,7 +84,7 @@ class _Plans(Folder):
 
 
 class _Page(Resource):
-    """One page as HTML, or as JSON with the parts that a browser replaces in it."""
+    """A page as HTML, or as JSON with the parts that a browser replaces."""
 
     isLeaf: int = True
 
@@ -111,7 +111,7 @@ class _Page(Resource):
 
 
 class _PageReader:
-    """Reads plans and tables at one moment and makes a page of them; runs in a database thread."""
+    """Reads plans and tables at one moment and renders a page; runs in a database thread."""
 
     def __init__(self, master: BuildMaster, now: int) -> None:
         self._model = master.db.model

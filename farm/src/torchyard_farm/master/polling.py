@@ -1,4 +1,4 @@
-"""Parts of a master that do something periodically."""
+"""Periodic parts of a master."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ class Polling:
         return self._loop is not None
 
     def start_polling(self, call: Callable[[], object], interval: float, *, now: bool) -> None:
-        """Call a function every `interval` seconds; replaces the loop that runs, if any."""
+        """Call a function every `interval` seconds; replace a running loop."""
         self.stop_polling()
         self._loop = start_loop(call, interval, self.master.reactor, now=now)
 

@@ -1,1 +1,1 @@
-"""Decisions without Buildbot: which job is next, where, how often, and what its end means."""
+"""Decisions without Buildbot: the next job, its machine, its retries, and its verdict."""

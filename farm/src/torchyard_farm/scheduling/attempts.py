@@ -1,6 +1,6 @@
-"""What the end of an attempt means, and how often a job is attempted.
+"""Verdicts on ended attempts, and limits for retries.
 
-An attempt that ends with its connection is not a failure at first: the job continues without it. If
+An attempt that ends with its connection is not yet a failure, as the job continues. If
 its machine reconnects and still has the job, only the connection was cut; if not, the job may have
 taken the machine down.
 """
@@ -34,10 +34,10 @@ class AttemptVerdict(StrEnum):
 
 
 _NOT_ITS_FAULT = (ElsewhereError.exit_code, StoppedError.exit_code)
-"""A job that was stopped, but not from here: its machine shuts down."""
+"""The exit code of a job that was stopped because its machine shuts down."""
 
 FINAL_VERDICTS = (AttemptVerdict.GIVEN_UP, AttemptVerdict.QUARANTINED)
-"""Verdicts of the farm, not of the job: a person has to investigate, and then press Rebuild."""
+"""Verdicts of the farm, not of the job: a user must investigate, and then press Rebuild."""
 
 
 class AttemptRecord(NamedTuple):
@@ -51,7 +51,7 @@ class AttemptRecord(NamedTuple):
 class RetryLimits(NamedTuple):
     """How often a job is attempted; times are in seconds.
 
-    `pause` is the time between two attempts. It doubles with each of them, up to `longest`.
+    `pause` is the time between two attempts. It doubles with each attempt, up to `longest`.
     """
 
     attempts: int = 3
@@ -60,11 +60,11 @@ class RetryLimits(NamedTuple):
     pause: float = 15.0
     longest: float = 600.0
     avoid: float = 300.0
-    """How long a machine that failed a job leaves it to others, which may be busy."""
+    """How long a machine that failed a job leaves it to other, perhaps busy machines."""
     back: float = 120.0
     """How long a machine may take to reconnect."""
     grace: float = 75.0
-    """How long after the master's start a job waits for the machine that has started it: workers
+    """How long after the master's start a job waits for the machine that ran it: workers
     try to connect once a minute."""
 
     def pause_after(self, attempts: int) -> float:
@@ -94,14 +94,14 @@ def judge_exit(
 def attempt_number(attempts: Sequence[AttemptRecord]) -> int:
     """Return the number of the next attempt.
 
-    A job continues without its connection and its master: an attempt that ended with one of them
+    A job continues without its connection and its master: an attempt that ended with either
     does not count.
     """
     return 1 + sum(attempt.verdict is AttemptVerdict.AGAIN for attempt in attempts)
 
 
 def final_verdict(attempts: Sequence[AttemptRecord], limits: RetryLimits) -> AttemptVerdict | None:
-    """Return why a job is not attempted any more, or None; a cancellation comes first."""
+    """Return why a job is not attempted again, or None; a cancellation precedes other reasons."""
     verdicts = [attempt.verdict for attempt in attempts]
     if AttemptVerdict.ENDED in verdicts:
         return AttemptVerdict.ENDED
@@ -114,7 +114,7 @@ def final_verdict(attempts: Sequence[AttemptRecord], limits: RetryLimits) -> Att
 
 
 def explain_verdict(verdict: AttemptVerdict, attempts: Sequence[AttemptRecord]) -> str:
-    """Return why a job is not attempted any more, and what to do."""
+    """Return why a job is not attempted again, and what to do."""
     count = len(attempts)
     lost = (attempt.machine for attempt in attempts if attempt.verdict is AttemptVerdict.LOST)
     names = ", ".join(dict.fromkeys(lost))

@@ -1,4 +1,4 @@
-"""Which machines can do which jobs.
+"""Classes of jobs, and the machines that can do them.
 
 A job needs a platform and capabilities: its class. Each class is a Buildbot builder, whose workers
 are those of the machines that can do its jobs.
@@ -17,7 +17,7 @@ PUBLISH = "publish"
 """The class of jobs that need credentials: their machines do nothing else."""
 
 ANY = "any"
-"""In place of a platform: any machine will do."""
+"""Replaces a platform if any machine is suitable."""
 
 
 def job_class(task: Task) -> str:
@@ -59,13 +59,13 @@ def machines_by_class(machines: Iterable[FarmMachine]) -> dict[str, list[FarmMac
 def queue_window(machines: Iterable[FarmMachine]) -> int:
     """Return how many jobs of a class may be pending or running: enough to keep all machines busy.
 
-    Buildbot checks every pending job before it starts one, so a long queue makes it slow.
+    Buildbot checks every pending job before each start, so a long queue makes it slow.
     """
     return max(8, 2 * sum(machine.slots for machine in machines))
 
 
 def why_impossible(task: Task, machines: Iterable[FarmMachine]) -> str:
-    """Return why none of the machines of a job's class can do it, or an empty string."""
+    """Return why no machine of a job's class can do it, or an empty string."""
     able = list(machines)
     if not able:
         return f"no machine of the farm can do jobs of class {job_class(task)}"

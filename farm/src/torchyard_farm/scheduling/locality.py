@@ -1,7 +1,7 @@
 """Data locality: which machine has which large inputs of jobs.
 
-A machine keeps for a while what its jobs built or fetched (`copies` in farm.toml). What is known of
-that here is a guess: a wrong one costs a download.
+A machine keeps results that its jobs built or fetched for a while (`copies` in farm.toml). The
+record here is a guess: a wrong one costs a download.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,11 @@ Measured sizes of some inputs beside guesses for others could reverse it.
 """
 
 _REMEMBERED = 1000
-"""Results that are remembered for each machine: more than it can keep."""
+"""Maximum results in the record of a machine, more than it can keep."""
 
 
 def large_inputs(task: Task, inputs: Iterable[tuple[int, Task]]) -> tuple[int, ...]:
-    """Return the inputs of a job that are large; a publish job may run anywhere."""
+    """Return the large inputs of a job; a publish job may run anywhere."""
     if task.stage is Stage.PUBLISH:
         return ()
     return tuple(number for number, other in inputs if other.stage in _TYPICAL)
@@ -33,13 +33,13 @@ def typical_size(task: Task) -> int:
 
 
 class InputLocality:
-    """The results that were built or used on each machine recently."""
+    """The results recently built or used on each machine."""
 
     def __init__(self) -> None:
         self._results: dict[str, dict[str, None]] = {}
 
     def record(self, machine: str, fingerprints: Iterable[str]) -> None:
-        """Note that a machine has these results now."""
+        """Record that a machine has these results now."""
         results = self._results.setdefault(machine, {})
         for fingerprint in fingerprints:
             results.pop(fingerprint, None)
@@ -48,10 +48,10 @@ class InputLocality:
             del results[next(iter(results))]
 
     def local_size(self, machine: str, inputs: Mapping[str, int]) -> int:
-        """Return how much of some inputs is on a machine."""
+        """Return the size of the inputs that are on a machine."""
         results = self._results.get(machine, {})
         return sum(size for fingerprint, size in inputs.items() if fingerprint in results)
 
     def total_size(self, inputs: Mapping[str, int]) -> int:
-        """Return how much of some inputs is on all machines together."""
+        """Return the size of the inputs on all machines together."""
         return sum(self.local_size(machine, inputs) for machine in self._results)

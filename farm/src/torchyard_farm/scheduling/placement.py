@@ -1,8 +1,8 @@
 """Which pending job starts next, and on which machine.
 
-The most urgent one that fits. Among equally urgent ones, a job whose large inputs are on an idle
-machine is preferred; but no machine stays idle for that, except for a short cooldown. A job that
-fits nowhere reserves the next free resources of one machine.
+The most urgent job that fits is next. Of equally urgent ones, a job whose large inputs are on an
+idle machine is preferred; but no machine stays idle for that, except for a short cooldown. A job
+that fits nowhere reserves the next free resources of a machine.
 """
 
 import math
@@ -14,7 +14,7 @@ from torchyard_farm.scheduling.locality import InputLocality
 from torchyard_farm.scheduling.resources import Resources
 
 _OVERDUE = 7200.0
-"""Seconds after which a pending job is not overtaken any more, for whatever reason."""
+"""Seconds after which no other job may overtake a pending one."""
 
 
 class PendingJob(NamedTuple):
@@ -64,7 +64,7 @@ class WorkerCapacity(NamedTuple):
         )
 
     def has_room_for(self, job: PendingJob) -> bool:
-        """Return whether a job fits; one that runs there already has its resources."""
+        """Return whether a job fits; a running one already has its resources."""
         return job.fingerprint in self.orphans or job.needs.fits(self.free)
 
     def with_job(self, job: PendingJob) -> "WorkerCapacity":
@@ -142,7 +142,7 @@ def _merit(
 ) -> tuple[object, ...]:
     """Return the sort key of a job on a machine, among equally urgent jobs; greater is better.
 
-    Of jobs whose inputs are there, one that other machines would have to fetch more for is better.
+    Of jobs with local inputs, one that needs more downloads elsewhere is better.
     """
     return (
         -job.request if job.is_overdue(now) else -math.inf,
@@ -156,7 +156,7 @@ def _merit(
 
 
 def _distinct(pending: Iterable[PendingJob], running: Collection[str]) -> list[PendingJob]:
-    """Return the oldest of the jobs that are equal for placement."""
+    """Return the oldest of each group of jobs that are equal for placement."""
     found: dict[tuple[object, ...], PendingJob] = {}
     for job in pending:
         name = job.fingerprint if job.fingerprint in running else ""

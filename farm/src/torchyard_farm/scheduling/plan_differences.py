@@ -1,8 +1,8 @@
-"""The differences between a master's plans and those in the database that several masters share.
+"""The differences between a master's plans and those in the masters' shared database.
 
 Each master has all plans in its own directory. A plan never changes, and only two things happen to
-it, in this order: it is cancelled, and it is over. So what one side knows and the other does not is
-copied, in any order and any number of times. A forgotten plan is marked as over, and has no text.
+it, in this order: it is cancelled, and it is over. So anything that only one side has is
+copied, in any order and any number of times. A forgotten plan is marked as over without a text.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,18 +12,18 @@ from typing import NamedTuple
 from torchyard_farm.scheduling.plans import Plans
 
 _OVERLAP = 100
-"""How many of the newest rows are read again: one with a smaller number may be committed later."""
+"""The number of newest rows to read again: a row with a smaller number may be committed later."""
 
 
 class PlanMark(StrEnum):
-    """What happened to a plan."""
+    """A change of a plan."""
 
     CANCELLED = "cancelled"
     ENDED = "ended"
 
 
 class PlanDifferences(NamedTuple):
-    """What a master has to do until it and the database agree."""
+    """The actions of a master to agree with the database."""
 
     send: list[str]
     """Plans that only this master has."""
@@ -36,7 +36,7 @@ class PlanDifferences(NamedTuple):
     forget: list[str]
     """Plans that the database has forgotten."""
     mark: dict[str, PlanMark]
-    """What happened here, and is not in the database yet."""
+    """Local changes that are not in the database yet."""
 
 
 def compare_plans(
@@ -70,11 +70,11 @@ class ClosedRows:
 
     @property
     def since(self) -> int:
-        """Rows with a greater number have to be read, and all that are open."""
+        """The number after which rows must be read, besides all open ones."""
         return self._newest - _OVERLAP
 
     def update(self, rows: Mapping[int, bool]) -> list[int]:
-        """Take rows, each with whether it is closed; return the newly closed ones."""
+        """Process rows, each with whether it is closed; return the newly closed ones."""
         closed = {row for row, is_closed in rows.items() if is_closed}
         news = set() if self._closed is None else closed - self._closed
         gone = self._open - rows.keys()

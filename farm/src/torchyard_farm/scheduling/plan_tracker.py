@@ -1,4 +1,4 @@
-"""Which jobs are submitted, how each ended, and which is next. Pure: no I/O, no state to save.
+"""Submitted jobs, their outcomes, and the next job, without I/O or saved state.
 
 A tracker can be rebuilt at any moment from the plans and from the status of their jobs in
 Buildbot's tables.
@@ -14,7 +14,7 @@ from torchyard_farm.scheduling.resources import Resources, resources_for
 
 
 class JobStatus(NamedTuple):
-    """The status of a submitted job: whether it is over, and succeeded. Later ones win."""
+    """The status of a submitted job: whether it is over and succeeded; later ones win."""
 
     job: int
     over: bool
@@ -22,7 +22,7 @@ class JobStatus(NamedTuple):
 
 
 class PlanCounts(NamedTuple):
-    """How many jobs a plan has, and how many succeeded, failed, and are submitted."""
+    """The numbers of a plan's jobs: all, succeeded, failed, and submitted."""
 
     jobs: int
     good: int
@@ -37,16 +37,16 @@ class PlanCounts(NamedTuple):
 def may_submit(needs: Resources, submitted: Mapping[Resources, int], window: int) -> bool:
     """Return whether one more job may be submitted, given those of its class that are.
 
-    Half of a window is at least all slots of the class. When it is full, perhaps of jobs that fit
-    nowhere now, another may still be submitted unless there are as many that need no more than it
-    as there are slots: then no slot is free, or one of these can take it.
+    Half of a window covers all slots of the class. When it is full, perhaps with jobs that fit
+    nowhere now, another job may still be submitted, unless as many jobs as there are slots need no
+    more than it: then no slot is free, or one of these can use it.
     """
     easier = sum(count for other, count in submitted.items() if other.fits(needs))
     return sum(submitted.values()) < window or 2 * easier < window
 
 
 class _PlanState:
-    """One open plan. A job that has succeeded stays so: its result is in the store."""
+    """An open plan. The success of a job is final, as its result is in the store."""
 
     def __init__(self, plan: FarmPlan, statuses: Iterable[JobStatus]) -> None:
         self.plan = plan
@@ -93,7 +93,7 @@ class _PlanState:
 
 
 class PlanTracker:
-    """All open plans; `windows` is how many jobs of each class should be submitted at one time."""
+    """All open plans; `windows` is the number of jobs of each class to submit at a time."""
 
     def __init__(self, windows: Mapping[str, int]) -> None:
         self._windows = windows
@@ -104,7 +104,7 @@ class PlanTracker:
         return plan in self._plans
 
     def add(self, plan: FarmPlan, statuses: Iterable[JobStatus] = ()) -> None:
-        """Add a plan, whose jobs may have been submitted before."""
+        """Add a plan whose jobs may have been submitted before."""
         state = self._plans[plan.id] = _PlanState(plan, statuses)
         self._enqueue(state, range(len(plan.jobs)))
 
@@ -113,7 +113,7 @@ class PlanTracker:
         self._plans.pop(plan, None)
 
     def end(self, plan: str, job: int, *, good: bool) -> None:
-        """Take in the end of a job; a failed job may succeed when it is rebuilt."""
+        """Process the end of a job; a failed job may succeed when it is rebuilt."""
         state = self._plans.get(plan)
         if state is not None:
             state.end(job, good=good)

@@ -35,9 +35,9 @@ _ENDED = "ended"
 
 
 class PlannedJob(Value, kw_only=True):
-    """A job to do: its task, and the jobs of the same plan that it comes after.
+    """A job to do: its task, and the jobs of the same plan that precede it.
 
-    `large` are the tasks, done or not, whose large results are its inputs.
+    `large` are the tasks, finished or not, with large results among its inputs.
     """
 
     task: int
@@ -48,7 +48,7 @@ class PlannedJob(Value, kw_only=True):
 
 
 class FarmPlan(Value, kw_only=True):
-    """The rest of a plan, spelt out; `tasks` includes those whose results exist."""
+    """The remaining part of a plan; `tasks` includes those with results."""
 
     version: Literal[1] = 1
     id: str
@@ -57,7 +57,7 @@ class FarmPlan(Value, kw_only=True):
     jobs: tuple[PlannedJob, ...]
     sandbox: Sandbox = Sandbox()
     trial: str = ""
-    """Name of the daily trial, if it is one: then failures are its result."""
+    """Name of the daily trial, if it is one; then failures are its result."""
 
     def task(self, job: int) -> Task:
         return self.tasks[self.jobs[job].task]
@@ -70,14 +70,14 @@ class FarmPlan(Value, kw_only=True):
 
     @property
     def source(self) -> str:
-        """The commit that is built, or the digest of a source directory."""
+        """The commit to build, or the digest of a source directory."""
         for task in self.tasks:
             if task.stage is Stage.SOURCE:
                 return task.text("commit") or task.text("digest")
         return ""
 
     def page(self, job: int) -> str:
-        """Return the history page of a job: that of its cell, over all versions of the project."""
+        """Return the history page of a job's cell, for all versions of the project."""
         return history_page(self.task(job), self.trial)
 
 
@@ -108,7 +108,7 @@ def plan_moment(name: str) -> str:
 
 
 def farm_plan(plan: Plan, stored: Collection[str], *, name: str, store: str) -> FarmPlan:
-    """Return the part of a plan that has no results yet."""
+    """Return the part of a plan without results."""
     graph = job_graph(plan)
     left = sorted(missing_jobs(graph, stored, graph.wanted))
     ways = urgency(plan, graph)
@@ -143,7 +143,7 @@ class Plans:
         self.put(plan.id, msgspec.json.encode(plan).decode())
 
     def put(self, name: str, text: str, *, over: bool = False) -> None:
-        """Write a plan as another master of the farm has it."""
+        """Write a plan from another master of the farm."""
         folder = self._folder / _ENDED if over else self._folder
         folder.mkdir(parents=True, exist_ok=True)
         replace_durably(folder / f"{name}.json", text.encode())
@@ -153,7 +153,7 @@ class Plans:
         return msgspec.json.encode(self.read(name)).decode()
 
     def open(self) -> list[str]:
-        """Return the plans that are being built."""
+        """Return the plans being built."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
     def ended(self) -> list[str]:
@@ -181,9 +181,7 @@ class Plans:
             if path.parent == folder and path.exists():  # names come from web requests, too
                 return path
         msg = f"there is no plan `{name}`"
-        raise SelectionError(
-            msg, hint="`torchyard farm status` lists the plans that are being built"
-        )
+        raise SelectionError(msg, hint="`torchyard farm status` lists the plans being built")
 
     def past(self, schedule: str) -> Iterator[FarmPlan]:
         """Return the readable plans of a schedule, newest first."""
@@ -229,8 +227,8 @@ def _load(path: Path) -> FarmPlan:
     try:
         return decode_plan(path.read_bytes())
     except (msgspec.DecodeError, OSError) as error:
-        msg = f"`{path}` is not a plan that this version of torchyard-farm can read: {error}"
-        hint = "a newer version may: upgrade, or `torchyard farm cancel` it and submit it again"
+        msg = f"this version of torchyard-farm can't read the plan `{path}`: {error}"
+        hint = "upgrade torchyard-farm, or `torchyard farm cancel` the plan and submit it again"
         raise HostError(msg, hint=hint) from error
 
 

@@ -24,12 +24,12 @@ class Resources(NamedTuple):
 
 
 def whole_gigabytes(size: int | None) -> int:
-    """Return a size in GB, rounded up; at least 1, also for an unknown size."""
+    """Return a size in GB, rounded up; at least 1, even if unknown."""
     return max(1, -(-size // _GB)) if size else 1
 
 
 def resources_for(memory: int | None, disk: int | None) -> Resources:
-    """Return what a job reserves that needs these numbers of bytes."""
+    """Return what a job with these needs in bytes reserves."""
     return Resources(whole_gigabytes(memory), whole_gigabytes(disk))
 
 

@@ -1,4 +1,4 @@
-"""How long a machine leaves a job that was attempted before to others."""
+"""The delay before a machine may retry a job."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -22,10 +22,10 @@ class JobOffer(NamedTuple):
 def retry_delay(
     machine: str, attempts: Sequence[AttemptRecord], offer: JobOffer, limits: RetryLimits
 ) -> float:
-    """Return for how many more seconds a machine may not start a job; 0 if it may.
+    """Return the seconds until a machine may start a job; 0 if it may now.
 
-    A job outlives its connection and the master, and is found again by the machine that runs it: so
-    that machine comes first. One that failed it comes last.
+    A job outlives its connection and the master, and its machine finds it again. So
+    that machine comes first; one that failed it comes last.
     """
     if not attempts:
         return 0.0

@@ -1,4 +1,4 @@
-"""Plans that try the files of a channel: one job for each, none waits for another."""
+"""Plans that test the files of a channel, with an independent job for each."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -39,7 +39,7 @@ _ANY = "any"
 
 
 class ChannelTrial(NamedTuple):
-    """What all jobs of one day share."""
+    """The common values of a day's jobs."""
 
     daily: Daily
     config: Config
@@ -50,7 +50,7 @@ class ChannelTrial(NamedTuple):
 def trial_plan(
     trial: ChannelTrial, chosen: Iterable[Chosen], kinds: Collection[str]
 ) -> tuple[FarmPlan, dict[str, int]]:
-    """Return a plan of the files that machines can try, and the number of others by job class."""
+    """Return a plan of the files that machines can test, and the number of others by job class."""
     every = list(_tasks(trial, list(chosen)))
     tasks = tuple(task for task in every if job_class(task) in kinds)
     name = trial.daily.name
@@ -83,7 +83,7 @@ def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
 
 
 def _cell(choice: Chosen, package: PackageUnderTest) -> Cell:
-    """Return the cell that a file was built for, or else what its name says."""
+    """Return the cell that a file was built for, else one from its name."""
     cell = cell_of(choice.entry)
     if cell is not None:
         return cell

@@ -27,7 +27,7 @@ _GB = 10**9
 class RunningJob(Value, kw_only=True):
     """A job on a machine: its name there, its age in seconds, and the resources it takes.
 
-    It takes none while it waits for the result of another machine.
+    It takes no resources while it waits for the result of another machine.
     """
 
     name: str
@@ -49,7 +49,7 @@ class WorkerStatus(Value, kw_only=True):
 
 
 def capacity(machine: FarmMachine, status: WorkerStatus | None) -> Resources:
-    """Return what jobs may reserve on a machine: what `farm.toml` says, at most what exists."""
+    """Return what jobs may reserve on a machine: by `farm.toml`, but at most what exists."""
     if status is None:
         return Resources(machine.memory, machine.disk)
     taken = sum_resources(status.taken.values())
@@ -60,13 +60,13 @@ def capacity(machine: FarmMachine, status: WorkerStatus | None) -> Resources:
 
 
 def orphaned_jobs(status: WorkerStatus, followed: Iterable[str]) -> dict[str, Resources]:
-    """Return the resources of jobs that run on a machine and that no build follows."""
+    """Return the resources of a machine's jobs without a build."""
     jobs = set(followed)
     return {name: takes for name, takes in status.taken.items() if name not in jobs}
 
 
 def shortfalls(machine: FarmMachine, status: WorkerStatus | None) -> tuple[str, ...]:
-    """Return the resources of which a machine has less than `farm.toml` says."""
+    """Return the resources of a machine below those in `farm.toml`."""
     if status is None:
         return ()
     has = capacity(machine, status)
@@ -80,7 +80,7 @@ def shortfalls(machine: FarmMachine, status: WorkerStatus | None) -> tuple[str, 
 
 
 def decode_status(report: str) -> WorkerStatus | None:
-    """Return a worker's status, or None if the worker is of an incompatible version."""
+    """Return a worker's status, or None if its version is incompatible."""
     try:
         return msgspec.json.decode(report, type=WorkerStatus)
     except msgspec.DecodeError:

@@ -24,7 +24,7 @@ class UserSpec(Value, kw_only=True):
 
 
 def user_roles(users: Mapping[str, UserSpec]) -> dict[str, tuple[Role, ...]]:
-    """Return the roles of each user, and of the admin that every farm has."""
+    """Return the roles of each user, including every farm's admin."""
     return {ADMIN: ROLES} | {name: user.roles for name, user in users.items()}
 
 
@@ -47,11 +47,11 @@ def uses_tls(host: str, certificate: str, *, tls: bool | None) -> bool:
 
 
 def invalid_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
-    """Return faults of the TLS settings: the key in farm.toml, and what is wrong."""
+    """Return faults of the TLS settings: the key in farm.toml, and the problem."""
     if bool(certificate) != bool(key):
         yield "certificate" if certificate else "key", "`certificate` and `key` need each other"
     if tls is False and certificate:
-        yield "tls", "`tls = false` makes no use of a certificate"
+        yield "tls", "`tls = false` does not use a certificate"
 
 
 def invalid_host_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""When schedules are due. All times are UTC, which has no daylight saving time."""
+"""Due times of schedules, in UTC, which has no daylight saving time."""
 
 import re
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ def parse_times(at: str, days: Sequence[str] = ()) -> ScheduleTimes:
 def next_run(now: datetime, times: ScheduleTimes, last: datetime) -> datetime:
     """Return when the next run is due; if that is not after `now`, it is due now.
 
-    `last` is when the last run was due, or when the schedule was configured. Of missed runs only
-    the newest is made up for.
+    `last` is when the last run was due, or when the schedule was configured. Only the newest of
+    several missed runs is made up for.
     """
     missed = _before(now, times)
     return missed if missed > last else _after(max(now, last), times)
@@ -50,7 +50,7 @@ def _on(day: datetime, times: ScheduleTimes) -> datetime:
 
 
 def _before(now: datetime, times: ScheduleTimes) -> datetime:
-    """Return the last time that is not after a moment."""
+    """Return the last time up to a moment."""
     due = _on(now, times)
     while due > now or due.weekday() not in times.days:
         due -= _DAY

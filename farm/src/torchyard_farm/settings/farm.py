@@ -42,7 +42,7 @@ SECRETS = "secrets"
 """The master's directory of passwords of machines and users."""
 
 _MOST_CAPABILITIES = 6
-"""Every subset of a machine's capabilities is a class of jobs: 64 of them are enough."""
+"""Limits the classes of jobs, one for each subset of a machine's capabilities, to 64."""
 
 _DATABASES = ("postgresql://", "sqlite://")
 
@@ -112,7 +112,7 @@ class FarmSpec(Value, kw_only=True):
     ] = ()
     certificate: Annotated[
         str,
-        Meta(description="PEM file with a certificate chain, in place of a generated certificate."),
+        Meta(description="PEM file with a certificate chain, instead of a generated certificate."),
     ] = ""
     key: Annotated[str, Meta(description="PEM file with the key of `certificate`.")] = ""
     heartbeat: Annotated[
@@ -141,9 +141,7 @@ class FarmSpec(Value, kw_only=True):
     nightly: Annotated[
         dict[str, NightlySpec], Meta(description="Builds that start each night, or each week.")
     ] = {}
-    daily: Annotated[
-        dict[str, DailySpec], Meta(description="Channels that are tried each day.")
-    ] = {}
+    daily: Annotated[dict[str, DailySpec], Meta(description="Channels to test each day.")] = {}
 
 
 class Address(NamedTuple):
@@ -154,7 +152,7 @@ class Address(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """The endpoint as Twisted writes it."""
+        """The endpoint in Twisted's syntax."""
         return f"tcp:{self.port}:interface={escaped(self.host)}"
 
     @property
@@ -169,7 +167,7 @@ class Address(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """Return a value as Twisted's endpoints write it."""
+    """Return a value in the syntax of Twisted's endpoints."""
     return text.replace("\\", r"\\").replace(":", r"\:")
 
 
@@ -192,7 +190,7 @@ class FarmMachine(Value, kw_only=True):
 
 
 def worker_names(name: str, slots: int) -> tuple[str, ...]:
-    """Return the names under which a machine connects: one Buildbot worker for each slot."""
+    """Return the names of a machine's Buildbot workers, one for each slot."""
     if slots == 1:
         return (name,)
     return tuple(f"{name}-{number}" for number in range(1, slots + 1))
@@ -201,7 +199,7 @@ def worker_names(name: str, slots: int) -> tuple[str, ...]:
 class Farm(Value, kw_only=True):
     """A checked `farm.toml`. `file` is the project's; times are in seconds.
 
-    `certificate` and `key` are paths, and empty if the farm generates its own.
+    `certificate` and `key` are paths; empty if the farm generates its own.
     """
 
     file: str
@@ -236,12 +234,12 @@ def load_farm(folder: Path) -> Farm:
         text = (folder / FILE).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         msg = f"`{folder}` is not a farm: it has no {FILE}"
-        raise HostError(msg, hint=f"`torchyard farm init {folder}` makes one") from error
+        raise HostError(msg, hint=f"`torchyard farm init {folder}` creates one") from error
     return parse_farm(text)
 
 
 def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
-    """Return faults of single keys and of their combinations: the key, and what is wrong."""
+    """Return faults of keys and of their combinations: the key, and the problem."""
     yield from invalid_tls(spec.certificate, spec.key, tls=spec.tls)
     yield from invalid_host_names(spec.names)
     yield from invalid_web(web.host, spec.url, tls=spec.tls)
@@ -254,14 +252,14 @@ def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
 
 
 class _Reader:
-    """Reads single values of a `farm.toml`, and collects what is wrong with it."""
+    """Reads values of a `farm.toml`, and collects its faults."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self.faults: list[Diagnostic] = []
 
     def read(self, kind: Callable[[str], T], text: str, *path: str) -> T:
-        """Return a value; a wrong one is recorded, and replaced so that parsing can continue."""
+        """Return a value; record and replace a wrong one, so that parsing can continue."""
         try:
             return kind(text)
         except ValueError as error:
@@ -294,7 +292,7 @@ class _Reader:
 
 
 def parse_farm(text: str) -> Farm:
-    """Parse `farm.toml`, or raise an error with everything that is wrong with it."""
+    """Parse `farm.toml`, or raise an error with all of its faults."""
     document = Document(FILE, text)
     spec = decode_as(document, FarmSpec)
     reader = _Reader(document)

@@ -1,4 +1,4 @@
-"""The directory of a master, as `farm init` writes it."""
+"""The directory of a master, written by `farm init`."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def farm_text(file: str, database: str, platforms: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a string as TOML writes it, which is as JSON does."""
+    """Return a string in the syntax of TOML, which is that of JSON."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -105,12 +105,12 @@ def find_running_master(folder: Path) -> int | None:
     """Return the process of the running master in a directory, or None.
 
     The PID file of a killed master is deleted, since another process may have its number by now:
-    Buildbot would refuse to start, and stop that process in place of the master.
+    Buildbot would refuse to start, and stop that process instead of the master.
     """
     path = folder / "twistd.pid"
     text = path.read_text(encoding="ascii").strip() if path.exists() else ""
     if text.isdecimal() and int(text) != os.getpid():
-        with suppress(OSError):  # it is gone, or another user's
+        with suppress(OSError):  # it is gone, or belongs to another user
             if Path(f"/proc/{text}/cwd").samefile(folder):
                 return int(text)
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Roles: which users may change what on the web page. Everyone may read it."""
+"""Roles: the changes that users may make on the web page. Everyone may read it."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args

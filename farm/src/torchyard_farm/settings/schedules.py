@@ -20,14 +20,14 @@ class NightlySpec(Value, kw_only=True):
 
     at: Annotated[str, Meta(description=_AT)]
     days: Annotated[tuple[str, ...], Meta(description=_DAYS)] = ()
-    subset: Annotated[
-        str | None, Meta(description="Subset of the matrix; all of it if not set.")
-    ] = None
+    subset: Annotated[str | None, Meta(description="Subset of the matrix; default: all of it.")] = (
+        None
+    )
     select: Annotated[
         tuple[str, ...],
-        Meta(description="Only these, as `submit` takes them: then nothing is published."),
+        Meta(description="Only these, as in `submit`; then nothing is published."),
     ] = ()
-    skip: Annotated[tuple[str, ...], Meta(description="Without these, as `submit --skip`.")] = ()
+    skip: Annotated[tuple[str, ...], Meta(description="Without these, as in `submit --skip`.")] = ()
 
 
 class DailySpec(Value, kw_only=True):
@@ -40,7 +40,8 @@ class DailySpec(Value, kw_only=True):
     ]
     url: Annotated[str, Meta(description="Address at which users find it: `https://…`.")]
     select: Annotated[
-        tuple[str, ...], Meta(description="Packages, as requirements; the newest of each is tried.")
+        tuple[str, ...],
+        Meta(description="Packages to test, as requirements, in the newest version."),
     ] = ("*",)
     extra_index_urls: Annotated[
         tuple[str, ...], Meta(description="Further indexes, for dependencies of wheels.")
@@ -58,7 +59,7 @@ class Nightly(Value, kw_only=True):
 
 
 class Daily(Value, kw_only=True):
-    """A daily trial: packages of a channel, installed as users do."""
+    """A daily trial: packages of a channel, installed as by users."""
 
     name: str
     times: ScheduleTimes
@@ -100,7 +101,7 @@ def read_schedules(
     dailies: Mapping[str, DailySpec],
     fault: Callable[[str, str, str], None],
 ) -> tuple[tuple[Nightly, ...], tuple[Daily, ...]]:
-    """Check schedules; `fault` is called with the table, the name, and what is wrong."""
+    """Check schedules; call `fault` with the table, the name, and the problem."""
 
     def times(table: str, name: str, spec: NightlySpec | DailySpec) -> ScheduleTimes:
         try:

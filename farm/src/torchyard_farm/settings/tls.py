@@ -35,7 +35,7 @@ AUTHORITY = "ca.pem"
 
 _VALID = timedelta(days=2 * 365)
 _RENEWED = timedelta(days=365)
-"""A master that starts with less validity left than this renews its certificate."""
+"""A starting master renews a certificate with less validity than this."""
 
 _AUTHORITY_VALID = timedelta(days=20 * 365)
 _SKEW = timedelta(hours=1)
@@ -64,7 +64,7 @@ def certificate_files(folder: Path, farm: Farm) -> CertificateFiles:
 
 
 def worker_endpoint(folder: Path, farm: Farm) -> str:
-    """Return the endpoint at which a master listens for workers, as Twisted writes it."""
+    """Return the endpoint at which a master listens for workers, in Twisted's syntax."""
     if not farm.tls:
         return farm.listen.endpoint
     identity = certificate_files(folder, farm)
@@ -103,7 +103,7 @@ def split_certificates(path: Path) -> list[bytes]:
 
 
 def install_authorities(path: Path, folder: Path) -> None:
-    """Write each authority of a file to a file of its own in a directory, as Twisted requires."""
+    """Write each authority of a file to a separate file in a directory, for Twisted."""
     found = split_certificates(path)
     if not found:
         msg = f"`{path}` contains no certificate"
@@ -128,7 +128,7 @@ def _is_wild(host: str) -> bool:
 
 
 def _load(identity: CertificateFiles) -> None:
-    """Load a certificate and its key as a server does."""
+    """Load a certificate and its key like a server."""
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
 
 
@@ -154,7 +154,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 def _authority(folder: Path, now: datetime) -> _Issuer:
-    """Return the farm's own authority; created once, as workers have copies of it."""
+    """Return the farm's own authority, which is created only once, as workers have copies."""
     path, key_path = folder / AUTHORITY, folder / "ca.key"
     if path.exists():
         read = load_pem_private_key(key_path.read_bytes(), password=None)

@@ -8,14 +8,14 @@ from torchyard_farm.scheduling.plans import FarmPlan
 
 
 class GridColumn(NamedTuple):
-    """A stage, and the package for stages that each package has."""
+    """A stage, with the package if the stage has jobs for each package."""
 
     package: str
     stage: Stage
 
 
 class GridRow(NamedTuple):
-    """The row of a Python, or a block's own, with the task in each column that has one."""
+    """The row of a Python, or of the block itself, with the tasks by column."""
 
     name: str
     tasks: Sequence[int | None]
@@ -71,7 +71,7 @@ def _line(python: str, lines: dict[str, dict[GridColumn, int]], order: list[Grid
 
 
 def _in_order(columns: list[GridColumn]) -> list[GridColumn]:
-    """Sort columns by stage; columns of one package are adjacent."""
+    """Return a key that sorts columns by stage, with those of a package adjacent."""
     stages = list(Stage)
     packages = list(dict.fromkeys(column.package for column in columns))
     return sorted(

@@ -1,4 +1,4 @@
-"""How long a job has been failing, over all plans and versions."""
+"""Streaks of failures of a job, over all plans and versions."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class PastBuild(NamedTuple):
 
 
 class Streak(NamedTuple):
-    """Consecutive failures: when the first was, and how many there are."""
+    """Consecutive failures: the time of the first, and their number."""
 
     since: int
     times: int
@@ -48,7 +48,7 @@ def task_history(
 def failure_streak(past: Iterable[tuple[bool, int]]) -> Streak | None:
     """Return the failures since the last success, or None if the newest build succeeded.
 
-    `past` has whether each build succeeded, and when it ended, newest first.
+    `past` has the success and end of each build, newest first.
     """
     streak = None
     for good, ended in past:

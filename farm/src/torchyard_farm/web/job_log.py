@@ -18,14 +18,14 @@ from torchyard.terminal.events import event_line, show_progress
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
-"""Maximum length of an event: a longer line is not one."""
+"""Maximum length of an event; longer lines are not events."""
 
 _SUMMARY, _LINES = 200, 8
 """Maximum characters of a line in lists, and lines of a log that may follow it."""
 
 
 class JobLog:
-    """Reads the events of one job, as `torchyard run --json` prints them."""
+    """Reads the events of a job from the output of `torchyard run --json`."""
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -33,10 +33,10 @@ class JobLog:
         self._steps: list[Usage] = []
         self._ended: Ended | None = None
         self.activity = ""
-        """What the job is doing, in a few words."""
+        """The current action of the job, in a few words."""
 
     def feed(self, text: str) -> str:
-        """Take whole lines of output, and return the lines for the log."""
+        """Process complete lines of output, and return the lines for the log."""
         lines = (line for piece in text.splitlines() for line in self._take(piece))
         return "".join(f"{line}\n" for line in lines)
 
@@ -79,7 +79,7 @@ class JobLog:
 
     @property
     def summary(self) -> str:
-        """How the job ended, in a line; empty if it did not report that."""
+        """The outcome of the job, in a line; empty if it did not report it."""
         ended = self._ended
         if ended is None:
             return ""
@@ -93,7 +93,7 @@ class JobLog:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in one word, if that is not the job's fault."""
+        """The reason of its failure, in a word, if it is not the job's fault."""
         return self._ended.reason if self._ended else ""
 
     @property
@@ -103,7 +103,7 @@ class JobLog:
 
     @property
     def details(self) -> str:
-        """The summary, and below it the lines of the log that explain a failure."""
+        """The summary, followed by the log's lines that explain a failure."""
         lines = self._ended.why.splitlines()[1 : 1 + _LINES] if self._ended else ()
         return "\n".join((self.summary, *(_short(line.strip()) for line in lines)))
 
@@ -132,7 +132,7 @@ def _short(line: str) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Return aligned columns after an empty line; nothing if there are no rows."""
+    """Return aligned columns after an empty line; empty without rows."""
     if not rows:
         return
     lines = [head, *rows]

@@ -16,14 +16,14 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""Content security policy: a page may only load what is served with it."""
+"""The content security policy: a page may load only files of the same server."""
 
 BUILDBOT = "../../"
 """Path of Buildbot's own pages, relative to these."""
 
 
 class PageView(NamedTuple):
-    """A page, and its parts by their ids, which a browser can replace one by one.
+    """A page, and its parts by id, which a browser can replace separately.
 
     `news` is announced by screen readers when it changes.
     """

@@ -10,7 +10,7 @@ from torchyard_farm.web.progress import TaskState
 
 
 class ListedPlan(NamedTuple):
-    """A plan in the list: how many jobs it has, and how many are done, failed and submitted."""
+    """A plan in the list, with the numbers of its jobs: all, done, failed and submitted."""
 
     name: str
     at: int
@@ -32,7 +32,7 @@ class ListedPlan(NamedTuple):
 
 
 def list_view(plans: Sequence[ListedPlan], more: int) -> PageView:
-    """Return the page; `more` plans are over and not listed."""
+    """Return the page; `more` ended plans are not listed."""
     now = [plan for plan in plans if not plan.is_over]
     over = [plan for plan in plans if plan.is_over]
     rest = f"<p>{more:,} older ones are not listed.</p>" if more else ""

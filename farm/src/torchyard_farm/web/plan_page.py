@@ -20,19 +20,19 @@ from torchyard_farm.web.markup import (
 from torchyard_farm.web.progress import GOOD, TROUBLE, PlanProgress, TaskState, seconds_left
 
 _MOST = 600
-"""A plan with more tasks than this has its blocks folded, except those with failures."""
+"""The number of tasks above which blocks are folded, except those with failures."""
 
 LISTED = 50
-"""Maximum number of failures, and of running jobs, that are listed."""
+"""Maximum number of listed failures and running jobs."""
 
 _MINUTE = 60
 _DIGITS = 6
 
 
 def wanted_blocks(words: Iterable[bytes]) -> frozenset[int]:
-    """Return the numbers of the blocks that a request asks for; anything else is ignored.
+    """Return the numbers of the blocks in a request; ignore anything else.
 
-    The length is limited, as Python refuses to parse numbers of thousands of digits.
+    The length is limited, as Python refuses to parse thousands of digits.
     """
     return frozenset(int(word) for word in words if word.isdigit() and len(word) <= _DIGITS)
 
@@ -140,7 +140,7 @@ class _Page:
         if not bad:
             return ""
         blocked = self._progress.counts[TaskState.BLOCKED]
-        waits = f" {show_count(blocked, 'job')} can't begin before that." if blocked else ""
+        waits = f" {show_count(blocked, 'job')} can't start before that." if blocked else ""
         hint = f"<p>Press <em>Rebuild</em> on the page of a job to try it again.{waits}</p>"
         return f"<h2>{show_count(len(bad), 'failure')}</h2>{hint}{self._list(bad)}"
 
@@ -178,7 +178,7 @@ class _Page:
         return f'<li>{link} {state_chip(state)}{text}<p class="soft">{", ".join(facts)}</p></li>'
 
     def shared(self) -> str:
-        """Return the jobs that belong to no cell: the source, and publish jobs."""
+        """Return the jobs without a cell: the source, and publish jobs."""
         tasks = self._progress.plan.tasks
         items = "".join(
             f"<li>{escape(tasks[task].id.partition(':')[0])} "

@@ -22,12 +22,12 @@ class TaskState(StrEnum):
     """An input has failed."""
     RUNNING = "running"
     READY = "ready"
-    """It waits for a machine only."""
+    """It only waits for a machine."""
     WAITING = "waiting"
-    """An input is not there yet."""
+    """An input is missing."""
     DONE = "done"
     CACHED = "cached"
-    """Not submitted: the store has it, or everything that is built from it."""
+    """Not submitted: it, or everything built from it, is in the store."""
 
 
 TROUBLE = (TaskState.FAILED, TaskState.GIVEN_UP, TaskState.QUARANTINED)
@@ -47,7 +47,7 @@ _STATES: Mapping[Outcome, TaskState] = {
 class JobAttempt(NamedTuple):
     """An attempt of a submitted job, on a worker or on none yet; later ones win.
 
-    `outcome` is None as long as it is unknown; `builder` and `build` are the numbers of its page.
+    `outcome` is None while unknown; `builder` and `build` are the numbers of its page.
     Times are in seconds since 1970.
     """
 
@@ -71,7 +71,7 @@ class PlanProgress(NamedTuple):
 
     @property
     def trouble(self) -> list[int]:
-        """The tasks that need attention; what failed first comes first."""
+        """The tasks that need attention, in order of failure."""
         bad = [task for task, state in enumerate(self.states) if state in TROUBLE]
         return sorted(bad, key=lambda task: self.attempts[task].ended or 0)
 
@@ -92,7 +92,7 @@ def plan_progress(
         task = plan.jobs[attempt.job].task
         last = attempts.get(task)
         if last is not None and last.outcome == "good":
-            continue  # a job that has succeeded stays so
+            continue  # a success is final
         attempts[task] = attempt
     states = [TaskState.CACHED] * len(plan.tasks)
     for planned in plan.jobs:  # each comes after its inputs

@@ -1,1 +1,1 @@
-"""The worker process of a machine: its connections to a master, and what it reports and refuses."""
+"""The worker process of a machine: its connections to a master, and its reports and refusals."""

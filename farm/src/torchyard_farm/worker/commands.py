@@ -1,6 +1,6 @@
-"""How a worker runs the commands of its master.
+"""Run a master's commands on a worker.
 
-It writes the job specification that comes with a command, and adds what this machine may do, its
+It writes the job specification of a command, and adds this machine's stages, its
 compile cache, and its secrets.
 """
 
@@ -28,10 +28,10 @@ def install_job_command(
 ) -> None:
     """Let this worker run jobs of these stages only, and pass its secrets to `run` only.
 
-    They go through a pipe: an environment can be read by other users, and Buildbot sends it to the
-    master. `run` passes them to those jobs that need them. `cache` is this machine's compile cache,
-    for jobs whose project enables it; `sandbox` is what it demands of every job, and `roots` are
-    what jobs with a root can have.
+    Secrets go through a pipe, as other users may read an environment, and Buildbot sends it to the
+    master. `run` passes them to the jobs that need them. `cache` is this machine's compile cache
+    for jobs whose project enables it; `sandbox` is required for every job; `roots` are available to
+    jobs with a root.
     """
     offered = os.pathsep.join(map(str, roots))
     demands = {STAGES: ",".join(stages), SANDBOX: sandbox or "", ROOTS: offered}
@@ -41,7 +41,7 @@ def install_job_command(
         def start(self) -> defer.Deferred[None]:
             try:
                 _write_spec(Path(self.args["workdir"]), self.args.pop("spec", ()))
-            except OSError as error:  # the disk is full, for example: another worker may do better
+            except OSError as error:  # such as a full disk: another worker may succeed
                 update = [("header", f"the spec can't be written: {error}\n"), ("rc", -1)]
                 self.protocol_command.send_update(update)
                 return defer.succeed(None)
@@ -59,7 +59,7 @@ def _runs_a_job(command: list[str]) -> bool:
 
 
 def _write_spec(folder: Path, blocks: Iterable[str]) -> None:
-    """Write a job specification, if there is one, where `torchyard` looks for it."""
+    """Write a job specification, if any, to the path where `torchyard` reads it."""
     if text := "".join(blocks):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SPEC_FILE).write_text(text, encoding="utf-8")

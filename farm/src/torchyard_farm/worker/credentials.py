@@ -25,7 +25,7 @@ def take_worker_credentials(path: Path | None) -> dict[str, str]:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Read a file with a line for each variable, as `AWS_REGION = "eu-central-1"`."""
+    """Read a file with a line for each variable: `AWS_REGION = "eu-central-1"`."""
     try:
         is_open = path.stat().st_mode & _OTHERS
         found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), dict[str, str])

@@ -1,4 +1,4 @@
-"""Which master a machine works for: all its workers for the same one, which tracks its memory."""
+"""Choose a machine's master: all its workers use the same one, which tracks its memory."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -20,11 +20,11 @@ _INTERVAL = 1.0
 _PATIENCE = 20
 """Checks without a connection after which another master is tried.
 
-Checks are counted, not seconds: a machine that was suspended has not looked for its master.
+Checks are counted, not seconds: a suspended machine does not search for its master.
 """
 
 _STOP_TIMEOUT = 5.0
-"""Seconds for workers to stop: one that hangs with its master must not block the others."""
+"""Seconds for workers to stop, so that a hanging one can't block the others."""
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class LoginFactory(Protocol):
 
 
 class WorkerService(Protocol):
-    """The part of Buildbot's worker that is used here."""
+    """The used part of Buildbot's worker."""
 
     @property
     def bf(self) -> LoginFactory: ...

@@ -1,7 +1,7 @@
-"""Keeps a worker's connection to its master alive, and replaces one that is dead.
+"""Keep a worker's connection to its master alive, and replace a dead one.
 
-Defects of Buildbot's worker 4.3 (`pb.py`): it waits for ever on a connection that the network has
-dropped, and exits when a master answers its login with an error, as one does that is stopping.
+Defects of Buildbot's worker 4.3 (`pb.py`): it waits forever on a connection that the network has
+dropped, and exits when a master answers its login with an error, as a stopping master does.
 """
 
 from contextlib import suppress
@@ -31,7 +31,7 @@ _PAUSE = 5
 
 
 def keep_alive(worker: Worker, clock: ReactorTime) -> None:
-    """Watch the connection of a worker, for as long as the worker runs."""
+    """Watch the connection of a worker while it runs."""
     worker.bf.failedToGetPerspective = _log_in_again
     _Keepalive(worker.bf, clock).setServiceParent(worker)
 

@@ -13,13 +13,13 @@ from torchyard.terminal.console import say
 from torchyard_farm.twisted_tools import Reactor, RemoteBroker, RemoteObject
 
 _PATIENCE = 20
-"""Seconds after which a worker that is not connected yet says so."""
+"""Seconds after which a worker without a connection prints a message."""
 
 
 class LoginMonitor:
-    """Stops a worker process that is refused at its first login; later refusals are retried.
+    """Stops a worker process that is refused at its first login; retries after later refusals.
 
-    A master that was restarted with a wrong file may be repaired while jobs run here.
+    A master restarted with a wrong file may be corrected while jobs run here.
     """
 
     def __init__(self, master: str, reactor: Reactor) -> None:
@@ -81,7 +81,7 @@ class LoginMonitor:
 
     def _disconnect(self, name: str) -> None:
         if self._connected == {name} and not self._is_stopping:
-            say(f"the connection to the master at {self._master} was lost; jobs go on. Retrying")
+            say(f"the connection to the master at {self._master} was lost; jobs continue. Retrying")
         self._connected.discard(name)
 
     def _stop(self) -> None:
@@ -112,7 +112,7 @@ def _refusal(name: str, master: str) -> HostError:
 
 
 def _distrust(master: str, why: Failure) -> HostError | None:
-    """Return what is wrong with a master's certificate, or None if that is not why it was lost."""
+    """Return the error of a master's certificate, or None if the connection failed otherwise."""
     if why.check(VerificationError):
         msg = f"the certificate of the master at {master} is for other names than this one"
         hint = "use one of its names, or add this one to `names` in farm.toml and restart it"

@@ -39,7 +39,7 @@ _INTERVAL = 1.0
 
 
 class MasterLogin(NamedTuple):
-    """How to reach a master; it is trusted if one of these authorities has signed for it."""
+    """The address of a master, which is trusted if one of these authorities has signed for it."""
 
     master: Address
     password: str
@@ -48,7 +48,7 @@ class MasterLogin(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """The endpoint as Twisted writes it."""
+        """The endpoint in Twisted's syntax."""
         kind = "tls" if self.tls else "tcp"
         where = f"{kind}:host={escaped(self.master.host)}:port={self.master.port}"
         trust = f":trustRoots={escaped(str(self.authorities))}" if self.authorities else ""
@@ -58,11 +58,11 @@ class MasterLogin(NamedTuple):
 def run_workers(
     folder: Path, logins: list[MasterLogin], names: list[str], idle: int | None
 ) -> None:
-    """Work for one of several masters until a signal arrives, or until none accepts this machine.
+    """Work for one of several masters until a signal arrives, or no master accepts this machine.
 
-    With `idle`, also until no job has run for this many seconds.
+    With `idle`, also stop after this many seconds without a job.
     """
-    programs = str(Path(sys.executable).parent)  # where `torchyard` is, if anywhere
+    programs = str(Path(sys.executable).parent)  # usually contains `torchyard`
     os.environ["PATH"] = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     log.startLogging(LogFile.fromFullPath(str(folder / "worker.log")), setStdout=False)
     reactor = global_reactor()

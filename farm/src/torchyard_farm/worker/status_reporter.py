@@ -34,7 +34,7 @@ class InThread(Protocol):
 
 
 class StatusReporter:
-    """Answers for one machine: the master may ask any of its workers, and all report the same."""
+    """Answers for a machine: the master may query any of its workers, and all report the same."""
 
     def __init__(self, work: Path, in_thread: InThread = deferToThread) -> None:
         self._work = work
@@ -45,7 +45,7 @@ class StatusReporter:
     def attach(self, bot: BotPb) -> None:
         """Add the answers to a worker's `bot`, whose `remote_…` methods the master calls.
 
-        The report is also part of what a worker sends when it connects.
+        A worker also sends the report when it connects.
         """
         usual = bot.remote_getWorkerInfo
 
@@ -70,7 +70,7 @@ class StatusReporter:
             answer.callback(report)
 
     def _end(self, name: str) -> None:
-        """End a job that is not wanted any more; returns at once, and may be called repeatedly."""
+        """End an unneeded job; return at once, and allow repeated calls."""
         if _NAME.fullmatch(name) and name not in self._ending:
             self._ending.add(name)
             ended = self._in_thread(end_named, self._work, name).addErrback(log_failure)

@@ -1,1 +1,1 @@
-"""Against which torch releases an extension loads, by the symbols of both."""
+"""The torch releases that an extension loads with, by the symbols of both."""

@@ -1,6 +1,6 @@
 """The ABI class of an extension, measured from its libraries.
 
-A library uses all of the C API of Python, or only the stable ABI; all of torch's C++ functions, or
+A library uses Python's whole C API, or only the stable ABI; all of torch's C++ functions, or
 only its stable C functions (`aoti_torch_*`, `torch_*`). The less it uses, the more releases of
 Python or torch it fits, and the fewer builds a matrix needs.
 """
@@ -30,7 +30,7 @@ _LIMITED = ".abi3."
 
 
 class ApiUse(StrEnum):
-    """How much of an API is used."""
+    """The part of an API that is used."""
 
     NONE = "none"
     STABLE = "stable"
@@ -38,9 +38,9 @@ class ApiUse(StrEnum):
 
 
 class ApiNeed(Reported, kw_only=True):
-    """What is used of an API, and the oldest release that has all of it, if that is known.
+    """The use of an API, and the oldest release with all of it, if known.
 
-    `symbol` of `member` is the newest function of a stable ABI that is used, or one outside of it.
+    `symbol` of `member` is the newest used function of a stable ABI, or one outside of it.
     """
 
     use: ApiUse = ApiUse.NONE
@@ -50,7 +50,7 @@ class ApiNeed(Reported, kw_only=True):
 
 
 class MeasuredAbi(Reported, kw_only=True):
-    """The ABI class of an extension, and what it needs of Python and of torch."""
+    """The ABI class of an extension, and its needs of Python and of torch."""
 
     name: AbiClass
     python: ApiNeed
@@ -64,19 +64,19 @@ def _abi_class(python: ApiNeed, torch: ApiNeed) -> AbiClass:
 
 
 def abi_words(abi: MeasuredAbi) -> str:
-    """Return a class, and what it fits: `both: Python 3.10 or newer, torch 2.11 or newer`."""
+    """Return a class with its releases: `both: Python 3.10 or newer, torch 2.11 or newer`."""
     return f"{abi.name}: {python_words(abi.python)}, {torch_words(abi.torch)}"
 
 
 def python_words(need: ApiNeed) -> str:
-    """Return the Pythons that an extension fits."""
+    """Return the Pythons that an extension supports."""
     if need.use is ApiUse.FULL:
         return "one Python"
     return f"Python {need.floor} or newer" if need.floor else "any Python"
 
 
 def torch_words(need: ApiNeed) -> str:
-    """Return the torch releases that an extension fits, as far as its functions are stable."""
+    """Return the torch releases that an extension supports, by its stable functions."""
     if need.use is ApiUse.FULL:
         return "no stable torch"
     if need.use is ApiUse.STABLE and need.floor is None:
@@ -85,7 +85,7 @@ def torch_words(need: ApiNeed) -> str:
 
 
 class _Used(Value, kw_only=True):
-    """A function that a library uses: whether it is of the stable ABI, and since when."""
+    """A function used by a library: whether it is in the stable ABI, and since when."""
 
     member: str
     symbol: str
@@ -94,11 +94,11 @@ class _Used(Value, kw_only=True):
 
 
 def measure_abi(binaries: Mapping[str, Binary], *, is_abi3: bool) -> MeasuredAbi:
-    """Return what libraries need of Python and torch, besides what they define themselves.
+    """Return the needs of libraries from Python and torch, besides what they define themselves.
 
-    A library that uses functions of Python counts as stable only if it says so, by its name
-    (`.abi3.so`) or the wheel's tag: else macros may use the layout of Python's objects, of which
-    no symbol tells.
+    A library that uses functions of Python counts as stable only if its name (`.abi3.so`) or the
+    wheel's tag declares it: otherwise macros may use the layout of Python's objects, which symbols
+    do not show.
     """
     exports = {name for binary in binaries.values() for name in split_names(binary.exports)}
     python = _need(_python_uses(binaries, exports, is_abi3=is_abi3))
@@ -108,14 +108,14 @@ def measure_abi(binaries: Mapping[str, Binary], *, is_abi3: bool) -> MeasuredAbi
 
 @lru_cache(maxsize=1)
 def abi_of(subject: Subject) -> MeasuredAbi | None:
-    """Return what a package with an extension needs; None if it has none, or is torch itself."""
+    """Return the measured ABI of a package; None if it has no extension, or is torch itself."""
     files = subject.contents.files.values()
     binaries = {file.name: file.binary for file in files if file.binary is not None}
     table = load_compat_table()
     if torch_libraries(name.rpartition("/")[2] for name in binaries):
         return None
     if not any(table.may_use_torch(binary.imports) for binary in binaries.values()):
-        return None  # without a look at each of many names
+        return None  # a fast check before that of each name
     abi = measure_abi(binaries, is_abi3=ABI3 in subject.expected.abi.split("."))
     return None if abi.torch.use is ApiUse.NONE else abi
 

@@ -1,4 +1,4 @@
-"""A wheel with an extension: what its libraries need of others."""
+"""A wheel with an extension: the needs of its libraries."""
 
 from functools import lru_cache
 
@@ -21,11 +21,11 @@ from torchyard.package.wheel.name import ABI3, WheelName
 from torchyard.package.wheel.parts import WheelParts
 
 _PATCHES = range(10)
-"""A release is admitted if one of these patch releases is."""
+"""The patch releases of a release; it is admitted if any of them is."""
 
 
 class ExtensionLibrary(Value, kw_only=True):
-    """A library of a wheel: what it needs that is not in the wheel itself."""
+    """A library of a wheel, and its needs from outside the wheel."""
 
     member: str
     needed: tuple[str, ...]
@@ -33,18 +33,18 @@ class ExtensionLibrary(Value, kw_only=True):
 
 
 class ExtensionWheel(Value, kw_only=True):
-    """A wheel, and what it declares."""
+    """A wheel and its declarations."""
 
     name: WheelName
     libraries: tuple[ExtensionLibrary, ...]
     requires_torch: str | None
     """The versions of torch that it declares, such as `>=2.10`; None if it declares no torch."""
     toolkits: tuple[str, ...] = ()
-    """The toolkits whose wheels it declares, such as `CUDA 12`."""
+    """The toolkits of its declared wheels, such as `CUDA 12`."""
     abi: MeasuredAbi
 
     def admits(self, version: str) -> bool:
-        """Return whether its metadata admit a release of torch."""
+        """Return whether its metadata admits a release of torch."""
         return SpecifierSet(self.requires_torch or "").contains(version, prereleases=True)
 
     def can_be_beside(self, torch: str) -> bool:
@@ -64,7 +64,7 @@ def _platforms(name: WheelName) -> set[str]:
 
 
 def read_extension(wheel: WheelParts) -> ExtensionWheel:
-    """Read the libraries of a wheel, and what it requires."""
+    """Read the libraries and requirements of a wheel."""
     files = {
         name: PackageFile(name=name, size=0, binary=wheel.binary(name))
         for name in wheel.libraries()
@@ -75,13 +75,13 @@ def read_extension(wheel: WheelParts) -> ExtensionWheel:
 
 
 def is_named(subject: Subject) -> bool:
-    """Return whether a package is a wheel, by a name that wheels have; a rule reports others."""
+    """Return whether a package is a wheel with a valid name; a rule reports invalid ones."""
     return is_wheel(subject.contents) and bool(subject.expected.version)
 
 
 @lru_cache(maxsize=1)
 def wheel_extension(subject: Subject) -> ExtensionWheel:
-    """Return what the libraries of a wheel need of others, as `check` and `compat` see it."""
+    """Return the needs of a wheel's libraries, for `check` and `compat`."""
     files = subject.contents.files
     binaries = {n: file.binary for n, file in files.items() if file.binary and is_library(n)}
     beside = {member.rpartition("/")[2] for member in binaries}
@@ -107,7 +107,7 @@ def wheel_extension(subject: Subject) -> ExtensionWheel:
 
 
 def torch_versions(required: list[str]) -> str | None:
-    """Return the declared versions of torch; extras do not count."""
+    """Return the declared versions of torch, without extras."""
     found = [
         str(requirement.specifier)
         for requirement in parse_requirements(required)

@@ -1,4 +1,4 @@
-"""How many wheels would serve as well as some: one for all Pythons and torches that it fits."""
+"""Wheels that a single one could replace, for all Pythons and torches that it fits."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,11 @@ from torchyard.package.wheel.compatible_tags import tag_platforms
 from torchyard.package.wheel.name import ABI3
 
 Fitting = tuple[str, ...]
-"""What a wheel is for: wheels with the same could be one."""
+"""The key of wheels that could be one."""
 
 
 def fold_wheels(extensions: Iterable[ExtensionWheel]) -> dict[Fitting, list[ExtensionWheel]]:
-    """Put wheels together of which one would do, as their symbols allow.
+    """Group wheels that a single one could replace, by their symbols.
 
     Such wheels are of one version of one project, for the same platform and the same toolkit.
     """

@@ -1,6 +1,6 @@
-"""Whether an extension loads with each of some torch releases, and if not, why.
+"""Whether an extension loads with torch releases, and the obstacles.
 
-Necessary, not sufficient: a library whose symbols are all there may still fail when it runs.
+This is necessary, not sufficient: a library with all symbols may still fail at run time.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class ObstacleKind(StrEnum):
     SYMBOL = "symbol"
     """It needs symbols that this torch does not export."""
     LIBRARY = "library"
-    """It needs a library that this torch does not have."""
+    """It needs a library that this torch lacks."""
     TOOLKIT = "toolkit"
     """It needs another major version of a toolkit, such as CUDA, than this torch brings."""
 
@@ -57,7 +57,7 @@ class LoadVerdict(NamedTuple):
 
     torch: TorchSymbols
     admitted: bool
-    """Whether the wheel's metadata admit this release."""
+    """Whether the wheel's metadata admits this release."""
     obstacles: tuple[Obstacle, ...]
 
     @property
@@ -76,7 +76,7 @@ def load_matrix(
 
 
 def _obstacles(extension: ExtensionWheel, torch: TorchSymbols) -> Iterator[Obstacle]:
-    """Yield why a wheel does not load with a torch; alternatives excuse what nothing else can."""
+    """Yield why a wheel does not load with a torch, without obstacles that alternatives avoid."""
     found = {
         library.member: [*_clashing(library, torch.toolkits), *_lacking(library, torch)]
         for library in extension.libraries
@@ -89,7 +89,7 @@ def _obstacles(extension: ExtensionWheel, torch: TorchSymbols) -> Iterator[Obsta
 
 
 def _lacking(library: ExtensionLibrary, torch: TorchSymbols) -> Iterator[Obstacle]:
-    """Yield the libraries and symbols that a torch does not have."""
+    """Yield the libraries and symbols that a torch lacks."""
     lacking = [n for n in torch_libraries(library.needed) if n not in torch.libraries]
     if lacking:
         yield Obstacle(ObstacleKind.LIBRARY, library.member, tuple(lacking))
@@ -105,7 +105,7 @@ def _lacking(library: ExtensionLibrary, torch: TorchSymbols) -> Iterator[Obstacl
 def toolkit_clashes(extension: ExtensionWheel, brought: Collection[str]) -> Iterator[Obstacle]:
     """Yield the libraries that need another toolkit than torch brings, else the wheel's metadata.
 
-    Of libraries that differ only in a number, it is enough that one fits.
+    Of libraries that differ only in a number, one must fit.
     """
     found = {library.member: list(_clashing(library, brought)) for library in extension.libraries}
     yield from _unfitting(extension, found, brought)
@@ -135,14 +135,14 @@ def _unfitting(
 
 
 def _others(needed: Iterable[str], brought: Collection[str]) -> set[str]:
-    """Return the needed toolkits of which another version is brought."""
+    """Return the needed toolkits that are brought in another version."""
     kinds = {toolkit.partition(" ")[0] for toolkit in brought}
     return {toolkit for toolkit in {*needed} - {*brought} if toolkit.partition(" ")[0] in kinds}
 
 
 @lru_cache(maxsize=1)
 def compared_torches(subject: Subject) -> list[TorchSymbols]:
-    """Return the torch that is checked with a wheel, or else the versions it requires."""
+    """Return the torch that is checked with a wheel, else those that it requires."""
     if not is_named(subject):
         return []
     torches = siblings_of(subject).given.get(TORCH, ())
@@ -150,14 +150,14 @@ def compared_torches(subject: Subject) -> list[TorchSymbols]:
     given = [torch_in(wheel, version) for wheel, version in versions if version]
     extension = wheel_extension(subject)
     if given or extension.requires_torch is None:
-        return given  # if it should require torch, another rule says so
+        return given  # another rule reports a missing requirement
     neighbours = (torch for torch in subject.torches() if extension.is_beside(torch.file))
     admitted = (torch for torch in neighbours if extension.admits(torch.version))
     return sorted(admitted, key=lambda torch: Version(torch.version), reverse=True)
 
 
 def undecided_symbols(subject: Subject) -> dict[str, int]:
-    """Return how many symbols need a library that is not at hand, or `torch`, by its name."""
+    """Return how many symbols need an unavailable library, or `torch`, by its name."""
     undefined = (symbol for symbols in undefined_in(subject).values() for symbol in symbols)
     found = Counter(symbol.needs[0] for symbol in undefined if not symbol.is_missing)
     if found[TORCH] and compared_torches(subject):

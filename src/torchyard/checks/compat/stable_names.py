@@ -21,17 +21,17 @@ def stable_abi() -> dict[str, Release]:
 
 @cache
 def torch_shims() -> dict[str, Release]:
-    """Return torch's C functions; of those that the oldest known release has, some are older."""
+    """Return torch's C functions; those of the oldest known release may be older."""
     return _names(SHIMS)
 
 
 def torch_releases() -> list[Release]:
-    """Return all torch releases that are in the table."""
+    """Return all torch releases in the table."""
     return sorted(set(torch_shims().values()))
 
 
 def newest_release() -> Release:
-    """Return the newest torch release that is in the table."""
+    """Return the newest torch release in the table."""
     return torch_releases()[-1]
 
 
@@ -42,7 +42,7 @@ def parse_release(text: str) -> Release:
 
 
 def show_release(release: Release) -> str:
-    """Return a release as it is written: `3.12`."""
+    """Return a release as text: `3.12`."""
     return ".".join(map(str, release))
 
 
@@ -53,7 +53,7 @@ def _names(file: str) -> dict[str, Release]:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            msg = f"the table data/{file} has a line that is no name and version: `{line}`"
+            msg = f"the table data/{file} has a line without a name and version: `{line}`"
             raise DataError(msg)
         found[match[1]] = int(match[2]), int(match[3])
     return found

@@ -1,8 +1,8 @@
 """Symbols of torch wheels on disk, so that each wheel is read once.
 
-A file has a line with the version of its form, the length of a JSON text about the wheel, that
-text, the digests, and the SHA-256 of all this. A file that is not whole, or of another version, is
-made anew.
+A file has a line with the version of its format, the length of a JSON text about the wheel, that
+text, the digests, and the SHA-256 of everything before. An incomplete file, or one of another
+version, is written again.
 """
 
 import sys
@@ -28,7 +28,7 @@ class _About(Value, kw_only=True):
 
 
 def load_symbols_file(path: Path) -> TorchSymbols | None:
-    """Read a file; None if there is none, or none that is whole."""
+    """Read a file; None if it is missing or incomplete."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -55,7 +55,7 @@ def load_symbols_file(path: Path) -> TorchSymbols | None:
 
 
 def save_symbols_file(path: Path, symbols: TorchSymbols) -> None:
-    """Write a file, whole or not at all; nothing is written to a disk that takes nothing."""
+    """Write a file completely or not at all; ignore errors of the disk."""
     about = _About(
         file=symbols.file,
         version=symbols.version,

@@ -1,4 +1,4 @@
-"""What tells symbols of torch from others: `data/compat.toml`."""
+"""Patterns that distinguish symbols of torch from others: `data/compat.toml`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -46,11 +46,11 @@ class CompatTable(Value, kw_only=True, dict=True):
         return re.compile("|".join(self.others))
 
     def is_torchs(self, symbol: str) -> bool:
-        """Return whether a symbol can only be torch's."""
+        """Return whether only torch can define a symbol."""
         return self._torch.fullmatch(symbol) is not None
 
     def may_use_torch(self, names: bytes) -> bool:
-        """Return whether a block of zero-terminated names may have one that is torch's."""
+        """Return whether a block of zero-terminated names may contain one of torch's."""
         return self._torch_in_block.search(b"\0" + names) is not None
 
     def is_shim(self, symbol: str) -> bool:
@@ -64,7 +64,7 @@ class CompatTable(Value, kw_only=True, dict=True):
         return since[max(past)] if past else ""
 
     def is_runtimes(self, symbol: str) -> bool:
-        """Return whether a symbol is Python's, or one of a compiler's runtime."""
+        """Return whether a symbol belongs to Python or a compiler's runtime."""
         return self._runtimes.fullmatch(symbol) is not None
 
     def is_others(self, symbol: str) -> bool:
@@ -72,7 +72,7 @@ class CompatTable(Value, kw_only=True, dict=True):
         return self._others.fullmatch(symbol) is not None
 
     def is_openmps(self, symbol: str) -> bool:
-        """Return whether a symbol is one of the OpenMP runtime that every torch needs."""
+        """Return whether a symbol belongs to the OpenMP runtime that every torch needs."""
         return re.fullmatch(self.openmp, symbol) is not None
 
 
@@ -87,22 +87,22 @@ def _problems(table: CompatTable) -> Iterator[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            yield f"has a pattern that is none: {pattern}: {error}"
+            yield f"has an invalid pattern: {pattern}: {error}"
     for release in table.brings:
         if not re.fullmatch(r"\d+\.\d+", release):
-            yield f"has a release that is no minor version: {release}"
+            yield f"has a release that is not a minor version: {release}"
     if table.releases < 1:
         yield "compares no releases"
 
 
 @cache
 def torch_row() -> ImportedRow:
-    """Return where torch's libraries are, and their names."""
+    """Return the folder and names of torch's libraries."""
     return next(row for row in load_layouts().imported if row.distribution == TORCH)
 
 
 def torch_libraries(names: Iterable[str]) -> list[str]:
-    """Return the members, or names of libraries, that belong to torch."""
+    """Return the members, or names of libraries, that are torch's."""
     row = torch_row()
     return [
         name

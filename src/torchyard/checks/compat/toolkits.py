@@ -10,7 +10,7 @@ from torchyard.model.requirement import MALFORMED
 
 
 def library_toolkits(libraries: Iterable[str]) -> set[str]:
-    """Return the toolkits that libraries belong to."""
+    """Return the toolkits of libraries."""
     return {
         f"{platform.title} {major}"
         for library in libraries
@@ -20,7 +20,7 @@ def library_toolkits(libraries: Iterable[str]) -> set[str]:
 
 
 def required_toolkits(required: Iterable[str]) -> set[str]:
-    """Return the toolkits whose wheels are required; those of extras are left out."""
+    """Return the toolkits of required wheels, without extras."""
     found = set()
     for requirement in parse_requirements(required):
         pins = [clause.version for clause in requirement.specifier if clause.operator == "=="]
@@ -33,14 +33,14 @@ def required_toolkits(required: Iterable[str]) -> set[str]:
 
 
 def parse_requirements(required: Iterable[str]) -> list[Requirement]:
-    """Parse the lines of Requires-Dist, but those of extras and malformed ones."""
+    """Parse the lines of Requires-Dist, without extras and malformed ones."""
     found = []
     for line in required:
         try:
             requirement = Requirement(line)
             marker = str(requirement.marker or "")
         except MALFORMED:
-            continue  # a rule of `torchyard check` reports it
+            continue  # another rule reports it
         if "extra" not in marker:
             found.append(requirement)
     return found

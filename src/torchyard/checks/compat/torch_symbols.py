@@ -1,4 +1,4 @@
-"""Reading the symbols of torch from its wheels."""
+"""Read the symbols of torch from its wheels."""
 
 from torchyard.checks.compat.table import torch_libraries
 from torchyard.checks.compat.toolkits import library_toolkits, required_toolkits
@@ -10,7 +10,7 @@ from torchyard.package.wheel.parts import WheelParts
 
 
 def read_torch(wheel: WheelParts, version: str) -> TorchSymbols:
-    """Read the symbols of a torch wheel; of its largest libraries only the parts that have them."""
+    """Read the symbols of a torch wheel; of its largest libraries, only the needed parts."""
     members = torch_libraries(wheel.libraries())
     needed: list[str] = []
     digests: set[int] = set()
@@ -30,7 +30,7 @@ def read_torch(wheel: WheelParts, version: str) -> TorchSymbols:
 
 
 def torch_in(contents: Contents, version: str) -> TorchSymbols:
-    """Return the symbols of a torch wheel that was read."""
+    """Return the symbols of a read torch wheel."""
     files = contents.files
     members = {name: b for name in torch_libraries(files) if (b := files[name].binary)}
     needed = (library for binary in members.values() for library in binary.needed)

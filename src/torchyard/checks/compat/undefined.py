@@ -1,8 +1,8 @@
-"""Symbols that the libraries of a package need, and that nothing at hand defines.
+"""Symbols that the libraries of a package need, and that no available library defines.
 
 A reference with a symbol version (`memcpy@GLIBC_2.14`) was found in a library when the file was
-linked. Every other one is looked for in what a process has that loads the file: the package's own
-libraries, those that it needs of others, Python, and glibc.
+linked. Every other one is searched in the libraries of a process that loads the file: the package's
+own, those that it needs from others, Python, and glibc.
 """
 
 import re
@@ -24,19 +24,19 @@ from torchyard.package.policy import load_layouts
 SYSTEM_SYMBOLS, TORCH_WORDS = "system_symbols.txt", "torch_words.txt"
 BESIDE_TORCH = "libraries that torch needs"
 _PYTHONS = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1", "libutil.so.1")
-"""Libraries that Python needs, so that every process has them."""
+"""Libraries that every process has, as Python needs them."""
 _VERSIONED = ("ld-linux*.so.*", "libgcc_s.so.1", "libstdc++.so.6")
-"""Libraries all of whose symbols have versions."""
+"""Libraries in which all symbols have versions."""
 _ANYTHING, _PLAIN, _FAMILIES = "anything", "C functions", "functions of known families"
-"""What a library that is not at hand may define."""
+"""The kinds of symbols that an unavailable library may define."""
 _MOST = 500
-"""Libraries that are followed from one, which no real package has: a hostile one has 100,000."""
+"""Maximum libraries to follow from one; hostile packages may have 100,000."""
 _LETTERS = 10
 _NAME = re.compile(r"_Z(?:T[hv]n?\d+_(?:n?\d+_)?)?[A-Za-z]*(\d{1,4})")
 
 
 class Undefined(NamedTuple):
-    """A symbol that a file needs, and what may define it but is not at hand.
+    """A symbol that a file needs, and the unavailable libraries that may define it.
 
     `needs` names libraries, or `torch`; if it is empty, nothing defines the symbol.
     """
@@ -48,7 +48,7 @@ class Undefined(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing defines it, by the names that torch is known to export."""
+        """Return whether nothing defines it, by the known names that torch exports."""
         unlikely = not self.is_torchs and leading_word(self.symbol) not in _exported_words()
         return not self.needs or (self.needs == (TORCH,) and unlikely)
 
@@ -62,7 +62,7 @@ def undefined_in(subject: Subject) -> Mapping[str, tuple[Undefined, ...]]:
 
 
 class _Search:
-    """Looks for the definitions of symbols, in one package."""
+    """Searches the definitions of symbols in a package."""
 
     def __init__(self, subject: Subject) -> None:
         resolver = resolver_of(subject)
@@ -79,7 +79,7 @@ class _Search:
         self._is_beside_torch = TORCH in resolver.siblings.requirements
 
     def undefined(self, path: str) -> Iterator[Undefined]:
-        """Yield the symbols that a library needs and nothing at hand defines."""
+        """Yield the symbols that a library needs and no available library defines."""
         table = load_compat_table()
         wanted = free_names(self._binaries[path]) - self._exports
         wanted = wanted.difference(*map(_system_symbols().__getitem__, _PYTHONS))
@@ -102,7 +102,7 @@ class _Search:
     def _candidates(
         self, name: str, outside: Mapping[str, str | Collection[bytes]]
     ) -> Iterator[str]:
-        """Yield what may define a symbol that is not one of torch's own."""
+        """Yield the libraries that may define a symbol other than torch's."""
         table = load_compat_table()
         is_familiar = table.is_others(name)
         kinds = (_ANYTHING, _FAMILIES) if is_familiar else (_ANYTHING,)
@@ -114,7 +114,7 @@ class _Search:
         yield from [TORCH] * has_torch
 
     def _loaders(self, path: str) -> dict[str, None]:
-        """Return a file and what loads it, the nearest first."""
+        """Return a file and its loaders, nearest first."""
         loaders = dict.fromkeys([path])
         for library in (waiting := [path]):
             users = islice(self._users.get(library, ()), _MOST)
@@ -125,7 +125,7 @@ class _Search:
         return loaders
 
     def _outside(self, paths: Collection[str]) -> Iterator[str]:
-        """Yield the libraries that files need, directly or not, and the package has not."""
+        """Yield the direct and indirect libraries of files that the package lacks."""
         seen: set[str] = set()
         files = [self._binaries[path] for path in paths]
         for binary in islice(files, _MOST):
@@ -138,7 +138,7 @@ class _Search:
                 seen.add(library)
 
     def _defines(self, library: str) -> str | Collection[bytes]:
-        """Return the symbols of a library, or what it may define if they are not known."""
+        """Return the symbols of a library, or the kind that it may define if unknown."""
         if torch_libraries([library]):
             return TORCH
         if library in self._beside:
@@ -153,7 +153,7 @@ class _Search:
 
 
 def leading_word(symbol: str) -> str:
-    """Return how a symbol begins: the outermost namespace, or up to ten letters of a function.
+    """Return a symbol's leading word: the outermost namespace, or up to ten letters of a function.
 
     It is `fbgemm` of `fbgemm::Packed`, and `mkl` of `mkl_blas_dgemm`.
     """
@@ -167,12 +167,12 @@ def leading_word(symbol: str) -> str:
 
 @cache
 def _exported_words() -> frozenset[str]:
-    """Return the leading words of what torch exports besides its own."""
+    """Return the leading words of torch's exports besides its own functions."""
     return frozenset(read_data(TORCH_WORDS).splitlines())
 
 
 @cache
 def _system_symbols() -> dict[str, frozenset[bytes]]:
-    """Return the symbols of libraries that every system has."""
+    """Return the symbols of libraries on every system."""
     parts = (part.partition("]") for part in read_data(SYSTEM_SYMBOLS).split("[")[1:])
     return {library: frozenset(text.encode().split()) for library, _, text in parts}

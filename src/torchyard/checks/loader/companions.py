@@ -1,4 +1,4 @@
-"""The packages that are installed beside a package, and the libraries they bring."""
+"""The packages installed beside a package, and their libraries."""
 
 import posixpath
 import re
@@ -25,7 +25,7 @@ _LINUX = {"os_name": "posix", "platform_system": "Linux", "sys_platform": "linux
 
 
 class Brought(NamedTuple):
-    """A library that other packages bring: their names, any of which suffices."""
+    """A library in other packages, any of which suffices."""
 
     distributions: tuple[str, ...]
     declared: bool
@@ -55,7 +55,7 @@ class Siblings:
         self._listed = _listed_packages() if self._split else {}
         if self.form.IN_ENVIRONMENT:
             name = distribution_of(contents)
-            given = {*self.given, name}  # their files are known, so the tables are not needed
+            given = {*self.given, name}  # their files are known without the tables
             layouts = load_layouts()
             self._rows = [row for row in layouts.wheels if row.distribution not in given]
             self._imported = [r for r in layouts.imported if r.distribution != name]
@@ -75,7 +75,7 @@ class Siblings:
         return self._brought(names)
 
     def _in_prefix(self, library: str) -> Brought | None:
-        """Return the packages that bring a library to a conda prefix, as far as it is known."""
+        """Return the known packages that bring a library to a conda prefix."""
         listed = self._brought(
             [name for name, sonames in self._listed.items() if any_match(library, sonames)]
         )
@@ -84,9 +84,9 @@ class Siblings:
         return listed
 
     def _owner(self, folder: str) -> str:
-        """Return the required wheel that a folder can be of, if its files are unknown; else "".
+        """Return the required wheel, with unknown files, that may own a folder, or "".
 
-        It has the folder's name, or one that begins with it: `metatensor` is metatensor-core's.
+        Its name starts with the folder's: `metatensor` may belong to metatensor-core.
         """
         if not self.form.IN_ENVIRONMENT:
             return ""
@@ -122,11 +122,11 @@ class Siblings:
         return any_match(library, row.needed)
 
     def _is_given(self, name: str, path: str) -> bool:
-        """Return whether one of the packages of this name that are checked together has a file."""
+        """Return whether any package of this name that is checked together has a file."""
         return path in self._paths[name]
 
     def anywhere(self, library: str) -> list[WheelRow]:
-        """Return the wheels of the tables that have a library, in any folder."""
+        """Return the wheels in the tables with a library, in any folder."""
         return [row for row in self._rows if any_match(library, row.libraries)]
 
     @cached_property
@@ -145,7 +145,7 @@ class Siblings:
     def trusts_dependencies(self) -> bool:
         """Whether unchecked dependencies of a conda package may bring further libraries.
 
-        Python itself brings none that other packages link to, and those of the packages in
+        Python itself brings none for other packages, and those of the packages in
         `data/conda.toml` are known.
         """
         covered = {*self.given, *self._listed, "python", "python-abi"}
@@ -171,20 +171,20 @@ def without_digest(library: str) -> str:
 
 @cache
 def is_vendors(library: str) -> bool:
-    """Return whether a library is one of a vendor's wheels, in any folder and also when renamed."""
+    """Return whether a library is in a vendor's wheel, in any folder, even if renamed."""
     plain = without_digest(library)
     return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
 
 
 def distribution_of(contents: Contents) -> str:
-    """Return the normalised name of a package, by its file name."""
+    """Return the normalised name in a package's file name."""
     return format_of(contents).distribution(contents.file_name)
 
 
 def requirements_by_name(
     contents: Contents, environment: Mapping[str, str] = _LINUX
 ) -> dict[str, Requirement]:
-    """Return what a package requires on Linux, by normalised names; extras are left out."""
+    """Return a package's requirements on Linux, by normalised names, without extras."""
     found: dict[str, Requirement] = {}
     for line in format_of(contents).requirements(contents):
         try:
@@ -200,7 +200,7 @@ def requirements_by_name(
 
 @cache
 def _listed_packages() -> dict[str, tuple[str, ...]]:
-    """Return the sonames that packages of conda channels are known to have, by normalised names."""
+    """Return the known sonames in packages of conda channels, by normalised names."""
     listed: dict[str, tuple[str, ...]] = {}
     for row in load_conda_table().libraries:
         name = canonicalize_name(requirement_name(row.package))
@@ -209,7 +209,7 @@ def _listed_packages() -> dict[str, tuple[str, ...]]:
 
 
 def _environment(subject: Subject) -> dict[str, str]:
-    """Return marker values for the environment that the package is for, as far as it is known."""
+    """Return the known marker values for the package's environment."""
     environment = dict(_LINUX)
     python = subject.expected.python
     if python.startswith("cp") and python[2:3] == "3" and python[3:].isdigit():
@@ -222,7 +222,7 @@ def _environment(subject: Subject) -> dict[str, str]:
 
 
 def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
-    """Yield the wheels that are required through extras of a vendor's metapackage."""
+    """Yield the wheels required through extras of a vendor's metapackage."""
     for rules in load_layouts().compute.values():
         toolkit = requirements.get(rules.toolkit)
         extras = toolkit.extras if toolkit else ()

@@ -1,11 +1,11 @@
-"""Resolving the libraries that a package needs to files, as the dynamic loader would.
+"""Resolve the libraries that a package needs to files, like the dynamic loader.
 
 Every program of a package is simulated as a process, and so is every extension module and every
 library that is opened by name, after the libraries that Python code loads before it. For each
 needed library, the loader takes
 
-- one of that name that is in the process already; so is an extension module that a plugin needs,
-- a file in the directories of the one that needs it: its RUNPATH, or, if it has none, its RPATH
+- one of that name that is loaded already, as is an extension module that a plugin needs,
+- a file in the directories of the file that needs it: its RUNPATH, or, without one, its RPATH
    and those of the files that loaded it,
 - what the system has.
 """
@@ -38,7 +38,7 @@ _LINKS = 8
 
 
 class How(StrEnum):
-    """How a library is found, or why it is not."""
+    """How a library is found, or why not."""
 
     PACKAGE = "package"
     LOADED = "loaded"
@@ -59,8 +59,8 @@ class LibraryLink(NamedTuple):
     """A library that a file needs, and how the loader resolves it.
 
     `where` is a path, or names of packages; `searched` are the folders that the loader searches. If
-    these depend on the files that loaded this one, `process` is the file that the process began
-    with.
+    these depend on the files that loaded this one, `process` is the file that started the
+    process.
     """
 
     file: str
@@ -79,7 +79,7 @@ class LoadedFile(NamedTuple):
 
 
 def without_numbers(path: str) -> str:
-    """Return what alternatives share, as libdemo_cuda118.so and libdemo_cuda130.so."""
+    """Return the common name of alternatives such as libdemo_cuda118.so and libdemo_cuda130.so."""
     return re.sub(r"\d+", "", path)
 
 
@@ -97,7 +97,7 @@ def is_module(path: str, binary: Binary) -> bool:
 def folders(path: str, directories: str) -> tuple[str, ...]:
     """Return the folders of a list of directories, for a file that is installed at a path.
 
-    Directories that do not begin with `$ORIGIN` can't be in a package, and are left out.
+    Directories without `$ORIGIN` at the start can't be in a package, and are left out.
     """
     here = posixpath.dirname(path) or "."
     found = (
@@ -137,11 +137,11 @@ class Resolver:
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
 
     def is_alternative(self, path: str) -> bool:
-        """Return whether another file differs only in a number, so that code chooses among them."""
+        """Return whether another file differs only in a number, so that code chooses one."""
         return self._alternatives[without_numbers(path)] > 1
 
     def links(self) -> Iterator[LibraryLink]:
-        """Yield how each needed library is resolved, one process after the other."""
+        """Yield how each needed library is resolved, by process."""
         needed = {library for binary in self.binaries.values() for library in binary.needed}
         roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
         others = [path for path in self.binaries if posixpath.basename(path) in needed]
@@ -188,7 +188,7 @@ class Resolver:
         return LibraryLink(user.path, library, how, where, searched, process)
 
     def _is_plugin(self, path: str, owner: str) -> bool:
-        """Return whether a library is opened only by an extension module, which is then loaded."""
+        """Return whether only an extension module, which is then loaded, opens a library."""
         is_used_alone = is_program(path) or is_module(path, self.binaries[path])
         return not is_used_alone and is_module(owner, self.binaries[owner])
 
@@ -214,7 +214,7 @@ class Resolver:
         return (How.SYSTEM, "") if self.lacks_deps else _MISSING
 
     def _followed(self, path: str) -> str:
-        """Return the target of a path that is a link; it may be in another package."""
+        """Return the target of a link, which may be in another package."""
         for _ in range(_LINKS):
             name = self.names.get(path)
             link = self.files[name].link if name else ""
@@ -231,14 +231,14 @@ def resolver_of(subject: Subject) -> Resolver:
 
 @lru_cache(maxsize=1)
 def links_of(subject: Subject) -> tuple[LibraryLink, ...]:
-    """Return how all libraries that the package needs are resolved, computed once for all rules."""
+    """Return the resolver of a package's libraries, computed once for all rules."""
     return tuple(resolver_of(subject).links())
 
 
 def outside_origins(subject: Subject) -> dict[str, str]:
-    """Return the origin of each library that is needed and not in the package.
+    """Return the origin of each needed library outside of the package.
 
-    It is `system`, a project, or empty if nothing that is known brings it.
+    It is `system`, a project, or empty if unknown.
     """
     origins: dict[str, str] = {}
     for link in links_of(subject):

@@ -1,4 +1,4 @@
-"""Rules about the archive: whether it can be trusted, and what should not be in it."""
+"""Rules about the archive: its integrity, and files that do not belong in it."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ _ABOUT = (".dist-info", ".data", ".libs")
 def archive_structure(subject: Subject) -> Iterator[Hit]:
     """The archive is cut off, or contradicts itself.
 
-    A zip says most things twice: in front of each member, and in a directory at its end. Where the
+    A zip has most data twice: in front of each member, and in a directory at its end. Where the
     two differ, or the archive has bytes that neither describes, one program may install something
     other than what another has checked. Package indexes refuse such files.
 
-    Download the package again. If it is the same, write it anew with an ordinary zip writer.
+    Download the package again. If it is the same, write it again with an ordinary zip writer.
     """
     return _faults(subject, FaultKind.STRUCTURE)
 
@@ -113,7 +113,7 @@ def top_level(subject: Subject) -> Iterator[Hit]:
         elif not top.endswith((*_MODULES, ".pth")) or (
             top in table.stray_files and top.partition(".")[0] != package
         ):
-            yield Hit("a file at the root of the wheel is no module", member, _MOVE)
+            yield Hit("a file at the root of the wheel is not a module", member, _MOVE)
     for top, is_importable in sorted(importable.items()):
         if top.endswith(_ABOUT) or top.lower() == package:
             continue
@@ -183,5 +183,5 @@ def size_budget(subject: Subject) -> Iterator[Hit]:
     names = ", ".join(
         f"{file.name} ({show_size(file.stored or file.size)})" for file in reversed(largest)
     )
-    what = f"the package has {show_size(contents.size)}, and its budget is {budget}"
+    what = f"the package has {show_size(contents.size)}, more than its budget of {budget}"
     yield Hit(what, hint=f"the largest members: {names}")

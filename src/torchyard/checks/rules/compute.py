@@ -31,9 +31,9 @@ def architectures(contents: Contents) -> dict[str, dict[str, int]]:
     return found
 
 
-@rule("compute-archs", Severity.ERROR, "it does not run on a GPU that it is for")
+@rule("compute-archs", Severity.ERROR, "it does not run on a GPU that it should support")
 def archs(subject: Subject) -> Iterator[Hit]:
-    """A library's code is not for the GPUs that the package should be for.
+    """A library's device code does not match the package's GPUs.
 
     Each library with code for GPUs must have it for every architecture of the spec, and for no
     other: a missing architecture fails on that GPU with "no kernel image is available", or is
@@ -55,7 +55,7 @@ def archs(subject: Subject) -> Iterator[Hit]:
         missing = sorted(wanted - present)
         more = sorted(a for a in present - wanted if _plain(a) not in wanted)
         parts = [f"lacks code for {', '.join(missing)}"] if missing else []
-        parts += [f"has code for {', '.join(more)}, which is not asked for"] if more else []
+        parts += [f"has code for {', '.join(more)}, which was not requested"] if more else []
         if parts:
             what = f"{' and '.join(parts)}; asked for: {', '.join(subject.expected.archs)}"
             yield Hit(what, resolver.names[path], "compile with that list of architectures")
@@ -71,7 +71,7 @@ def _plain(code: str) -> str:
 
 
 def _is_whole(subject: Subject) -> bool:
-    """Return whether a package has all libraries of its project; conda packages have only some."""
+    """Return whether a package has all libraries of its project; conda packages have a part."""
     return bool(resolver_of(subject).binaries) and not is_split(subject.contents)
 
 
@@ -98,7 +98,7 @@ def versions(subject: Subject) -> Iterator[Hit]:
             own = _VERSION.search(name)
             if own and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{own[1]}."):
                 what = f"is version {own[1]}, but {row.pin} {pin} is in the table"
-                yield Hit(what, resolver_of(subject).names[path], f"bring along {row.pin} {pin}")
+                yield Hit(what, resolver_of(subject).names[path], f"bundle {row.pin} {pin}")
     for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
         what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
         yield Hit(what, "", "require the wheels of the right CUDA")
@@ -111,7 +111,7 @@ def versions(subject: Subject) -> Iterator[Hit]:
 
 
 def _wheels_of_others(compute: str) -> set[str]:
-    """Return the wheels of all other compute platforms; none if this one is unknown."""
+    """Return the wheels of all other compute platforms; empty if this one is unknown."""
     rows = load_layouts().compute.values()
     provided = [row for row in rows if any_match(compute, row.names)]
     wheels = {wheel.distribution for wheel in load_layouts().wheels} if provided else set()
@@ -154,11 +154,11 @@ def label(subject: Subject) -> Iterator[Hit]:
     used = any(platform.name in platforms_of(path, b) for path, b in resolver.binaries.items())
     if platform.device_kinds and _is_whole(subject) and not used:
         what = f"nothing in the package uses a GPU, but it is for {compute}"
-        yield Hit(what, "", "look in the log of its build for why it was compiled without")
+        yield Hit(what, "", "see in the log of its build why it was compiled without")
 
 
 def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
-    """Yield what a file contains or needs that packages for a compute platform must not."""
+    """Yield the contents and needs of a file that don't fit a compute platform."""
     expected = platform_for(compute)
     for library in (posixpath.basename(path), *binary.needed):
         if expected.is_wrong_runtime(library, compute):
@@ -169,7 +169,7 @@ def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
 
 
 def platforms_of(path: str, binary: Binary) -> dict[str, str]:
-    """Return the compute platforms that a file is for, by name, each with the evidence for it."""
+    """Return the compute platforms of a file, by name, each with the evidence."""
     found: dict[str, str] = {}
     for library in (posixpath.basename(path), *binary.needed):
         for platform in compute_platforms():
@@ -192,7 +192,7 @@ def label_libraries(subject: Subject) -> Iterator[Hit]:
     without a trace. If the spec pins cuDNN and NCCL, and the file does not turn them off, a
     package with all libraries of its project must use them.
 
-    Look in the log of the build for what CMake did not find; label what there is.
+    See in the log of the build what CMake did not find, or correct the label.
     """
     table, promised = load_rule_table(), set(subject.expected.words)
     parts, blas = {**table.parts, **table.blas}, promised & table.blas.keys()
@@ -213,4 +213,4 @@ def label_libraries(subject: Subject) -> Iterator[Hit]:
                     yield Hit(f"{what} {wrong[name]}", resolver.names[path], "label it otherwise")
     for name in sorted((promised & table.parts.keys()) - used if resolver.binaries else ()):
         what = f"nothing in the package uses {name}, and its label promises it"
-        yield Hit(what, "", "look in the log of its build for why it was compiled without")
+        yield Hit(what, "", "see in the log of its build why it was compiled without")

@@ -7,15 +7,15 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 
 
-@rule("label-cell", Severity.ERROR, "the package is not the one that its job was to make")
+@rule("label-cell", Severity.ERROR, "the package is not the one that its job had to make")
 def label_cell(subject: Subject) -> Iterator[Hit]:
     """A package job delivered a package of another project, version, Python, platform or compute.
 
     The job of a cell such as `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel` must deliver exactly
-    that package. Otherwise it would be tested and published in place of the one that the plan
-    asks for, which would then be missing although every job succeeded. The rule applies only to the
+    that package. Otherwise it would be tested and published instead of the one that the plan
+    requires, which would then be missing although every job succeeded. The rule applies only to the
     check jobs of a plan and to publication from one, where the job is known; what a package says of
-    its own origin does not count. A libtorch zip without any library is reported as well.
+    its own origin does not count. A libtorch zip without any library is reported, too.
 
     Correct the steps of stage `package`: use {name}, {version}, {platform}, {compute} and {python}
     instead of fixed words.

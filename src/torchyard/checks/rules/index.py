@@ -150,14 +150,14 @@ SIZE = index_rule(
 PACKAGE = index_rule(
     "index-package",
     Severity.ERROR,
-    "the file is no complete package",
+    "the file is not a complete package",
     """
     A file has the listed hash, and cannot be unpacked. Found with `--deep` only.
 
     It was broken before it was published: an incomplete upload, or a disk that ran full. Every
     installation of it fails.
 
-    Yank the file and publish a new one; `torchyard check` says what is wrong with it.
+    Yank the file and publish a new one; `torchyard check` shows its defects.
     """,
 )
 

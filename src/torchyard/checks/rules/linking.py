@@ -56,12 +56,12 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
             names = sorted({f"`{row.distribution}` (in {row.folder})" for row in rows})
             why = f"{' and '.join(names)} would have it, but its rpath does not lead there"
         elif any_match(link.library, (g for globs in load_layouts().opens.values() for g in globs)):
-            why = f"{why}; it is one that others open by name"
+            why = f"{why}; other libraries open it by name"
         yield Hit(
             f"needs `{link.library}`, which is not in {_searched(link)}: {why}"
             f"{failing(resolver_of(subject), link.process or link.file)}{others}",
             resolver_of(subject).names[link.file],
-            "bring it along, require the package that has it, or do not link with it",
+            "bundle it, require the package that has it, or do not link with it",
             is_mild,
         )
 
@@ -109,7 +109,7 @@ def linking_environment(subject: Subject) -> Iterator[Hit]:
 
 
 def _grouped(subject: Subject, how: How) -> Iterator[tuple[LibraryLink, str, bool]]:
-    """Yield a link for each library and list of folders, further files, and if code chooses."""
+    """Yield a link for each library and list of folders, a suffix, and whether code chooses."""
     groups: dict[tuple[str, str, tuple[str, ...]], dict[str, LibraryLink]] = {}
     for link in links_of(subject):
         if link.how is how:
@@ -125,7 +125,7 @@ def and_others(count: int) -> str:
 
 
 def failing(resolver: Resolver, path: str) -> str:
-    """Return what fails if a file can't be loaded: a module or a program."""
+    """Return the suffix about a module or program that fails if a file can't be loaded."""
     if is_program(path):
         return f"; starting `{path}` would fail"
     if is_module(path, resolver.binaries[path]):
@@ -159,7 +159,7 @@ def orphan(subject: Subject) -> Iterator[Hit]:
     Look for its name in the sources. If nothing opens it, remove it.
     """
     if subject.contents.faults:
-        return  # what a file that can't be read needs is not known
+        return  # an unreadable file has unknown needs
     layouts = load_layouts()
     resolver = resolver_of(subject)
     if not any(is_program(path) or is_module(path, b) for path, b in resolver.binaries.items()):
@@ -174,13 +174,13 @@ def orphan(subject: Subject) -> Iterator[Hit]:
             continue
         if resolver.by_name.keys().isdisjoint(binary.needed) and not any_match(name, opened):
             yield Hit(
-                "nothing in the package needs this library, nor is known to open it",
+                "nothing in the package needs this library or is known to open it",
                 resolver.names[path],
                 "remove it, unless something opens it by name",
             )
 
 
-@rule("linking-opened", Severity.WARNING, "something fails as soon as it is used")
+@rule("linking-opened", Severity.WARNING, "a feature fails as soon as it is used")
 def opened(subject: Subject) -> Iterator[Hit]:
     """A library is in the package without those that it opens while it runs.
 
@@ -189,7 +189,7 @@ def opened(subject: Subject) -> Iterator[Hit]:
     shows it; torchyard checks those listed in its `layouts.toml`. Importing works, and the first
     convolution fails. A conda package's dependencies are assumed to bring them.
 
-    Bundle them as well, or require the wheel that has all of them.
+    Bundle them, too, or require the wheel that has all of them.
     """
     layouts = load_layouts()
     resolver = resolver_of(subject)
@@ -199,7 +199,7 @@ def opened(subject: Subject) -> Iterator[Hit]:
         for glob in layouts.opened_by(name):
             if not any(any_match(other, [glob]) for other in resolver.by_name):
                 what = f"opens `{glob}` while it runs, which the package lacks"
-                yield Hit(what, resolver.names[path], "bring along what it opens")
+                yield Hit(what, resolver.names[path], "bundle what it opens")
 
 
 @rule("linking-openmp", Severity.ERROR, "two OpenMP runtimes in one process: slow, or it hangs")

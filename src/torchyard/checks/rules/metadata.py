@@ -30,7 +30,7 @@ from torchyard.package.wheel.metadata import (
 from torchyard.package.wheel.write import Field, parse_metadata
 
 _LONG = 255
-"""More than fits into the name of a file."""
+"""Maximum length of a tag, more than fits into a file's name."""
 _MOST_TAGS = 10_000
 _RENAME = "change names by `torchyard repair`, which also writes them into the wheel"
 
@@ -55,7 +55,7 @@ def dist_info_folder(subject: Subject) -> Iterator[Hit]:
         return  # archive-structure reports why
     if len(found) != 1:
         names = ", ".join(found) or "none"
-        yield Hit(f"the wheel should have one folder *.dist-info, and has {names}")
+        yield Hit(f"the wheel should have one folder *.dist-info, but has {names}")
     elif expected.name:
         name, _, version = found[0].removesuffix(".dist-info").partition("-")
         if not _is_same(name, version, expected.name, expected.version):
@@ -76,7 +76,7 @@ def _is_version(version: str, other: str) -> bool:
         return version == other
 
 
-@rule("wheel-file", Severity.ERROR, "installers refuse the wheel, or install it to a wrong place")
+@rule("wheel-file", Severity.ERROR, "installers refuse the wheel, or misplace its files")
 def wheel_file(subject: Subject) -> Iterator[Hit]:
     """WHEEL, the file about the format of a wheel, is missing or wrong.
 
@@ -133,11 +133,11 @@ def _fields(contents: Contents, name: str) -> list[Field] | str:
     """Return the fields of WHEEL or METADATA, or why they cannot be read."""
     text = about_text(contents, name)
     if text is None:
-        return f"the wheel has no {name} that can be read"
+        return f"the wheel has no readable {name}"
     try:
         return parse_metadata(text.decode())[0]
     except UnicodeDecodeError as error:
-        return f"{name} is no UTF-8 text: {error.reason}"
+        return f"{name} is not UTF-8: {error.reason}"
     except BuildError as error:
         return str(error).replace("METADATA", name)
 
@@ -163,19 +163,19 @@ def wheel_file_tags(subject: Subject) -> Iterator[Hit]:
     tags: set[str] = set()
     spelt = values(fields_of(text), "Tag")
     if sum(map(_breadth, spelt)) > _MOST_TAGS:
-        yield Hit(f"WHEEL stands for more than {_MOST_TAGS} tags", member)
+        yield Hit(f"WHEEL expands to more than {_MOST_TAGS} tags", member)
         return
     for tag in spelt:
         try:
             tags.update(map(str, parse_tag(tag)))
         except ValueError:
-            yield Hit(f"this is no tag: {tag[:_LONG]}", member)
+            yield Hit(f"this is not a tag: {tag[:_LONG]}", member)
     named = set(map(str, promised))
     if missing := sorted(named - tags):
-        what = f"the file's name has tags that WHEEL has not: {', '.join(missing)}"
+        what = f"WHEEL lacks tags of the file's name: {', '.join(missing)}"
         yield Hit(what, member, _RENAME)
     if more := sorted(tags - named):
-        what = f"WHEEL has tags that the file's name has not: {', '.join(more)}"
+        what = f"the file's name lacks tags of WHEEL: {', '.join(more)}"
         yield Hit(what, member, _RENAME)
 
 
@@ -208,7 +208,7 @@ def metadata_valid(subject: Subject) -> Iterator[Hit]:
         for error in group.exceptions:
             if not _is_early(error, fields):
                 yield Hit(f"METADATA is not valid: {error}", member)
-    except (ValueError, RecursionError) as error:  # thousands of digits, or of parentheses
+    except (ValueError, RecursionError) as error:  # thousands of digits or parentheses
         yield Hit(f"METADATA is not valid: {error}", member)
 
 
@@ -227,10 +227,10 @@ def _is_early(error: Exception, fields: list[Field]) -> bool:
 def metadata_name(subject: Subject) -> Iterator[Hit]:
     """The name or the version in METADATA is not that of the file's name.
 
-    Installers download by the file's name and record what METADATA says: they install the same
+    Installers download by the file's name and record METADATA: they install the same
     package over and over, or refuse it. It comes from renaming a file, or from a version that was
-    computed twice. A file whose name is not NAME-VERSION-PYTHON-ABI-PLATFORM.whl is reported as
-    well.
+    computed twice. A file whose name is not NAME-VERSION-PYTHON-ABI-PLATFORM.whl is reported,
+    too.
 
     Use `torchyard repair` to change a version; it rewrites all occurrences.
     """
@@ -246,10 +246,10 @@ def metadata_name(subject: Subject) -> Iterator[Hit]:
     member = f"{dist_info(contents)}/METADATA"
     for name in values(fields, "Name"):
         if canonicalize_name(name) != expected.name:
-            yield Hit(f"METADATA says `{name}`, and the file's name `{expected.name}`", member)
+            yield Hit(f"METADATA says `{name}`, but the file's name `{expected.name}`", member)
     for version in values(fields, "Version"):
         if not _is_version(version, expected.version):
-            what = f"METADATA says version {version}, and the file's name {expected.version}"
+            what = f"METADATA says version {version}, but the file's name {expected.version}"
             yield Hit(what, member)
 
 
@@ -258,7 +258,7 @@ def metadata_siblings(subject: Subject) -> Iterator[Hit]:
     """Wheels of the same name and version have different METADATA.
 
     Resolvers such as those of uv and Poetry read the metadata of one wheel and apply it to all
-    wheels of that version. A requirement that only some of them have is then missing, or is
+    wheels of that version. A requirement of only some of them is then missing, or is
     installed everywhere. Wheels are compared with those that are checked together with them; the
     one that differs is reported.
 
@@ -311,4 +311,4 @@ def sbom_missing(subject: Subject) -> Iterator[Hit]:
     globs = load_rule_table().bundled
     bundled = [n for n, file in contents.files.items() if file.binary and any_match(n, globs)]
     if bundled:
-        yield Hit(f"no bill of materials tells of {', '.join(sorted(bundled))}", f"{folder}/sboms/")
+        yield Hit(f"no bill of materials lists {', '.join(sorted(bundled))}", f"{folder}/sboms/")

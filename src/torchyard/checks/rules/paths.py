@@ -50,7 +50,7 @@ def leaked_config(subject: Subject) -> Iterator[Hit]:
 
 
 def _leaks(subject: Subject, globs: tuple[str, ...]) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    """Yield the texts that contain paths of build machines, and the line numbers of each path."""
+    """Yield the texts with paths of build machines, and the line numbers of each path."""
     for member, text in subject.contents.texts.items():
         lines: dict[str, list[int]] = {}
         for path, line in _paths(text) if any_match(member, globs) else ():
@@ -62,7 +62,7 @@ def _leaks(subject: Subject, globs: tuple[str, ...]) -> Iterator[tuple[str, dict
 def _paths(text: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield absolute paths below the roots, and the numbers of their lines.
 
-    The text in front of a match must not make it relative to something else (`${PREFIX}/tmp`,
+    The text before a match must not make it relative to something else (`${PREFIX}/tmp`,
     `a/tmp`), nor be a drive letter. Only flags such as `-I/tmp` may directly precede it.
     """
     for pattern in _patterns():
@@ -78,7 +78,7 @@ def _paths(text: bytes) -> Iterator[tuple[bytes, int]]:
 
 @cache
 def _patterns() -> tuple[re.Pattern[bytes], ...]:
-    """Return a pattern for Unix and one for Windows, which is much faster than one for both."""
+    """Return a pattern for Unix and one for Windows, which are faster than one for both."""
     roots = load_rule_table().build_roots
     unix = "|".join(re.escape(root[1:]) for root in roots if root.startswith("/"))
     windows = "|".join(re.escape(root[3:]) for root in roots if root.startswith("?:/"))

@@ -28,10 +28,10 @@ def python(subject: Subject) -> Iterator[Hit]:
 
     - A wheel with the tag `abi3`, or a module called `….abi3.so`, may only use the stable ABI, and
       of that only what the oldest Python of its tag has; else it fails, or crashes, with another.
-      What a library of the package defines, or one of a package that it requires and that is
-      checked together with it, is not Python's.
-    - A free-threaded Python (`cp313t`) has other objects than one with a lock (`cp313`): what was
-      compiled for one crashes in the other. The same goes for debug builds of Python.
+      Functions defined by a library of the package, or of a required package that is
+      checked together with it, are not Python's.
+    - A free-threaded Python (`cp313t`) has other objects than one with a lock (`cp313`): code
+      compiled for one crashes in the other. The same applies to debug builds of Python.
     - A wheel must not need `libpython`: many Pythons have none, and where there is one, a second
       interpreter is loaded beside the one that runs.
 
@@ -75,7 +75,7 @@ def _is_stable(subject: Subject, path: str) -> bool:
 
 
 def _stranger(subject: Subject, binary: Binary) -> str:
-    """Return a library that a file needs and whose symbols are unknown, or ""."""
+    """Return a needed library with unknown symbols, or ""."""
     resolver, siblings = resolver_of(subject), siblings_of(subject)
     for library in binary.needed:
         is_known = (
@@ -110,7 +110,7 @@ def _unstable(subject: Subject, member: str, names: set[str]) -> Iterator[Hit]:
 
 
 def _other_kind(abi: str, member: str, names: set[str]) -> Iterator[Hit]:
-    """Yield files that were compiled for another kind of CPython than the ABI tag says."""
+    """Yield files compiled for another kind of CPython than that of the ABI tag."""
     if not _INTERPRETER.fullmatch(abi):
         return
     hints = load_symbols().python

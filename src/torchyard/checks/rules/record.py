@@ -13,11 +13,11 @@ from torchyard.package.wheel.dist_info import Recorded, parse_record
 from torchyard.package.wheel.metadata import dist_info
 
 _STRONG = frozenset(("sha256", "sha384", "sha512"))
-_REWRITE = "write RECORD last, when no file changes any more"
+_REWRITE = "write RECORD last, after all other files"
 
 
 def _record(contents: Contents) -> tuple[list[Recorded], list[str]]:
-    """Return the rows of a wheel's RECORD, and what is wrong with the malformed ones."""
+    """Return the rows of a wheel's RECORD, and the problems of malformed ones."""
     return _parsed(contents.texts.get(f"{dist_info(contents)}/RECORD", b""))
 
 
@@ -58,7 +58,7 @@ def record_missing(subject: Subject) -> Iterator[Hit]:
         try:
             contents.texts[member].decode()
         except UnicodeDecodeError as error:
-            yield Hit(f"RECORD is no UTF-8 text: {error.reason}", member, _REWRITE)
+            yield Hit(f"RECORD is not UTF-8: {error.reason}", member, _REWRITE)
         for problem in _record(contents)[1]:
             yield Hit(problem, member, _REWRITE)
 
@@ -84,7 +84,7 @@ def record_complete(subject: Subject) -> Iterator[Hit]:
         if number > 1:
             yield Hit(f"RECORD lists the file {number} times", name, _REWRITE)
         if name not in contents.files and name != f"{dist_info(contents)}/RECORD":
-            yield Hit("RECORD lists the file, and it is not there", name, _REWRITE)
+            yield Hit("RECORD lists the file, which is missing", name, _REWRITE)
 
 
 @rule("record-digest", Severity.ERROR, "a file is not the one that RECORD was written for")
@@ -104,7 +104,7 @@ def record_digest(subject: Subject) -> Iterator[Hit]:
         if file is None:
             continue
         if row.size is not None and row.size != file.size:
-            yield Hit(f"RECORD says {row.size:,} bytes, and it has {file.size:,}", row.name)
+            yield Hit(f"RECORD says {row.size:,} bytes, but the file has {file.size:,}", row.name)
         if not row.algorithm:
             yield Hit("RECORD has no digest of the file", row.name, _REWRITE)
         elif row.algorithm not in _STRONG:
@@ -151,15 +151,15 @@ def _compare(row: CondaPath, file: PackageFile | None) -> Iterator[Hit]:
     if row.path_type == "directory":
         return
     if file is None:
-        yield Hit("the file is listed, and it is not there", row.path)
+        yield Hit("the file is listed, but missing", row.path)
         return
     if bool(file.link) != (row.path_type == "softlink"):
         is_one, recorded = ("a link", "none") if file.link else ("no link", "one")
-        yield Hit(f"the file is {is_one}, and is listed as {recorded}", row.path)
+        yield Hit(f"the file is {is_one}, but listed as {recorded}", row.path)
     if file.link or row.path_type == "softlink":
         return
     if row.size_in_bytes is not None and row.size_in_bytes != file.size:
-        what = f"listed with {row.size_in_bytes:,} bytes, and it has {file.size:,}"
+        what = f"listed with {row.size_in_bytes:,} bytes, but has {file.size:,}"
         yield Hit(what, row.path)
     if row.sha256 is None:
         yield Hit("listed without a SHA-256", row.path)

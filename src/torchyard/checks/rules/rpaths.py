@@ -17,24 +17,24 @@ from torchyard.package.policy import Policy, extension_policy, load_layouts, pol
 from torchyard.package.wheel.format import PREFIX
 
 _MOST_ENTRIES = 3
-"""How many entries of an rpath are shown; further ones are only counted."""
+"""The number of shown entries of an rpath; further ones are only counted."""
 
 
 class Wanted(NamedTuple):
-    """The policy by which a package was made, and the folder that all its paths begin with."""
+    """The policy of a package, and the common folder of its paths."""
 
     policy: Policy
     root: str
 
 
 def wanted_of(subject: Subject) -> Wanted | None:
-    """Return the policy of a package that carries its spec, as torchyard's do; None for others."""
+    """Return the policy of a package with a spec, as torchyard's have; None for others."""
     contents, expected = subject.contents, subject.expected
     spec = spec_in_package(contents)
     if spec is None:
         return None
     form = format_of(contents)
-    try:  # whatever the file was renamed to
+    try:  # the file may have been renamed
         project = spec.task.facts["name"] if spec.tasks else expected.name
         package = form.python_package(contents, project)
         brought = channel_sonames(spec.task.text("libraries")) if spec.tasks else ()
@@ -43,7 +43,7 @@ def wanted_of(subject: Subject) -> Wanted | None:
         else:
             policy = policy_for(contents.format, expected.compute, package, brought)
         return Wanted(policy, form.top_folder(contents))
-    except (DataError, ValueError):  # or a scope that no plan would write
+    except (DataError, ValueError):  # or the scope is not from a plan
         return None
 
 
@@ -63,7 +63,7 @@ def outside(subject: Subject) -> Iterator[Hit]:
     Remove the entry: `torchyard repair --rpath policy` does it.
     """
     for listed, member, others in _entries(subject, _outside):
-        what = f"looks for libraries in {listed}, outside of what is installed{others}"
+        what = f"looks for libraries in {listed}, outside of the installed packages{others}"
         yield Hit(what, member, "let every entry begin with $ORIGIN")
 
 
@@ -95,7 +95,7 @@ def above(subject: Subject) -> Iterator[Hit]:
 
     for listed, member, others in _entries(subject, leads_up):
         what = f"looks for libraries in {listed}, above {root}{others}"
-        yield Hit(what, member, "take away a `..`, or remove the entry")
+        yield Hit(what, member, "remove a `..`, or the entry")
 
 
 def _entries(
@@ -127,7 +127,7 @@ def _outside(path: str, entry: str) -> bool:
     return not folders(path, entry)
 
 
-@rule("linking-rpath", Severity.ERROR, "it is not what packages of this kind look for")
+@rule("linking-rpath", Severity.ERROR, "it differs from the layout of its kind of package")
 def rpath(subject: Subject) -> Iterator[Hit]:
     """A file of a package made by torchyard does not have the rpath of its layout.
 
@@ -156,13 +156,13 @@ def rpath(subject: Subject) -> Iterator[Hit]:
 
 @rule("linking-rpath-kind", Severity.WARNING, "LD_LIBRARY_PATH wins, or loses, unexpectedly")
 def kind(subject: Subject) -> Iterator[Hit]:
-    """Files have an RPATH where a RUNPATH is wanted, or the other way round.
+    """Files have an RPATH instead of a RUNPATH, or the other way round.
 
     Directories in an RPATH are searched before LD_LIBRARY_PATH and also apply to libraries that the
     file loads in turn; those in a RUNPATH are searched after it and apply to the file alone. A
-    package whose libraries come with NVIDIA's wheels wants an RPATH, or an LD_LIBRARY_PATH that
+    package whose libraries come with NVIDIA's wheels needs an RPATH, or an LD_LIBRARY_PATH that
     leads to another CUDA breaks it (pytorch#111469), and so does a conda package whose libraries
-    come from its channel, as conda's own packages do; all others want a RUNPATH. A file that has
+    come from its channel, as conda's own packages do; all others need a RUNPATH. A file that has
     both ignores its RPATH, and a package that mixes both behaves differently depending on what is
     loaded first. Packages from elsewhere may use either, but the same for all libraries.
 
@@ -171,7 +171,7 @@ def kind(subject: Subject) -> Iterator[Hit]:
     kinds: dict[str, list[str]] = {"RPATH": [], "RUNPATH": []}
     for path, binary in resolver_of(subject).binaries.items():
         if binary.rpath and binary.runpath:
-            what = "has an RPATH, which its RUNPATH makes void"
+            what = "has an RPATH, which its RUNPATH overrides"
             yield Hit(what, resolver_of(subject).names[path], "keep only one of them")
         elif _written(binary):
             kinds["RUNPATH" if binary.runpath else "RPATH"].append(path)
@@ -179,9 +179,9 @@ def kind(subject: Subject) -> Iterator[Hit]:
     to_wheels = [path for path in kinds["RUNPATH"] if _leads_to_wheel(subject, path)]
     libraries = {name: [p for p in paths if not is_program(p)] for name, paths in kinds.items()}
     if wanted is not None and not wanted.policy.force_rpath:
-        wrong, why = kinds["RPATH"], "has an RPATH, where a RUNPATH is wanted"
+        wrong, why = kinds["RPATH"], "has an RPATH instead of a RUNPATH"
     elif wanted is not None:
-        wrong, why = kinds["RUNPATH"], "has a RUNPATH, where an RPATH is wanted"
+        wrong, why = kinds["RUNPATH"], "has a RUNPATH instead of an RPATH"
     elif to_wheels or not all(libraries.values()):
         wrong, why = to_wheels, "looks for libraries of other wheels by a RUNPATH, not an RPATH"
     else:
@@ -189,10 +189,10 @@ def kind(subject: Subject) -> Iterator[Hit]:
         why = f"has an RPATH, but `{libraries['RUNPATH'][0]}` and others have a RUNPATH"
     if wrong:
         what = f"{why}{and_others(len(wrong) - 1)}"
-        yield Hit(what, resolver_of(subject).names[wrong[0]], "write all of them alike")
+        yield Hit(what, resolver_of(subject).names[wrong[0]], "use the same kind for all")
 
 
 def _leads_to_wheel(subject: Subject, path: str) -> bool:
-    """Return whether a file's rpath leads to the folder of a wheel that the tables list."""
+    """Return whether a file's rpath leads to the folder of a wheel in the tables."""
     there = {row.folder for row in load_layouts().wheels}
     return not there.isdisjoint(folders(path, _written(resolver_of(subject).binaries[path])))

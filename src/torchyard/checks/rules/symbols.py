@@ -1,4 +1,4 @@
-"""Rules about symbols: what libraries require of the system, and what they export.
+"""Rules about symbols: requirements of the system, and exports.
 
 The names of a library are one block of zero-terminated bytes. There may be 200,000, so they are
 searched with regular expressions, never one by one.
@@ -108,7 +108,7 @@ def ceiling(subject: Subject) -> Iterator[Hit]:
 
 
 def highest(versions: Iterable[str]) -> list[str]:
-    """Return the highest version of each library: of GLIBC_2.29 and GLIBC_2.34, the second one."""
+    """Return the highest version of each library: GLIBC_2.34 of GLIBC_2.29 and GLIBC_2.34."""
     newest: dict[str, str] = {}
     for version in sorted(versions, key=_numbers):
         newest[version.rpartition("_")[0]] = version
@@ -150,7 +150,7 @@ def _uses_old(name: bytes) -> bool:
     return False
 
 
-@rule("symbols-abi", Severity.ERROR, "libraries compiled the other way can't be linked with it")
+@rule("symbols-abi", Severity.ERROR, "libraries with the other ABI can't be linked with it")
 def abi(subject: Subject) -> Iterator[Hit]:
     """Libraries of the package were compiled with another std::string ABI than it declares.
 
@@ -159,7 +159,7 @@ def abi(subject: Subject) -> Iterator[Hit]:
     called by code that was compiled the same way. So all libraries of a package must use the ABI
     that its CMake files or its name (`cxx11-abi`) declare to those who link with it. NVIDIA's
     libraries are not checked, nor is libstdc++, which has both. In a package that declares none,
-    `symbols-undefined` finds what was compiled another way than what it calls.
+    `symbols-undefined` finds calls of functions with the other ABI.
 
     Compile everything with the same setting.
     """
@@ -269,7 +269,7 @@ def _exports(subject: Subject, rows: Iterable[Export]) -> Iterator[Hit]:
                 yield Hit(what, resolver.names[path], row.hint)
 
 
-@rule("symbols-stack", Severity.ERROR, "a mistake in it can be used to run anything")
+@rule("symbols-stack", Severity.ERROR, "it makes memory errors easier to exploit")
 def stack(subject: Subject) -> Iterator[Hit]:
     """A file requires an executable stack.
 
@@ -310,7 +310,7 @@ def gnu_hash(subject: Subject) -> Iterator[Hit]:
     yield from _flagged(subject, "has no GNU hash table", hint, lambda b: not b.gnu_hash)
 
 
-@rule("symbols-build-id", Severity.NOTE, "debuggers can't find what belongs to it")
+@rule("symbols-build-id", Severity.NOTE, "debuggers can't find its symbols")
 def build_id(subject: Subject) -> Iterator[Hit]:
     """A file has no build id.
 

@@ -30,10 +30,10 @@ _GIT = re.compile(rb"^git_version\s*(?::[^=\n]*)?=\s*(?P<text>[^#\n]*)", re.MULT
 _HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")
 _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 _SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
-"""Canonical names of machines, by the names that other systems use."""
+"""Canonical names of machines, by the names on other systems."""
 
 _UNKNOWN = "unknown"
-"""What builds of PyTorch and of extensions write in place of a commit that they do not know."""
+"""Texts that builds of PyTorch and extensions write instead of an unknown commit."""
 
 _FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 
@@ -57,7 +57,7 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
 @rule(
     "label-any",
     Severity.WARNING,
-    "it works on some machines only, and the label says on any",
+    "it works only on some machines, but the label promises all",
     own=Severity.ERROR,
 )
 def label_any(subject: Subject) -> Iterator[Hit]:
@@ -74,7 +74,7 @@ def label_any(subject: Subject) -> Iterator[Hit]:
         for member, binary in _programs(subject):
             if not any_match(member, launchers):
                 what = f"{_FORMATS[binary.format]} file, in a package for any machine"
-                yield Hit(what, member, "give the package the platform that it is for")
+                yield Hit(what, member, "tag the package with its platform")
 
 
 def _is_for_any(subject: Subject) -> bool:
@@ -91,7 +91,7 @@ def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
 
 
 def _misfit(binary: Binary, tag: str, row: PlatformPrograms) -> str:
-    """Return why a file does not belong in a package with this tag, or ""."""
+    """Return why a file does not fit a package with this tag, or ""."""
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
     if binary.format != row.format or not machines.issuperset(row.machines):
         wanted = " and ".join(row.machines)
@@ -101,7 +101,7 @@ def _misfit(binary: Binary, tag: str, row: PlatformPrograms) -> str:
     if promised and binary.minimum_system:
         least = (int(promised["major"]), int(promised["minor"]))
         if _numbers(binary.minimum_system) > least:
-            return f"needs macOS {binary.minimum_system}, and the tag says {least[0]}.{least[1]}"
+            return f"needs macOS {binary.minimum_system}, but the tag says {least[0]}.{least[1]}"
     return ""
 
 
@@ -134,8 +134,8 @@ def label_python(subject: Subject) -> Iterator[Hit]:
         if file.binary and file.binary.format == "elf" and b"PyInit_" not in file.binary.exports:
             continue
         if found and not _fits(found, set(expected.abi.split("."))):
-            what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
-            yield Hit(what, member, f"compile it for {expected.abi}, or tag it as what it is")
+            what = f"the module is for {_spell(found)}, but the label says {expected.abi}"
+            yield Hit(what, member, f"compile it for {expected.abi}, or correct the tag")
 
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
@@ -175,20 +175,20 @@ def label_version(subject: Subject) -> Iterator[Hit]:
             found = _VERSION.search(text)
             value = found["text"].decode(errors="replace") if found else label
             if label and not (is_version_of(value, label) or is_version_of(label, value)):
-                yield Hit(f"`__version__` is {value}, and the package is {label}", member)
+                yield Hit(f"`__version__` is {value}, but the package is {label}", member)
             git = _GIT.search(text)
             if git and not _HASH.fullmatch(git["text"].strip()):
                 value = git["text"].strip().decode(errors="replace")
                 if value.strip("'\"").lower() == _UNKNOWN and not _has_commit(subject):
                     continue
-                yield Hit(f"`git_version` is no commit: {value}", member)
+                yield Hit(f"`git_version` is not a commit: {value}", member)
         elif is_libtorch(contents) and member.count("/") == 1:
             said_nothing = not text.strip() and not _has_commit(subject)
             yield from () if said_nothing else _in_zip(member, text.strip(), label)
 
 
 def _has_commit(subject: Subject) -> bool:
-    """Return whether a package should say its commit: its spec, if it carries one, has to."""
+    """Return whether a package must name its commit: unless its spec has none."""
     spec = spec_in_package(subject.contents)
     if spec is None or not spec.tasks:
         return True
@@ -199,13 +199,13 @@ def _has_commit(subject: Subject) -> bool:
 def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
     text_read = text.decode(errors="replace")
     if member.endswith("/build-version") and label and not is_version_of(text_read, label):
-        yield Hit(f"the file says {text_read}, and the package is {label}", member)
+        yield Hit(f"the file says {text_read}, but the package is {label}", member)
     if member.endswith("/build-hash") and not _HASH.fullmatch(text):
-        yield Hit(f"this is no commit: {text_read}", member)
+        yield Hit(f"this is not a commit: {text_read}", member)
 
 
 def _label(subject: Subject) -> str:
-    """Return the version by the metadata; a zip has only its name."""
+    """Return the version in the metadata; for a zip, in its name."""
     contents = subject.contents
     index = conda_index(contents)
     if index is not None:
@@ -243,16 +243,16 @@ def label_name(subject: Subject) -> Iterator[Hit]:
     index = conda_index(contents)
     if index is None:
         if not is_torn(contents):
-            yield Hit("the package has no index that can be read", INDEX)
+            yield Hit("the package has no readable index", INDEX)
         return
     stem = f"{index.name}-{index.version}-{index.build}"
     if contents.file_name not in {f"{stem}{suffix}" for suffix in SUFFIXES}:
-        yield Hit(f"the index says {stem}, and the file is {contents.file_name}", INDEX)
+        yield Hit(f"the index says {stem}, but the file is {contents.file_name}", INDEX)
     if not _SUBDIR.fullmatch(index.subdir):
         yield Hit(f"the index has no subdir such as linux-64, but `{index.subdir}`", INDEX)
 
 
-@rule("label-zip", Severity.WARNING, "this is no libtorch, so there was hardly anything to check")
+@rule("label-zip", Severity.WARNING, "this is not a libtorch zip, so hardly anything was checked")
 def label_zip(subject: Subject) -> Iterator[Hit]:
     """A zip is treated as a libtorch archive, but contains nothing that identifies it as one.
 
@@ -268,6 +268,6 @@ def label_zip(subject: Subject) -> Iterator[Hit]:
     globs = load_rule_table().libtorch
     if found := dist_infos(contents):
         what = f"this is a wheel under another name: it has {found[0]}"
-        yield Hit(what, f"{found[0]}/", "give it the name of a wheel, which ends in .whl")
+        yield Hit(what, f"{found[0]}/", "rename it to end in .whl")
     elif not any(any_match(name, globs) for name in contents.files):
-        yield Hit("nothing tells that this is a libtorch zip", "", "check what the file is")
+        yield Hit("nothing identifies this as a libtorch zip", "", "check what the file is")

@@ -1,4 +1,4 @@
-"""Rules about extensions of torch: which torch they need, and which they are installed beside."""
+"""Rules about extensions of torch: the torch that they need, and the installed one."""
 
 import posixpath
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ def torch_floor(subject: Subject) -> Iterator[Hit]:
         )
 
 
-@rule("label-abi", Severity.ERROR, "it does not fit all releases that it is to serve")
+@rule("label-abi", Severity.ERROR, "it does not work with all releases that it should serve")
 def label_abi(subject: Subject) -> Iterator[Hit]:
     """A wheel uses functions that its ABI class does not allow.
 
@@ -76,7 +76,7 @@ def label_abi(subject: Subject) -> Iterator[Hit]:
     Python's stable ABI; else they fail with "undefined symbol", or crash, with all releases but the
     one that they were compiled with. The rule applies to packages that carry their spec.
 
-    Compile with `torch/csrc/stable` or `Py_LIMITED_API`, or declare the class that it has.
+    Compile with `torch/csrc/stable` or `Py_LIMITED_API`, or declare its actual class.
     """
     spec, abi = subject.spec or spec_in_package(subject.contents), abi_of(subject)
     words = [word for task in (spec.tasks if spec else ()) if (word := task.text("abi"))]
@@ -88,7 +88,7 @@ def label_abi(subject: Subject) -> Iterator[Hit]:
         (declared.fits_torches, abi.torch, "use torch/csrc/stable alone"),
     ):
         if fits and need.use is ApiUse.FULL:
-            what = f"uses `{need.symbol}`, which is not stable, and the file says abi = {declared}"
+            what = f"uses `{need.symbol}`, which is not stable, but the file says abi = {declared}"
             yield Hit(what, need.member, f'{hint}, or write abi = "{abi.name}"')
 
 
@@ -114,7 +114,7 @@ def torch_toolkit(subject: Subject) -> Iterator[Hit]:
     given = {toolkit for torch in torches for toolkit in torch.toolkits}
     if given:
         for obstacle in toolkit_clashes(extension, given):
-            what = f"needs {_toolkits(obstacle)}, and the torch beside it brings {_joined(given)}"
+            what = f"needs {_toolkits(obstacle)}, but the torch beside it brings {_joined(given)}"
             yield Hit(what, _member(obstacle), "compile with the CUDA that torch brings")
         return
     if local_compute(subject.expected.version) or spec_in_package(subject.contents):
@@ -155,14 +155,14 @@ def _span(releases: list[Release]) -> str:
 
 @rule("torch-symbols", Severity.ERROR, "it is installed beside a torch that it can't load with")
 def torch_lacks(subject: Subject) -> Iterator[Hit]:
-    """A wheel needs a symbol or a library of torch that a torch which it admits does not have.
+    """A wheel needs a symbol or a library that an admitted torch release lacks.
 
     torch's C++ functions come, change and go with its releases. Importing the extension beside a
     release without one of them fails with "undefined symbol". It is compared with the torch that is
     checked together with it. Else it is compared with each release that `Requires-Dist` admits and
     whose symbols `torchyard compat` has kept on this machine, for the same Python and machine; if
-    there is none, torch's symbols are not decided. `torchyard compat` reads torch's releases, and
-    gives the same answer. Stable C functions are the matter of `torch-floor`.
+    there is none, torch's symbols are undecided. `torchyard compat` reads torch's releases, and
+    gives the same answer. `torch-floor` covers stable C functions.
 
     Exclude the releases that lack it in Requires-Dist, or compile against the oldest one admitted.
     """
@@ -179,21 +179,21 @@ def torch_lacks(subject: Subject) -> Iterator[Hit]:
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         also = f"; nor does it load with {', '.join(dict(others))}" if others else ""
         yield Hit(
-            f"needs `{names[0]}`{more} of torch, which torch {first} does not have{also}",
+            f"needs `{names[0]}`{more} of torch, which torch {first} lacks{also}",
             member,
             "exclude these releases in Requires-Dist, or compile against the oldest one admitted",
         )
 
 
 def _is_reported(name: str, member: str, subject: Subject) -> bool:
-    """Return whether another rule is about a symbol: torch-floor or symbols-undefined."""
+    """Return whether torch-floor or symbols-undefined reports a symbol."""
     undefined = undefined_in(subject).get(member, ())
     return name in torch_shims() or any(u.symbol == name and u.is_missing for u in undefined)
 
 
 @rule("torch-empty", Severity.WARNING, "what should have been compiled is missing")
 def torch_empty(subject: Subject) -> Iterator[Hit]:
-    """A wheel of an extension has no compiled file at all.
+    """A wheel of an extension has no compiled file.
 
     It requires torch, and its tag, such as `cp312-cp312` or `cp310-abi3`, says that there are
     extension modules. Many projects leave them out without an error if the compiler, CUDA or torch
@@ -207,8 +207,8 @@ def torch_empty(subject: Subject) -> Iterator[Hit]:
     if contents.faults or abi in ("", "none") or TORCH not in siblings_of(subject).requirements:
         return
     if is_wheel(contents) and not any(file.binary for file in contents.files.values()):
-        what = f"nothing in the wheel is compiled, and its label says {abi}"
-        yield Hit(what, "", "look in the log of its build for why, or tag it py3-none-any")
+        what = f"nothing in the wheel is compiled, but its label says {abi}"
+        yield Hit(what, "", "see why in the log of its build, or tag it py3-none-any")
 
 
 @rule("torch-vendored", Severity.ERROR, "two copies of torch in one process: it crashes")
@@ -234,5 +234,5 @@ def torch_vendored(subject: Subject) -> Iterator[Hit]:
 
 
 def _is_torchs(exports: bytes) -> bool:
-    """Return whether a library defines functions of torch, and is not just named like one."""
+    """Return whether a library defines functions of torch, not only its name."""
     return any(part in exports for part in (b"_ZN2at", b"_ZN3c10", b"_ZNK3c10"))

@@ -1,4 +1,4 @@
-"""Rules about what the package index of a policy refuses; without an index they find nothing."""
+"""Rules about refusals of the policy's package index; without an index they find nothing."""
 
 import re
 from collections.abc import Iterator
@@ -46,16 +46,16 @@ class _CaseSensitive(ConfigParser):
 
 
 def _limits(subject: Subject) -> UploadLimits | None:
-    """Return the limits of the policy's index, for a wheel; None if there are none."""
+    """Return the limits of the policy's index for a wheel, or None."""
     name = subject.policy.index
     return load_uploads()[name] if name and is_wheel(subject.contents) else None
 
 
 @rule("upload-platform", Severity.ERROR, "the index refuses wheels for such a platform")
 def upload_platform(subject: Subject) -> Iterator[Hit]:
-    """A platform tag of the wheel is none that the package index takes.
+    """The package index does not accept a platform tag of the wheel.
 
-    `linux_x86_64` says nothing of the oldest system that the wheel runs on, so PyPI takes only
+    `linux_x86_64` does not name the oldest system that the wheel runs on, so PyPI accepts only
     manylinux and musllinux tags for Linux, and known versions and machines of other systems.
 
     Build for the oldest system that is to be supported, and name it: `torchyard repair
@@ -66,7 +66,7 @@ def upload_platform(subject: Subject) -> Iterator[Hit]:
         return
     for tag in subject.expected.platforms:
         if not any(re.fullmatch(pattern, tag) for pattern in limits.platforms):
-            what = f"{subject.policy.index} takes no wheels for `{tag}`"
+            what = f"{subject.policy.index} does not accept wheels for `{tag}`"
             hint = "`torchyard repair --platform-tag` writes another, if the libraries keep to it"
             yield Hit(what, hint=hint)
 
@@ -84,7 +84,7 @@ def upload_version(subject: Subject) -> Iterator[Hit]:
         return
     for version in values(metadata_fields(subject.contents), "Version"):
         if "+" in version:
-            what = f"{subject.policy.index} takes no local versions: {version}"
+            what = f"{subject.policy.index} does not accept local versions: {version}"
             member = f"{dist_info(subject.contents)}/METADATA"
             yield Hit(what, member, "`torchyard repair --local none` removes it")
 
@@ -93,8 +93,8 @@ def upload_version(subject: Subject) -> Iterator[Hit]:
 def upload_metadata(subject: Subject) -> Iterator[Hit]:
     """METADATA is valid, but the package index refuses it.
 
-    PyPI refuses a version of metadata that it does not know, a summary of more than 512 characters,
-    e-mail addresses and URLs that are none, unknown fields in `Dynamic`, `License` together with
+    PyPI refuses an unknown version of metadata, a summary of more than 512 characters,
+    invalid e-mail addresses and URLs, unknown fields in `Dynamic`, `License` together with
     `License-Expression`, a `License-File` that is not in the wheel, and the classifier `Private ::
     Do Not Upload`. Whether other classifiers exist is not checked.
 
@@ -126,7 +126,7 @@ def _versions(fields: list[Field], limits: UploadLimits) -> Iterator[str]:
 def _texts(fields: list[Field], limits: UploadLimits) -> Iterator[str]:
     for summary in values(fields, "Summary"):
         if len(summary) > limits.summary:
-            yield f"a summary of {len(summary)} characters: {limits.summary} are the most"
+            yield f"a summary of {len(summary)} characters: the limit is {limits.summary}"
     for name in values(fields, "Classifier"):
         if any_match(name, limits.private_classifiers):
             yield f"the classifier `{name}`"
@@ -137,17 +137,17 @@ def _addresses(fields: list[Field], limits: UploadLimits) -> Iterator[str]:
         for text in values(fields, field):
             address = parseaddr(text)[1]
             if address and not _EMAIL.fullmatch(address):
-                yield f"`{address}` in {field}, which is no e-mail address"
+                yield f"`{address}` in {field}, which is not an e-mail address"
     for field in ("Home-page", "Download-URL"):
         for url in values(fields, field):
             if not _is_url(url):
-                yield f"`{url}` in {field}, which is no URL"
+                yield f"`{url}` in {field}, which is not a URL"
     for text in values(fields, "Project-URL"):
         label, _, url = (part.strip() for part in text.partition(","))
         if not label or len(label) > limits.url_label:
             yield f"the label `{label}` in Project-URL: it may have 1 to {limits.url_label} letters"
         elif not _is_url(url):
-            yield f"`{url}` in Project-URL, which is no URL"
+            yield f"`{url}` in Project-URL, which is not a URL"
 
 
 def _is_url(text: str) -> bool:
@@ -173,10 +173,10 @@ def _licenses(subject: Subject, fields: list[Field]) -> Iterator[str]:
 
 @rule("upload-requirement", Severity.ERROR, "the index refuses requirements from elsewhere")
 def upload_requirement(subject: Subject) -> Iterator[Hit]:
-    """A requirement names the place from which it is to be installed.
+    """A requirement names an address to install it from.
 
-    `Requires-Dist: demo @ https://…` lets a package be replaced by whoever controls that place, and
-    is not found where only the index is in reach. PyPI refuses it.
+    With `Requires-Dist: demo @ https://…`, the owner of the address can replace the package, which
+    is not found where only the index is reachable. PyPI refuses it.
 
     Require a name and a version, and publish the other project, too.
     """
@@ -189,13 +189,13 @@ def upload_requirement(subject: Subject) -> Iterator[Hit]:
             except (ValueError, RecursionError):
                 continue  # metadata-valid reports it
             if url:
-                what = f"{subject.policy.index} takes no requirements with an address: {text}"
+                what = f"{subject.policy.index} refuses requirements with an address: {text}"
                 yield Hit(what, f"{dist_info(subject.contents)}/METADATA", "name only a version")
 
 
 @rule("upload-name", Severity.ERROR, "the index refuses the name of the file")
 def upload_name(subject: Subject) -> Iterator[Hit]:
-    """The file's name is not spelt as the package index wants it.
+    """The file's name is not in the form that the package index requires.
 
     It has to begin with the normalised name of the project, in small letters and with `_` between
     words, and the folder `.dist-info` has to be spelt like the name and version of the file.
@@ -212,9 +212,9 @@ def upload_name(subject: Subject) -> Iterator[Hit]:
     except ValueError:
         return  # metadata-name reports it
     if name != right:
-        yield Hit(f"{subject.policy.index} wants a name that begins with `{right}`, not `{name}`")
+        yield Hit(f"{subject.policy.index} requires a name starting with `{right}`, not `{name}`")
     elif folder != f"{name}-{version}.dist-info":
-        what = f"{subject.policy.index} looks for {name}-{version}.dist-info, spelt like this"
+        what = f"{subject.policy.index} requires exactly {name}-{version}.dist-info"
         yield Hit(what, f"{folder}/")
 
 
@@ -241,7 +241,7 @@ def upload_entry_points(subject: Subject) -> Iterator[Hit]:
     for section in _SCRIPTS:
         for name in parser.options(section) if parser.has_section(section) else ():
             if not _ENTRY_POINT.fullmatch(name):
-                yield Hit(f"`{name}` is no name for a script", member)
+                yield Hit(f"`{name}` is not a valid name of a script", member)
 
 
 @rule("upload-archive", Severity.ERROR, "the index refuses the archive")
@@ -252,7 +252,7 @@ def upload_archive(subject: Subject) -> Iterator[Hit]:
     comments of members, and archives that unpack to more than fifty times their size. Archives that
     can be read in two ways are reported by `archive-structure`.
 
-    Write the wheel anew with an ordinary zip writer, into a file.
+    Write the wheel again with an ordinary zip writer, into a file.
     """
     contents, limits = subject.contents, _limits(subject)
     if limits is None or is_torn(contents):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Assembled(NamedTuple):
-    """A package, and the archive of its debug information if it had any."""
+    """A package, and the archive of its debug information, if any."""
 
     package: Path
     debug: Path | None

@@ -1,6 +1,6 @@
-"""Collecting the third-party libraries of a core while its toolchain is available.
+"""Collect the third-party libraries of a core while its toolchain is available.
 
-Packages are made later, maybe on another machine, so these libraries are kept with the core.
+Packages are made later, maybe on another machine, so the libraries are kept with the core.
 """
 
 import shutil
@@ -13,11 +13,11 @@ from torchyard.package.elf.file import read_elf
 from torchyard.package.policy import Policy
 
 Find = Callable[[str], Path | None]
-"""Finds a library by the name under which others need it."""
+"""A function that finds a library by its needed name."""
 
 
 def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> list[Path]:
-    """Copy the libraries that are needed or opened, but neither built nor the system's."""
+    """Copy the needed and opened libraries that are neither built nor the system's."""
     names = {library.name for library in libraries}
     waiting, collected = list(libraries), dict[str, Path]()
     while waiting:
@@ -29,7 +29,7 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
             found = find(name)
             if found is None:
                 msg = f"`{user.name}` needs `{name}`, which is neither built nor found"
-                hint = "the toolchain's folders and the compiler's were looked at; is it installed?"
+                hint = "is it installed? The folders of toolchain and compiler were searched"
                 raise BuildError(msg, hint=hint)
             to.mkdir(parents=True, exist_ok=True)
             opened = {path.name: path for path in _opened(found, policy)}
@@ -41,9 +41,9 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
 
 
 def _opened(library: Path, policy: Policy) -> Iterator[Path]:
-    """Yield the libraries in its own folder that a library opens by name at run time.
+    """Yield the libraries in the same folder that a library opens by name at run time.
 
-    A file may have several names there; only the one that is its soname is opened.
+    A file may have several names there; the library opens its soname.
     """
     globs = policy.opened_by(library.name)
     for path in sorted(library.parent.iterdir()) if globs else ():

@@ -1,7 +1,7 @@
-"""Preparing build results for a package: vendor libraries, strip, and rewrite.
+"""Prepare build results for a package: vendor libraries, strip, and rewrite.
 
 Build results are never changed. A package's tree consists of hard links, which cost nothing; only
-files that are changed become copies.
+changed files become copies.
 """
 
 import shutil
@@ -23,17 +23,17 @@ Files = Mapping[PurePosixPath, Elf]
 
 
 class PackingTrees(NamedTuple):
-    """Where a package is prepared: a tree for the package itself, and one for debug information."""
+    """The trees for a package under preparation, and for its debug information."""
 
     root: Path
     debug: Path
 
 
 class Prepared(NamedTuple):
-    """A package's tree, and one for debug information.
+    """A prepared package's tree, and one for its debug information.
 
-    `needed` are all libraries that the files need, and `versions` the symbol versions that the
-    system must have.
+    `needed` are all libraries that the files need, `versions` the symbol versions that the system
+    must have.
     """
 
     root: Path
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 
 def make_trees(scratch: Path) -> PackingTrees:
-    """Create empty folders, removing what an earlier attempt may have left."""
+    """Create empty folders; remove files of an earlier attempt."""
     packing = PackingTrees(scratch / "image", scratch / "debug")
     for folder in packing:
         shutil.rmtree(folder, ignore_errors=True)
@@ -52,7 +52,7 @@ def make_trees(scratch: Path) -> PackingTrees:
 
 
 def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path | None) -> Prepared:
-    """Prepare the files of a package, with the vendored libraries that they need, if it has any."""
+    """Prepare the files of a package, with the libraries that they need from `vendor`, if any."""
     packing = make_trees(scratch)
     files = dynamic_files(packing.root, copy_tree(source, packing.root))
     bring = find_vendored(files, (vendor,), policy) if vendor else ()
@@ -74,7 +74,7 @@ def copy_tree(source: Path, folder: Path) -> list[Path]:
 
 
 def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]:
-    """Return the dynamic ELF files among some files below a directory."""
+    """Return the dynamic ELF files among these files below a directory."""
     found: dict[PurePosixPath, Elf] = {}
     for path in paths:
         elf = read_elf(path)
@@ -93,8 +93,7 @@ def finish(
 ) -> Prepared:
     """Strip and rewrite files in place, and add vendored libraries.
 
-    Libraries that are only `known` are in another package, under the names that they would have
-    here.
+    Libraries that are only `vendored` are in another package, with the same names as here.
     """
     names = new_names((*vendored, *bring))
 
@@ -115,7 +114,7 @@ def finish(
 
 
 def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:
-    """Copy a vendored library to its place below a directory, and set its new soname."""
+    """Copy a vendored library to its path below a directory, and set its new soname."""
     path = root / library.target
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(library.source, path)

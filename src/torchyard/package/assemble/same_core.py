@@ -1,4 +1,4 @@
-"""Checking that the core in a wheel is the one that was built once, unchanged by any Python."""
+"""Check that the core in a wheel is the one built once, unchanged for any Python."""
 
 import filecmp
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from torchyard.package.elf.file import read_elf, section_difference, symbol_diff
 from torchyard.package.zip.writer import members_of
 
 _LISTED = 5
-"""How many names are listed; further ones are only counted."""
+"""The number of listed names; further ones are only counted."""
 
 
 def check_core(core_install: Path, image_package: Path) -> None:
@@ -18,32 +18,32 @@ def check_core(core_install: Path, image_package: Path) -> None:
     libraries = [name for name in names if read_elf(core_install / "lib" / name)]
     if not libraries:
         msg = f"the core has no libraries in `{core_install / 'lib'}`"
-        raise BuildError(msg, hint="look into the log of the core's job for what it installed")
+        raise BuildError(msg, hint="see in the log of the core's job what it installed")
     for name in libraries:
         library, other = core_install / "lib" / name, image_package / "lib" / name
         if not other.is_file():
             msg = f"the core's library `{name}` is not in `{image_package / 'lib'}`"
-            hint = "the bindings must install the core that they were given, all of it"
+            hint = "the bindings must install the complete core unchanged"
             raise BuildError(msg, hint=hint)
         if not filecmp.cmp(library, other, shallow=False):
             msg = f"`{name}` of the bindings is not that of the core: {_why(library, other)}"
             hint = (
-                "something of the core was compiled or linked again; make the bindings take it as "
-                "it is, and look for what depends on the Python or on the directory"
+                "the bindings compiled or linked part of the core again; make them use it "
+                "unchanged, and find what depends on the Python or the directory"
             )
             raise BuildError(msg, hint=hint)
 
 
 def _why(core: Path, other: Path) -> str:
-    """Return how two libraries differ: in symbols, or else in sections."""
+    """Return how two libraries differ: in symbols, else in sections."""
     gone, new = symbol_difference(core, other)
     if gone or new:
         parts = [f"lacks {_listing(gone)}" if gone else "", f"adds {_listing(new)}" if new else ""]
         return "it " + " and ".join(filter(None, parts))
     sections = section_difference(core, other)
     if sections:
-        return f"the symbols are the same, but not the content of {_listing(sections)}"
-    return "symbols and sections are the same, but not what is around them"
+        return f"the symbols are equal, but not the content of {_listing(sections)}"
+    return "symbols and sections are equal, but not the data around them"
 
 
 def _listing(names: Sequence[str]) -> str:

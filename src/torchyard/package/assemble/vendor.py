@@ -1,4 +1,4 @@
-"""Vendored third-party libraries: which a package needs, and under which names."""
+"""Vendored third-party libraries: those that a package needs, and their names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
@@ -11,7 +11,7 @@ from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.policy import Policy
 
 _DIGITS = 8
-"""How many digits of a file's digest become part of its name."""
+"""The number of a digest's digits in a file's name."""
 
 
 class Vendored(NamedTuple):
@@ -30,7 +30,7 @@ class Use(NamedTuple):
 
 
 def vendored_name(library: Path, policy: Policy) -> str:
-    """Return the name of a library in a package: with its digest, so that packages can't clash."""
+    """Return the name of a library in a package, with its digest, so that packages can't clash."""
     if policy.keeps_name(library.name):
         return library.name
     with library.open("rb") as file:
@@ -47,10 +47,10 @@ def new_names(libraries: Iterable[Vendored]) -> dict[str, str]:
 def find_vendored(
     files: Mapping[PurePosixPath, Elf], vendors: Sequence[Path], policy: Policy
 ) -> tuple[Vendored, ...]:
-    """Return the libraries that a package must vendor, including those that they need in turn.
+    """Return the libraries that a package must vendor, including their own dependencies.
 
-    Fail if something is needed that is neither in the package, nor in a directory of vendored
-    libraries, nor may be outside. Paths of files are relative to the root of what is installed.
+    Fail if a needed library is neither in the package nor in a directory of vendored libraries, and
+    may not be outside of the package. Paths of files are relative to the install root.
     """
     found: dict[str, Vendored] = {}
     waiting = [Use(file, elf.needed) for file, elf in sorted(files.items())]
@@ -92,10 +92,10 @@ def _missing(library: str, user: PurePosixPath, vendors: Iterable[Path]) -> Buil
     folders = ", ".join(f"`{folder}`" for folder in vendors)
     msg = (
         f"`{user}` needs `{library}`, which is neither in the package nor in {folders}, "
-        "comes with no wheel that the package may rely on, and is not part of every system"
+        "is in no wheel that the package may rely on, and is not part of every system"
     )
     hint = (
-        "put it there (a core's result has it in vendor/), link it statically, or, if it is always "
-        "on every system, add it to data/layouts.toml"
+        "put it there (`vendor/` of a core's result), link it statically, or, if it is part of "
+        "every system, add it to data/layouts.toml"
     )
     return BuildError(msg, hint=hint)

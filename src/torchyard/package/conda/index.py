@@ -16,7 +16,7 @@ _LONGEST_INDEX = 256 << 10
 
 
 class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
-    """The part of `info/index.json` that names the package; solvers read more of it."""
+    """The part of `info/index.json` that names the package."""
 
     name: str
     version: str
@@ -26,7 +26,7 @@ class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
-    """A file that is installed. The digest and size of a link have little meaning."""
+    """An installed file. The digest and size of a link have little meaning."""
 
     path: str = msgspec.field(name="_path")
     path_type: str = "hardlink"
@@ -44,8 +44,8 @@ _Part = TypeVar("_Part", CondaIndex, _Paths)
 def parse_index(text: bytes) -> CondaIndex:
     """Read `info/index.json`."""
     if len(text) > _LONGEST_INDEX:
-        msg = f"`{INDEX}` has {len(text)} bytes, more than any solver should have to read"
-        raise BuildError(msg, hint="write the package anew")
+        msg = f"`{INDEX}` has {len(text)} bytes, which is too large for solvers"
+        raise BuildError(msg, hint="write the package again")
     return _decode(INDEX, text, CondaIndex)
 
 
@@ -59,7 +59,7 @@ def _decode(name: str, text: bytes, kind: type[_Part]) -> _Part:
         return msgspec.json.decode(text, type=kind)
     except UNDECODABLE as error:
         msg = f"`{name}` can't be read: {error}"
-        raise BuildError(msg, hint="write the package anew") from error
+        raise BuildError(msg, hint="write the package again") from error
 
 
 def is_conda(contents: Contents) -> bool:
@@ -67,7 +67,7 @@ def is_conda(contents: Contents) -> bool:
 
 
 def conda_index(contents: Contents) -> CondaIndex | None:
-    """Return the index of a conda package; None for other formats, or if it can't be read."""
+    """Return the index of a conda package; None for other formats, or if it is unreadable."""
     text = contents.texts.get(INDEX) if is_conda(contents) else None
     try:
         return None if text is None else parse_index(text)

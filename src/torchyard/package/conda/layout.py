@@ -1,8 +1,8 @@
-"""Laying out trees for a conda prefix, from the results of the core and the bindings.
+"""Lay out trees for a conda prefix, from the results of core and bindings.
 
-The core's libraries, headers and programs are in the prefix itself, once for all Pythons. In the
-Python package there are links to them, because Python code and CMake files look for them there.
-Nothing in these trees knows its prefix, so no file has to be changed when it is installed.
+The core's libraries, headers and programs are in the prefix itself, once for all Pythons. The
+Python package has links to them, because Python code and CMake files search them there.
+No file in these trees contains its prefix, so installation changes no file.
 """
 
 import os
@@ -22,10 +22,10 @@ from torchyard.package.zip.writer import Written
 
 _SHARED = ("lib*.so", "lib*.so.*", "lib*.dylib")
 _WHOLE = ("bin", "include", "share")
-"""Folders of a Python package that link to the prefix's own; `lib` has other files, too."""
+"""Folders of a Python package that link to the prefix's; `lib` has other files, too."""
 
 _OF_INSTALLERS = ("direct_url.json", "REQUESTED")
-"""Files of another installer, which do not apply to conda."""
+"""Files of other installers, which do not apply to conda."""
 
 _SCHEMES = {"purelib": "{site}", "platlib": "{site}", "data": ".", "scripts": "bin"}
 """The folders below the prefix for each folder of a wheel's `.data`."""
@@ -35,7 +35,7 @@ _START = """\
 '''exec' "$(dirname -- "$(realpath -- "$0")")/python" "$0" "$@"
 ' '''
 """
-"""The head of a script, both shell and Python, which starts the interpreter beside it."""
+"""The head of a script, valid in shell and Python, which starts the interpreter beside it."""
 
 _CALL = """\
 import sys
@@ -62,7 +62,7 @@ def lay_out_libraries(core: Path, prefix: Path, *, without: str | None = None) -
 
 
 def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
-    """Lay out only the plugin, which is in a folder."""
+    """Lay out only the plugin from a folder."""
     found = list(_matching(folder, library)) if folder.is_dir() else []
     if not found:
         msg = f"the core has no linalg plugin: no file {library} in its lib"
@@ -75,15 +75,15 @@ def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
 def lay_out_tests(tests: Path | None, prefix: Path, name: str) -> None:
     """Lay out the test suite of a project."""
     if tests is None or not tests.is_dir():
-        msg = f"{name} has no directory of tests to make a package of"
+        msg = f"{name} has no directory of tests for a package"
         raise BuildError(msg, hint="leave conda-tests out for this project")
     copy_tree(tests, prefix / "share" / name / "test")
 
 
 def lay_out_package(image: Path, core: Core | None, prefix: Path, site: Path, package: str) -> None:
-    """Lay out an unpacked wheel; files that the core has as well are linked, not copied.
+    """Lay out an unpacked wheel; link to files that the core also has.
 
-    `site` is the prefix's site-packages folder, in which this package is the folder `package`.
+    `site` is the prefix's site-packages folder, `package` is this package's folder in it.
     """
     copy_tree(image, site)
     if core is not None:
@@ -115,7 +115,7 @@ def _row(path: Path, name: Path) -> Written:
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """Yield all files and links; links to folders are not followed."""
+    """Yield all files and links, without following links to folders."""
     for top, folders, names in os.walk(folder):
         here = Path(top)
         yield from (here / name for name in names)
@@ -125,7 +125,7 @@ def files_of(folder: Path) -> Iterator[Path]:
 def _share_libraries(core: Core, prefix: Path, package: Path) -> None:
     """Move every library to the prefix's `lib` once, and link to it from the package's.
 
-    The bindings' own libraries go there as well, as C++ programs find them by the same CMake files.
+    The bindings' own libraries go there, too, as C++ programs find them by the same CMake files.
     """
     folder = package / "lib"
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,12 +155,12 @@ def _share_folder(ours: Path, prefix: Path, folder: Path) -> None:
 
 
 def _place_data(data: Path, prefix: Path, site: Path) -> None:
-    """Install the parts of a wheel's `.data` to their places."""
+    """Install the parts of a wheel's `.data` to their folders."""
     if not data.is_dir():
         return
     for part in sorted(data.iterdir()):
         if part.name not in _SCHEMES:
-            msg = f"the wheel has `{data.name}/{part.name}`, for which conda has no place"
+            msg = f"the wheel has `{data.name}/{part.name}`, which conda can't install"
             raise BuildError(msg, hint=f"wheels may have {', '.join(_SCHEMES)} there")
         path = prefix / _SCHEMES[part.name].format(site=site.relative_to(prefix))
         if part.name == "scripts":
@@ -172,7 +172,7 @@ def _place_data(data: Path, prefix: Path, site: Path) -> None:
 
 
 def _place_script(script: Path, path: Path) -> None:
-    """Copy a program; a `#!python` line is replaced by the prefix's interpreter."""
+    """Copy a program; replace a `#!python` line by the prefix's interpreter."""
     content = script.read_bytes()
     first, _, rest = content.partition(b"\n")
     ours = first.startswith(b"#!python")
@@ -186,13 +186,13 @@ def _write_script(path: Path, entry: EntryPoint) -> None:
 
 
 def _write_program(path: Path, content: bytes, what: str) -> None:
-    """Write a new file; an existing one may be a hard link to an input, and is never replaced."""
+    """Write a new file; never replace an existing one, which may be a hard link to an input."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError as error:
-        msg = f"{what} would replace `{path}`, which is there already"
+        msg = f"{what} would replace the existing `{path}`"
         raise BuildError(msg, hint="let only one of them be installed") from error
     path.chmod(0o755)
 
@@ -212,6 +212,6 @@ def _link(link: Path, target: Path) -> None:
 
 
 def _replace_text(path: Path, text: str) -> None:
-    """Replace a file; the old one may be a hard link to an input."""
+    """Replace a file, which may be a hard link to an input."""
     path.unlink(missing_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """The metadata of a conda package: names, build strings, pins and requirements.
 
-The only file used is the table `data/conda.toml`. Names, build strings, numbers, run exports and
-constraints are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
+The only data file is `data/conda.toml`. Names, build strings, numbers, run exports and
+constraints are those of conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
 """
 
 import re
@@ -37,12 +37,11 @@ class CondaKind(StrEnum):
 
 
 class CondaBuild(Value, kw_only=True):
-    """The properties that the packages of one build share; `python` is a tag such as `cp312`.
+    """The common properties of a build's packages; `python` is a tag such as `cp312`.
 
     An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that works, if
-    that is known; the platform's tag promises at least its own. With `channel_libraries`, those of
-    the libraries that it `needed` come from packages of the channel that are in the table, in
-    versions that fit its `pins`.
+    known; the platform's tag promises at least its own. With `channel_libraries`, the channel's
+    packages provide the libraries in `needed` that are in the table, in versions of its `pins`.
     """
 
     name: str
@@ -64,7 +63,7 @@ class CondaBuild(Value, kw_only=True):
 
 
 class CondaMetadata(Value, kw_only=True):
-    """The metadata of one package that a solver reads, and its run exports."""
+    """The metadata of a package for solvers, and its run exports."""
 
     name: str
     version: str
@@ -81,7 +80,7 @@ class CondaMetadata(Value, kw_only=True):
 
 
 def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:
-    """Return the metadata of one package of a build."""
+    """Return the metadata of a build's package."""
     if build.subdir not in load_conda_table().markers:
         msg = f"conda packages can't be laid out for {build.subdir}"
         hint = did_you_mean(build.subdir, load_conda_table().markers)
@@ -106,14 +105,14 @@ def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:
 
 
 def names_of(project: str) -> Names:
-    """Return the names of a project's packages: its own, or by the general rule."""
+    """Return the names of a project's packages: its own, or the default ones."""
     names = load_conda_table().names
     row = msgspec.structs.asdict(names.get(project, names["*"]))
     return Names(**{kind: name.format(name=project) for kind, name in row.items()})
 
 
 def build_number(build: CondaBuild) -> int:
-    """Return the number by which a solver chooses among builds of one version."""
+    """Return the build number, by which solvers choose between builds of a version."""
     offsets = load_conda_table().offsets
     mkl = offsets.mkl if build.blas == "mkl" else 0
     driver = offsets.driver if platform_for(build.compute).conda_virtual_package else 0
@@ -123,7 +122,7 @@ def build_number(build: CondaBuild) -> int:
 def flavour(build: CondaBuild) -> str:
     """Return the prefix of build strings: `cpu_generic`, `cuda130_mkl`."""
     compute = platform_for(build.compute).conda_build(build.compute)
-    return f"{compute}_{build.blas}".replace(".", "")  # no dots: `torch2.13` as a variant
+    return f"{compute}_{build.blas}".replace(".", "")  # the variant may be `torch2.13`
 
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
@@ -133,7 +132,7 @@ def _package(build: CondaBuild, names: Names) -> CondaMetadata:
     exports = [names.package]
     driver = platform_for(build.compute).conda_virtual_package
     if driver:
-        depends.append(driver)  # else machines without a GPU would get this build
+        depends.append(driver)  # keeps this build from machines without a GPU
     if build.core_hash is not None:
         libraries = _libraries(build, names)
         depends.append(f"{libraries.name} =={version} {libraries.build}")
@@ -191,7 +190,7 @@ def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
 
 
 def _meta(build: CondaBuild, names: Names) -> CondaMetadata:
-    """Return the metapackage for all Pythons, which requires builds of one flavour and number."""
+    """Return the metapackage for all Pythons, which requires builds of a flavour and number."""
     name = names.gpu if _is_gpu(build) else names.cpu
     return _metadata(build, name, _core(build), depends=[_any_package(build, names)])
 
@@ -218,11 +217,11 @@ def _metadata(
 
 
 def conda_version(version: str) -> str:
-    """Return a version without its local part: the build string has the meaning of `+cu130`."""
+    """Return a version without its local part: the build string replaces `+cu130`."""
     try:
         return Version(version).public
     except InvalidVersion as error:
-        msg = f"conda can't have the version `{version}`: {error}"
+        msg = f"conda does not support the version `{version}`: {error}"
         raise BuildError(msg, hint="use a version such as 2.14.0 or 2.14.0.dev20261114") from error
 
 
@@ -241,7 +240,7 @@ def _is_gpu(build: CondaBuild) -> bool:
 
 
 def python_for(build: CondaBuild) -> Python:
-    """Return the Python that a build is for; fail if it is for none."""
+    """Return the Python of a build; fail if it has none."""
     python = python_of(build.python or "")
     if python is None:
         msg = f"a conda package with bindings needs a Python, not `{build.python}`"
@@ -255,7 +254,7 @@ def _py(build: CondaBuild) -> str:
 
 
 def _python(build: CondaBuild) -> Iterator[str]:
-    """Yield the interpreter and its ABI, as a free-threaded one has the same version."""
+    """Yield the interpreter and its ABI, as a free-threaded Python has the same version."""
     python = python_for(build)
     major, minor = map(int, python.version.split("."))
     yield f"python >={python.version},<{major}.{minor + 1}.0a0"
@@ -275,7 +274,7 @@ def _system(build: CondaBuild) -> Iterator[str]:
 
 
 def _brought(build: CondaBuild) -> Iterator[str]:
-    """Yield the packages of the channel that have libraries which the build needs."""
+    """Yield the channel's packages with libraries that the build needs."""
     if build.channel_libraries:
         for row in load_conda_table().libraries:
             if any(any_match(library, row.sonames) for library in build.needed):
@@ -283,7 +282,7 @@ def _brought(build: CondaBuild) -> Iterator[str]:
 
 
 def _either(build: CondaBuild, names: Names) -> Iterator[str]:
-    """Yield constraints that exclude the packages of the other kind, CPU or GPU."""
+    """Yield constraints that exclude packages of the other kind, CPU or GPU."""
     ours, other = (names.gpu, names.cpu) if _is_gpu(build) else (names.cpu, names.gpu)
     yield f"{ours} =={conda_version(build.version)}"
     yield f"{other} <0.0a0"
@@ -296,6 +295,6 @@ def _any_package(build: CondaBuild, names: Names) -> str:
 
 
 def _any_linalg(build: CondaBuild, names: Names) -> str:
-    """Return a requirement for the plugin with or without MAGMA, but of the same core."""
+    """Return a requirement for the plugin of the same core, with or without MAGMA."""
     version = conda_version(build.version)
     return f"{names.linalg} =={version} {flavour(build)}_*_{_core(build)}_*"

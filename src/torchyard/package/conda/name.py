@@ -16,17 +16,17 @@ class CondaName(NamedTuple):
 
 
 def conda_name(file_name: str) -> str:
-    """Return the name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
+    """Return the name of a package: `libtorch` for `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
     return file_name.rsplit("-", 2)[0]
 
 
 def requirement_name(package: str) -> str:
-    """Return the name of a package as PEP 508 allows it: `openmp_mutex` for `_openmp_mutex`."""
+    """Return the name of a package in PEP 508 form: `openmp_mutex` for `_openmp_mutex`."""
     return package.removeprefix("_")
 
 
 def split_conda_name(file_name: str) -> CondaName:
-    """Return the name, version and build of a conda package, by its file name."""
+    """Return the name, version and build in a conda package's file name."""
     stem = conda_stem(file_name)
     rest, _, build = stem.rpartition("-")
     name, _, version = rest.rpartition("-")

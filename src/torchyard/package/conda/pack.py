@@ -1,4 +1,4 @@
-"""Making the conda packages of a job; only jobs that write packages import it."""
+"""Make the conda packages of a job; imported only by jobs that write packages."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torchyard.package.format import PackageBuild
 from torchyard.toolchain.summary import is_wanted
 
 _HASH = 7
-"""Digits of a fingerprint in a conda build string."""
+"""The number of a fingerprint's digits in a conda build string."""
 
 
 _BESIDE = {
@@ -20,14 +20,14 @@ _BESIDE = {
     CondaKind.TESTS: (CondaKind.PACKAGE, CondaKind.LIBRARIES, CondaKind.LINALG),
     CondaKind.LIBRARIES: (),
     CondaKind.LINALG: (CondaKind.LIBRARIES,),
-    CondaKind.META: (),  # it fits the package of any Python, and none is at hand
+    CondaKind.META: (),  # it fits the package of any Python
 }
-"""The kinds that must be installed with each kind of conda package, from the same build."""
+"""The kinds from the same build to install with each kind of conda package."""
 
 
 def pack_companions(build: PackageBuild) -> list[Path]:
-    """Make the other packages of a build that must be installed with a package."""
-    whole = not build.core.text("linalg")  # then the plugin is a part of the libraries
+    """Make the other packages of the build that must be installed with a package."""
+    whole = not build.core.text("linalg")  # then the libraries include the plugin
     made: list[Path] = []
     for kind in _BESIDE[CondaKind(build.spec.task.facts["kind"])]:
         if kind is not CondaKind.LINALG or not whole:
@@ -36,7 +36,7 @@ def pack_companions(build: PackageBuild) -> list[Path]:
 
 
 def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
-    """Make a conda package; the plugin has one without MAGMA, and one with it unless it is off."""
+    """Make a conda package; of the plugin, one without MAGMA, and one with it unless it is off."""
     spec, core = made.spec, made.core
     inputs = made.inputs
     task = spec.task
@@ -75,5 +75,5 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
 
 
 def _tests(tree: Path) -> Path | None:
-    """Return the test suite in a project's source, if it is in a usual place."""
+    """Return the test suite in a project's source, if it has a usual name."""
     return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)

@@ -1,4 +1,4 @@
-"""Reading conda packages: `.conda`, a zip archive with two tar archives in it, and `.tar.bz2`."""
+"""Read conda packages: `.conda`, a zip archive with two tar archives, and `.tar.bz2`."""
 
 import bz2
 import os
@@ -40,13 +40,13 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
     for missing in sorted(expected - names):
         found.faults.add(FaultKind.STRUCTURE, missing, "is missing")
     for other in sorted(names - expected):
-        found.faults.add(FaultKind.STRUCTURE, other, "is no part of a conda package")
+        found.faults.add(FaultKind.STRUCTURE, other, "does not belong in a conda package")
     inside: list[str] = []
     for entry in directory.entries:
         if not entry.sound:
             continue
         if entry.method != STORED:
-            what = "is compressed once more, which conda packages must not be"
+            what = "is compressed again, which is invalid in conda packages"
             found.faults.add(FaultKind.STRUCTURE, entry.name, what)
             continue
         _check_sum(handle, entry, found)
@@ -62,4 +62,4 @@ def _check_sum(handle: int, entry: ZipEntry, found: FoundMembers) -> None:
     for piece in file_pieces(handle, entry.data, entry.stored):
         crc = deflate.crc32(piece, crc)
     if crc != entry.crc:
-        found.faults.add(FaultKind.CONTENT, entry.name, "is not what was tar: its CRC differs")
+        found.faults.add(FaultKind.CONTENT, entry.name, "does not match its checksum")

@@ -1,4 +1,4 @@
-"""Translating the requirements of a Python distribution to conda's."""
+"""Translate the requirements of a Python distribution to conda's."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,9 +17,9 @@ from torchyard.package.conda.table import load_conda_table
 def conda_requirements(
     requires: Iterable[str], project: str, python: str, subdir: str
 ) -> Iterator[str]:
-    """Translate the `Requires-Dist` that apply to a Python and a platform, without extras.
+    """Translate the `Requires-Dist` for a Python and a platform, without extras.
 
-    A project that requires extras of itself needs nothing more.
+    Requirements of a project's own extras are left out.
     """
     environment = _environment(python, subdir)
     for text in requires:
@@ -27,7 +27,7 @@ def conda_requirements(
             requirement = Requirement(text)
         except MALFORMED as error:
             msg = f"the requirement `{text}` in the metadata of {project} can't be read: {error}"
-            raise BuildError(msg, hint="correct it where the project declares it") from error
+            raise BuildError(msg, hint="correct it in the project") from error
         if canonicalize_name(requirement.name) == canonicalize_name(project):
             continue
         if requirement.marker is None or requirement.marker.evaluate(environment):
@@ -51,8 +51,8 @@ def _environment(python: str, subdir: str) -> dict[str, str]:
 
 def _translated(requirement: Requirement, project: str) -> str:
     if requirement.url:
-        msg = f"{project} requires `{requirement}`, and conda knows no requirement by its address"
-        raise BuildError(msg, hint="require a version of it instead")
+        msg = f"{project} requires `{requirement}`, but conda supports no addresses"
+        raise BuildError(msg, hint="require a version instead")
     versions = ",".join(sorted(map(_version, requirement.specifier)))
     return f"{_name(requirement.name)} {versions}".strip()
 
@@ -66,8 +66,8 @@ def _name(distribution: str) -> str:
 
 
 def _version(specifier: Specifier) -> str:
-    """Translate `~=1.4.2` into `>=1.4.2,1.4.*`; most other specifiers are the same in conda."""
-    version = specifier.version.partition("+")[0]  # conda has no local versions: see build strings
+    """Translate `~=1.4.2` to `>=1.4.2,1.4.*`; most other specifiers are the same in conda."""
+    version = specifier.version.partition("+")[0]  # conda has build strings for local versions
     match specifier.operator:
         case "~=":
             release = ".".join(map(str, Version(version).release[:-1]))

@@ -1,4 +1,4 @@
-"""The table of conda names and pins, read only when conda packages are made."""
+"""The table of conda names and pins, read only to make conda packages."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -24,13 +24,13 @@ class Names(Value, kw_only=True):
 
 
 class Linalg(Value, kw_only=True):
-    """The linear algebra plugin, which has a package of its own."""
+    """The linear algebra plugin, which has its own package."""
 
     library: str
 
 
 class Offsets(Value, kw_only=True):
-    """Offsets that are added to the build number of builds that a solver should prefer."""
+    """Offsets to the build number of builds that solvers should prefer."""
 
     mkl: int
     driver: int
@@ -45,9 +45,9 @@ class CondaNeeds(Value, kw_only=True):
 
 
 class LibraryRow(Value, kw_only=True):
-    """A package of the channel, and the sonames of libraries for which it is required.
+    """A package of the channel, and the sonames of its libraries.
 
-    Its version is at least that of a `pin`, a setting of the core, or else the `least`.
+    Its version is at least that of a `pin`, a setting of the core, else the `least`.
     """
 
     package: str
@@ -57,13 +57,13 @@ class LibraryRow(Value, kw_only=True):
     pin: str = ""
 
     def requirement(self, pins: Mapping[str, str]) -> str:
-        """Return the requirement of a package that needs one of the libraries."""
+        """Return the requirement for a package that needs one of the libraries."""
         end = f",<{self.below}.0a0" if self.below else ""
         return f"{self.package} >={pins.get(self.pin, self.least)}{end}"
 
 
 class Markers(Value, kw_only=True):
-    """The environment values that markers of requirements are compared with."""
+    """The environment values for markers of requirements."""
 
     os_name: str
     platform_machine: str
@@ -85,12 +85,12 @@ class CondaTable(Value, kw_only=True):
 
     @property
     def sonames(self) -> tuple[str, ...]:
-        """Globs of all libraries that packages of the channel bring."""
+        """Globs of all libraries in packages of the channel."""
         return tuple(soname for row in self.libraries for soname in row.sonames)
 
     @property
     def pins(self) -> frozenset[str]:
-        """The settings of a core that have versions of libraries."""
+        """The settings of a core with versions of libraries."""
         return frozenset(row.pin for row in self.libraries if row.pin)
 
 
@@ -101,7 +101,7 @@ def load_conda_table() -> CondaTable:
 
 
 def channel_sonames(libraries: str) -> tuple[str, ...]:
-    """Return globs of the libraries that are left to the channel, by the setting of a job."""
+    """Return globs of the libraries that come from the channel, by a job's setting."""
     return load_conda_table().sonames if libraries == "channel" else ()
 
 
@@ -113,17 +113,17 @@ def parse_conda_table(text: str) -> CondaTable:
 def _problems(table: CondaTable) -> Iterator[str]:
     tables = load_tables()
     if "*" not in table.names:
-        yield "has no names for projects that have none of their own"
+        yield "has no default names of packages"
     for project, row in table.names.items():
         names = [name.replace("{name}", project) for name in msgspec.structs.astuple(row)]
         if len(set(names)) != len(names) or any("{" in name for name in names):
-            yield f"has names for `{project}` that are not different, or not only of {{name}}"
+            yield f"has names for `{project}` that are equal, or not only of {{name}}"
     for blas in table.blas:
         if blas not in tables.blas:
             yield f"has an unknown BLAS `{blas}`"
     for library in table.libraries:
         if not library.sonames or any_match("libc.so.6", library.sonames):
-            yield f"names no libraries of {library.package}, or all there are"
+            yield f"names no libraries of {library.package}, or all of them by `*`"
     subdirs = {platform.conda_subdir for platform in tables.platforms.values()}
     for subdir in table.markers:
         if subdir not in subdirs:

@@ -1,4 +1,4 @@
-"""Writing conda packages with rattler-build, without a recipe or conda-forge."""
+"""Write conda packages with rattler-build, without a recipe or conda-forge."""
 
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
@@ -46,11 +46,11 @@ from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
 
 _WITHOUT_MAGMA = "linalg"
-"""The folder of a core's result that has its linalg plugin built without MAGMA."""
+"""The folder of a core's result with the linalg plugin built without MAGMA."""
 
 _LEVEL = 9
-"""How hard to compress. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
-level 5 save each download 11 MB of 147; level 1 is 8 seconds quicker, with 191 MB."""
+"""The compression level. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
+level 5 save each download 11 MB of 147; level 1 is 8 seconds faster, with 191 MB."""
 
 
 class About(Value, kw_only=True):
@@ -62,9 +62,9 @@ class About(Value, kw_only=True):
 
 
 class Sources(NamedTuple):
-    """The inputs of packages; each kind uses those that it needs.
+    """The inputs of packages; each kind uses some of them.
 
-    A core has `install`, `vendor` and maybe `linalg`; an extension has none. An image is the
+    A core has `install`, `vendor` and maybe `linalg`; an extension has no core. An image is the
     unpacked wheel for one Python.
     """
 
@@ -78,10 +78,10 @@ def write_conda(
 ) -> Path:
     """Pack a prefix tree; the same tree gives the same bytes.
 
-    The package carries its spec in `info/`, under the file's own name.
+    The package contains its spec in `info/`, under the file's own name.
     """
     require_module("rattler_build", "conda packages")
-    from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
+    from rattler_build import (  # noqa: PLC0415 - an optional extra
         RattlerBuildError,
         assemble_package,
     )
@@ -103,12 +103,12 @@ def write_conda(
                 summary=about.summary,
                 homepage=about.homepage,
                 license=about.license,
-                # There is no argument for run exports. What is named here gets into info/ under its
-                # own name; files in info/ of the tree do, too, but are listed as files to install.
+                # There is no argument for run exports. These files get into info/ under their own
+                # names; files in info/ of the tree do, too, but are listed as files to install.
                 test_files=[*([exports] if metadata.run_exports else []), spec],
                 timestamp=datetime.fromtimestamp(EPOCH, UTC),
                 compression_level=_LEVEL,
-                detect_prefix=False,  # no file of the trees knows a prefix
+                detect_prefix=False,  # no file of the trees contains a prefix
             ).path
         except RattlerBuildError as error:
             msg = f"{metadata.file_name} can't be written: {error}"
@@ -118,11 +118,11 @@ def write_conda(
 def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, spec: Path
 ) -> Path:
-    """Make one conda package of a build; its requirements and glibc are determined here."""
+    """Make a conda package of a build, with its requirements and glibc."""
     distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
     if distribution is not None:
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
-    describe(kind, build)  # refuses kinds that the build does not have, before any work
+    describe(kind, build)  # refuses kinds that the build lacks, before any work
     packing = make_trees(scratch)
     filled = _fill(kind, build, packing, sources)
     if filled is not None:
@@ -142,7 +142,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
 def _fill(
     kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: Sources
 ) -> Prepared | None:
-    """Fill a prefix with the files of one package; return what its compiled files need."""
+    """Fill a prefix with the files of a package; return it with the needs of its compiled files."""
     match kind:
         case CondaKind.PACKAGE:
             return _fill_package(
@@ -156,7 +156,7 @@ def _fill(
         case CondaKind.LINALG:
             return _fill_linalg(build, packing, _given(sources.core, kind, "a core"))
         case CondaKind.META:
-            return None  # it is there for what it depends on
+            return None  # it has only requirements
         case _:
             assert_never(kind)
 
@@ -180,7 +180,7 @@ def _fill_package(
 
 
 def _fill_libraries(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepared:
-    """Include the plugin's needs: both of its packages would have to contain them otherwise."""
+    """Fill it with the libraries, and with those that both packages of the plugin need."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", packing.root, without=without)
     bring = _vendored(build, core)
@@ -207,7 +207,7 @@ def _own_names(packing: PackingTrees, core: Path | None) -> set[str]:
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
-    """Return the vendored libraries of the package with the core's own."""
+    """Return the vendored libraries in the package of the core's libraries."""
     install = core / "install"
     files = dynamic_files(install, (install / member.name for member in members_of(install)))
     return find_vendored(files, (core / "vendor",), _policy(build))
@@ -220,8 +220,8 @@ def _laid_out(packing: PackingTrees) -> dict[PurePosixPath, Elf]:
 
 def _given(path: Path | None, kind: CondaKind, what: str) -> Path:
     if path is None:
-        msg = f"a {kind} package is made from {what}, and there is none"
-        raise BuildError(msg, hint="leave this kind of package out for the project")
+        msg = f"a {kind} package needs {what}, which the build lacks"
+        raise BuildError(msg, hint="exclude this kind of package for the project")
     return path
 
 
@@ -231,7 +231,7 @@ def _library_folder(build: CondaBuild) -> str:
 
 
 def _about(distribution: Distribution | None) -> About:
-    """Return the description in a wheel's metadata; not every field is present."""
+    """Return the description in a wheel's metadata, which may lack fields."""
     if distribution is None:
         return About()
     fields = distribution.metadata

@@ -1,1 +1,1 @@
-"""GPU code inside of libraries."""
+"""GPU code in libraries."""

@@ -1,9 +1,8 @@
-"""Streaming scanner for GPU code in libraries; no GPU or vendor tool is needed.
+"""Streaming scanner for GPU code in libraries, without a GPU or vendor tools.
 
-nvcc puts programs into containers, one for each file of source: a header, then for each program a
-header of its own and its bytes. The containers begin at multiples of eight. Clang makes bundles,
-such as for AMD's GPUs, which begin at multiples of 4096. The bytes of programs that were found are
-skipped.
+nvcc puts programs into containers, one for each source file: a header, then for each program its
+own header and its bytes. Containers start at multiples of eight. Clang makes bundles, such as for
+AMD's GPUs, which start at multiples of 4096. The bytes of found programs are skipped.
 """
 
 import re
@@ -23,29 +22,29 @@ _PLAIN, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 _MOST_PROGRAMS = 256
 _LONGEST_LIST = 64 << 10
 _ENOUGH = 256 << 10
-"""This much of a compressed bundle contains its list."""
+"""The bytes of a compressed bundle that contain its list."""
 _ZLIB, _ZSTD = 0, 1
 
 
 class Short(Exception):  # noqa: N818 - no error: more bytes must come
-    """The list is incomplete: more bytes are needed."""
+    """The list is incomplete: reading needs more bytes."""
 
 
 class CodeBundle(NamedTuple):
-    """The programs of a bundle, and its size in bytes; none if it was not a bundle."""
+    """The programs of a bundle, and its size in bytes; empty if it is not a bundle."""
 
     programs: tuple[DeviceCode, ...] = ()
     size: int = 0
 
 
 def is_bundle(data: bytes, at: int) -> bool:
-    """Return whether a bundle begins there, as far as the available bytes show."""
+    """Return whether the available bytes start a bundle."""
     head = data[at : at + len(_PLAIN)]
     return _PLAIN.startswith(head) or head.startswith(_PACKED) or _PACKED.startswith(head)
 
 
 def bundle_at(data: bytes, at: int) -> CodeBundle:
-    """Read the bundle that begins there. Raises `Short` if more bytes are needed."""
+    """Read the bundle that starts there; raise `Short` if it needs more bytes."""
     if data.startswith(_PLAIN, at):
         return _listed(data[at : at + _LONGEST_LIST], whole=len(data) - at >= _LONGEST_LIST)
     if data.startswith(_PACKED, at):
@@ -80,7 +79,7 @@ def _list(data: bytes) -> CodeBundle:
 
 
 def _unpacked(data: bytes, at: int) -> CodeBundle:
-    """Unpack enough to read the list. Sizes are as in the file."""
+    """Unpack enough to read the list; keep the sizes in the file."""
     if len(data) - at < 32:  # noqa: PLR2004 - the longest header
         raise Short
     version, method = struct.unpack_from("<HH", data, at + 4)
@@ -104,7 +103,7 @@ def _unpacked(data: bytes, at: int) -> CodeBundle:
 
 
 def _inflated(data: bytes, method: int) -> bytes:
-    """Return the first bytes of compressed data; none if it is damaged."""
+    """Return the first bytes of compressed data; empty if it is damaged."""
     if method == _ZLIB:
         try:
             return zlib.decompressobj().decompress(data, _LONGEST_LIST)
@@ -123,19 +122,19 @@ _MAGIC = b"\x50\xed\x55\xba"
 _PROGRAM = struct.Struct("<HHIQIIHHIIIQ")
 _PTX, _CUBIN = 1, 2
 _EXACT, _FAMILY = 0x100000, 0x200000
-"""Flags of a program: `sm_90a` runs on nothing but 9.0, `sm_100f` on 10.x."""
+"""Flags of a program: `sm_90a` runs only on 9.0, `sm_100f` on 10.x."""
 _ALIGNED = 8
 _MOST = 1000
-"""More architectures than this are an error; there are some dozens."""
+"""The plausible maximum of architectures; there are several dozen."""
 
 
 _FATBIN = re.compile(r"fat_?bin", re.IGNORECASE)
 
 
 def is_likely_in(name: str) -> bool:
-    """Return whether a file is worth scanning on the first pass, going by its name.
+    """Return whether a file's name suggests scanning it on the first pass.
 
-    Other files that turn out to be `may_be_in` are read again, so this affects only the speed.
+    Other files for which `may_be_in` is true are read again, so this affects only the speed.
     """
     return _likely().search(name) is not None
 
@@ -149,7 +148,7 @@ def _likely() -> re.Pattern[str]:
 @cache
 def _bundled_kinds() -> dict[bytes, str]:
     platforms = compute_platforms()
-    return {word.encode(): kind for one in platforms for word, kind in one.bundled_kinds.items()}
+    return {word.encode(): kind for p in platforms for word, kind in p.bundled_kinds.items()}
 
 
 @cache
@@ -158,7 +157,7 @@ def _loaders() -> tuple[str, ...]:
 
 
 def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
-    """Return whether a library has sections for device code, no sections, or loads code itself."""
+    """Return whether a library has device sections or no sections, or loads code itself."""
     names = list(sections)
     if not names or any(map(_FATBIN.search, names)):
         return True
@@ -170,13 +169,13 @@ class DeviceScan:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], DeviceCode] = {}
-        self._base = 0  # file offset of the pending bytes, or of the next ones
+        self._base = 0  # file offset of the pending or next bytes
         self._waiting = b""
         self._next = 0  # file offset to scan next
         self._end = 0  # end of the current container, or 0
 
     def found(self) -> tuple[DeviceCode, ...]:
-        """Return what was found. Raises `ValueError` if that is more than is plausible."""
+        """Return the device code; raise `ValueError` if there is implausibly much."""
         if len(self._found) > _MOST:
             msg = f"it has code for more than {_MOST} architectures"
             raise ValueError(msg)
@@ -202,7 +201,7 @@ class DeviceScan:
         self._base = last - len(self._waiting)
 
     def _scan(self, data: bytes) -> None:
-        """Scan all data; afterwards `_next` is where an incomplete header begins, or the end."""
+        """Scan all data; afterwards `_next` is the start of an incomplete header, or the end."""
         last = self._base + len(data)
         whole = True
         while whole and self._next < last:
@@ -217,9 +216,9 @@ class DeviceScan:
                 whole = is_bundle(data, at) and self._bundle(data, at)
 
     def _nearest(self, data: bytes, start: int) -> int:
-        """Return where the next container or bundle begins, or may begin if it is incomplete.
+        """Return the start of the next container or bundle, or of a possible incomplete one.
 
-        Looking at every eighth byte first, and at one in a page, is faster than any search.
+        Checking every eighth byte first, and one in each page, is faster than any search.
         """
         first = start + -(self._base + start) % _ALIGNED
         marks = data[first + 3 :: _ALIGNED]

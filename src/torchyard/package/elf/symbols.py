@@ -8,22 +8,22 @@ from torchyard.package.contents import Binary
 from torchyard.package.elf.image import SHT_DYNSYM, Image, Section
 
 _LAST_LOCAL = 15
-"""Up to this value, a symbol's `info` means that other files can't use it."""
+"""The largest `info` of symbols that other files can't use."""
 _WEAK = 2
 _INDEX = 0x7FFF
-"""The part of a symbol's version that is an index; 0 and 1 stand for no version."""
+"""The index bits of a symbol's version; 0 and 1 mean no version."""
 _VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
 _LONGEST_NAME = 64 << 10
 _BATCH = 512
-"""The total length of names is checked after this many symbols."""
+"""The number of symbols after which the total length of names is checked."""
 _SHT_GNU_HASH = 0x6FFFFFF6
 _LARGEST_TABLE = 64 << 20
 
 
 class SymbolNames(NamedTuple):
-    """Zero-terminated names in one block for each kind; the last two are of `imports`.
+    """Zero-terminated names, in one block for each kind; the last two are subsets of `imports`.
 
-    `weak` ones may lack, and `versioned` ones were found in a library when the file was linked.
+    `weak` ones may be undefined; `versioned` ones were in a library when the file was linked.
     """
 
     exports: bytes
@@ -33,7 +33,7 @@ class SymbolNames(NamedTuple):
 
 
 def symbol_names(image: Image, most: int) -> SymbolNames:
-    """Return the names of a file's dynamic symbols, which the loader would find."""
+    """Return the names of a file's dynamic symbols, from the loader's view."""
     start, count = image.symbol_table()
     form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
     size = form.size
@@ -65,13 +65,13 @@ def symbol_names(image: Image, most: int) -> SymbolNames:
 
 
 def exported_names(image: Image) -> list[bytes]:
-    """Return the exported names by the file's sections alone, and verify them.
+    """Return the exported names from the file's sections alone, and verify them.
 
-    Sections, symbols and names are at the ends of a file, the dynamic section is in its midst. The
-    hash table of the loader has a hash of each name: so what was read is what was linked.
+    Sections, symbols and names are at the ends of a file, the dynamic section is in the middle. The
+    loader's hash table has a hash of each name, which proves that these names were linked.
     """
     if not image.is_64:
-        msg = "it is no file for 64 bits"
+        msg = "it is not a 64-bit file"
         raise ValueError(msg)
     table = _section(image, SHT_DYNSYM)
     names = _content(image, image.sections[table.link])
@@ -96,7 +96,7 @@ def split_names(names: bytes) -> Iterator[bytes]:
 
 
 def free_names(binary: Binary) -> set[bytes]:
-    """Return the names that a file needs, and that any library may define."""
+    """Return the names that a file needs from any library."""
     bound = (*split_names(binary.weak), *split_names(binary.versioned))
     return set(split_names(binary.imports)).difference(bound)
 
@@ -117,7 +117,7 @@ def _content(image: Image, section: Section) -> bytes:
 
 
 def _hash_chain(image: Image, count: int) -> tuple[int, list[int]]:
-    """Return the first symbol that is in the GNU hash table, and the hashes from it on."""
+    """Return the first symbol in the GNU hash table, and the hashes from it on."""
     data = _content(image, _section(image, _SHT_GNU_HASH))
     buckets, first, filters, _ = struct.unpack_from(f"{image.order}IIII", data)
     start = 16 + filters * 8 + buckets * 4

@@ -1,1 +1,1 @@
-"""libtorch zips: the C++ libraries of a project, with all that they need and no Python."""
+"""libtorch zips: the C++ libraries of a project with their dependencies, without Python."""

@@ -1,4 +1,4 @@
-"""Making the zip of a job; only jobs that write packages import it."""
+"""Make the zip of a job; imported only by jobs that write packages."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
     git_hash: str,
     spec: Path,
 ) -> Assembled:
-    """Make the zip for C++ from a core, and its third-party libraries unless they are left out."""
+    """Make the zip for C++ from a core, with its third-party libraries unless excluded."""
     policy = policy_for(NAME, compute, "")
     prepared = prepare(install, scratch, policy, vendor)
     zipped = write_libtorch(prepared.root, out, label, git_hash=git_hash, spec=spec)

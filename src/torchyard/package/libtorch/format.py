@@ -33,7 +33,7 @@ def zip_build(file_name: str) -> int:
 
 
 def zip_without_build(file_name: str) -> str:
-    """Return the name that a zip has in all its builds."""
+    """Return the name of a zip without its build number."""
     number = zip_build(file_name)
     return re.sub(rf"-{number}(?=(-debug)?\.zip$)", "", file_name) if number else file_name
 
@@ -56,12 +56,12 @@ class LibtorchFormat:
         return read_zip(file, limits, progress, links=True)
 
     def label(self, contents: Contents) -> Label:
-        """Return the label by the file name: libNAME-…-VERSION.zip."""
+        """Return the label from the file name, libNAME-…-VERSION.zip."""
         named = _NAMED.fullmatch(unquote(contents.file_name))
         return Label() if named is None else Label(name=named["name"], version=named["version"])
 
     def platforms(self, contents: Contents) -> set[str]:
-        """Return the platforms by the file name, which may name none, and by the libraries."""
+        """Return the platforms from the file name, else from the libraries."""
         rows = load_tables().platforms
         named = {name for name in rows if name in contents.file_name} or {*rows}
         binaries = (file.binary for file in contents.files.values())
@@ -76,7 +76,7 @@ class LibtorchFormat:
         return canonicalize_name(file_name.partition("-")[0])
 
     def requirements(self, _contents: Contents) -> Iterator[str]:
-        """Yield nothing: a zip contains all that it needs."""
+        """Yield nothing: a zip contains its dependencies."""
         yield from ()
 
     def site_path(self, _member: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Writing the zip for C++: the core with all that it needs, without Python."""
+"""Write the zip for C++: the core with its dependencies, without Python."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +13,11 @@ NAME = "zip"
 _WITH_DEPS = "shared-with-deps"
 _WITHOUT_DEPS = "-without-deps"
 _KIND = "libtorch"
-"""The kind of package in `data/packages.toml` whose zip has all that it needs."""
+"""The kind of package in `data/packages.toml` whose zip has its dependencies."""
 
 
 class ZipLabel(NamedTuple):
-    """What the name of a zip says: project, version, platform, kind, and build number."""
+    """The parts of a zip's name: project, version, platform, kind, and build number."""
 
     name: str
     version: str
@@ -27,14 +27,14 @@ class ZipLabel(NamedTuple):
 
     @property
     def has_deps(self) -> bool:
-        """Whether the zip has the third-party libraries that it needs."""
+        """Whether the zip has its third-party libraries."""
         return not self.kind.endswith(_WITHOUT_DEPS)
 
     @property
     def file_name(self) -> str:
         """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`.
 
-        A build number that is not 0 comes last, after a `-`.
+        A build number other than 0 follows after a `-`.
         """
         system = load_tables().platforms[self.platform].zip
         kind = self.kind.removeprefix(f"{_KIND}-") if self.kind != _KIND else _WITH_DEPS
@@ -44,14 +44,14 @@ class ZipLabel(NamedTuple):
 
 
 def lacks_deps(file_name: str) -> bool:
-    """Return whether a zip has none of the third-party libraries that it needs, by its name."""
+    """Return whether a zip lacks its third-party libraries, by its name."""
     return f"{_WITHOUT_DEPS}-" in file_name
 
 
 def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, spec: Path) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
-    All of it is below one folder, `libtorch` for torch, which says what it was built from.
+    Everything is below one folder, `libtorch` for torch, which also names the source.
     """
     top = f"lib{label.name}/"
     members = members_of(image, top)

@@ -12,12 +12,12 @@ from torchyard.package.contents import Binary
 
 _MACHINES = {"ARM64": "aarch64", "AMD64": "x86_64", "X86": "i686", "I386": "i686"}
 
-lief.logging.disable()  # it logs everything twice, on both streams
+lief.logging.disable()  # it logs everything on both streams
 
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """Turn any exception of lief into `ValueError`: the file is damaged."""
+    """Turn exceptions of lief into `ValueError`, as the file is damaged."""
     try:
         yield
     except ValueError:
@@ -28,7 +28,7 @@ def _damage() -> Iterator[None]:
 
 
 def read_macho(source: bytes | str, size: int, most: int) -> Binary:
-    """Read a library or program of macOS; a universal one is the sum of its parts."""
+    """Read a library or program of macOS; combine the parts of a universal one."""
     with _damage():
         parsed = lief.MachO.parse(source)
         slices = list(parsed) if parsed else []
@@ -63,7 +63,7 @@ def read_macho(source: bytes | str, size: int, most: int) -> Binary:
 
 
 def _check_macho(part: lief.MachO.Binary, size: int) -> None:
-    """Check that all parts are within the file: lief ignores missing data silently."""
+    """Check that all parts are within the file, as lief ignores missing data."""
     if part.header.nb_cmds != len(part.commands) or not part.commands:
         msg = f"it has {len(part.commands)} of {part.header.nb_cmds} load commands"
         raise ValueError(msg)

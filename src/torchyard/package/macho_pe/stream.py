@@ -16,12 +16,12 @@ _SLIM = frozenset(bytes.fromhex(word) for word in ("feedface", "feedfacf", "cefa
 _FAT = bytes.fromhex("cafebabe")
 _MAGICS = (*_SLIM, _FAT, b"MZ")
 _MOST_SLICES = 16
-"""Java class files have the same magic, followed by a version that is larger than this."""
+"""Java class files have the same magic, but a larger number after it."""
 _SMALL = 8 << 20
 
 
 def is_foreign(piece: bytes | bytearray) -> bool:
-    """Return whether a file begins like a program or library of macOS or Windows."""
+    """Return whether a file starts like a program or library of macOS or Windows."""
     if not piece.startswith(_MAGICS):
         return False
     return bytes(piece[:4]) in _SLIM or _is_fat(piece) or _is_pe(piece)
@@ -32,7 +32,7 @@ def _is_fat(piece: bytes | bytearray) -> bool:
 
 
 def _is_pe(piece: bytes | bytearray) -> bool:
-    """Return whether the DOS header leads to a PE header; else it is a DOS program."""
+    """Return whether the DOS header points to a PE header; else it is a DOS program."""
     if piece[:2] != b"MZ" or len(piece) < 64:  # noqa: PLR2004 - the old header
         return False
     (offset,) = struct.unpack_from("<I", piece, 60)
@@ -40,7 +40,7 @@ def _is_pe(piece: bytes | bytearray) -> bool:
 
 
 def _temporary() -> "_TemporaryFileWrapper[bytes]":
-    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - imports much, for few packages
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - slow to import, and rarely used
 
     return NamedTemporaryFile()
 
@@ -62,11 +62,11 @@ class ForeignStream:
             self._data += piece
 
     def binary(self) -> Binary:
-        """Return the parsed file. Raises `ValueError` if it is damaged."""
+        """Return the parsed file; raise `ValueError` if it is damaged."""
         from torchyard.package.macho_pe import lief_reader  # noqa: PLC0415 - lief is large, and rarely used
 
         if self._size > self._limits.foreign:
-            msg = f"{self._size} bytes are more than is read of one such file"
+            msg = f"its {self._size} bytes exceed the limit for such files"
             raise ValueError(msg)
         read = lief_reader.read_pe if self._is_pe else lief_reader.read_macho
         if self._file is None:

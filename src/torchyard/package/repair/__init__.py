@@ -1,1 +1,1 @@
-"""Changing an existing package: tags, version, rpaths, libraries."""
+"""Change an existing package: tags, version, rpaths, libraries."""

@@ -1,4 +1,4 @@
-"""A package draft: unchanged members are copied verbatim, in their places."""
+"""A package draft: unchanged members are copied verbatim, in the same order."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class MemberChange(Reported):
 
 
 class PackageDraft:
-    """Changes to a zip archive before it is written; ambiguous archives are refused."""
+    """Changes to a zip archive before it is written. Ambiguous archives are refused."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class PackageDraft:
         self.added: list[Member] = []
         self.changes: list[MemberChange] = []
         self.notes: list[str] = []
-        """What could not be done, or remains to be done."""
+        """Notes about changes that failed or remain to be done."""
 
     def read(self, name: str) -> bytes:
         if name not in self.entries:
@@ -55,7 +55,7 @@ class PackageDraft:
         return source if isinstance(source, bytes) else self.read(name)
 
     def replace(self, name: str, new: bytes, what: str) -> None:
-        """Replace the content of a member, if it differs."""
+        """Replace the content of a member if it differs."""
         if new != self.read(name):
             self.sources[name] = new
             self.changes.append(MemberChange(name, what))
@@ -86,7 +86,7 @@ class PackageDraft:
         record = f"{self.home}RECORD" if self.home and self.changes else ""
         text = self.read(record).decode(errors="surrogateescape") if record else ""
         for name in _SIGNATURES if record else ():
-            self.remove(self.home + name, "it signed the old RECORD")
+            self.remove(self.home + name, "it is the signature of the old RECORD")
         with writing(target, self._comment) as archive:
             written = archive.add(self._items(record))
             if record:
@@ -96,7 +96,7 @@ class PackageDraft:
 
     def _items(self, record: str) -> Iterator[Member | Raw]:
         """Yield all members in order; new ones come before a wheel's metadata."""
-        run: list[ZipEntry] = []  # an archive without faults has nothing between its members
+        run: list[ZipEntry] = []  # archives without faults have no gaps between members
         waiting = self.added
         for entry in self.entries.values():
             name = self.renamed(entry.name)

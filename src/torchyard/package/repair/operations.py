@@ -8,9 +8,9 @@ EVERYWHERE = ("*",)
 
 
 class SetRpath(Value, kw_only=True):
-    """Set the rpaths of libraries; without a value, those of the layout's policy.
+    """Set the rpaths of libraries; without a value, by the layout's policy.
 
-    An explicit value is written as the kind that the library has: DT_RPATH or DT_RUNPATH.
+    An explicit value keeps the library's kind: DT_RPATH or DT_RUNPATH.
     """
 
     value: str | None = None
@@ -18,7 +18,7 @@ class SetRpath(Value, kw_only=True):
 
 
 class ReplaceNeeded(Value, kw_only=True):
-    """Replace a needed library; without a new name remove it, without an old one add it."""
+    """Replace a needed library; remove it without a new name, add it without an old one."""
 
     old: str = ""
     new: str = ""
@@ -32,7 +32,7 @@ class Strip(Value, kw_only=True):
 
 
 class Bundle(Value, kw_only=True):
-    """Bundle needed libraries that are in these directories but not in the package."""
+    """Bundle needed libraries in these directories that the package lacks."""
 
     folders: tuple[Path, ...]
 
@@ -46,7 +46,7 @@ class Retag(Value, kw_only=True):
 
 
 class Reversion(Value, kw_only=True):
-    """Set a new version, or only its local part: `cu130`, or none if it is empty."""
+    """Set a new version, or only its local part, such as `cu130`; an empty one removes it."""
 
     version: str | None = None
     local: str | None = None

@@ -1,4 +1,4 @@
-"""Changing the libraries of an existing package, and bundling others."""
+"""Change the libraries of an existing package, and bundle others."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,20 +47,20 @@ _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
 
 
 def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
-    """Return globs of the members that some operations need."""
+    """Return globs of the members that operations need."""
     globs = (EVERYWHERE if isinstance(o, Bundle) else o.members for o in operations)
     return tuple(dict.fromkeys(glob for group in globs for glob in group))
 
 
 def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
-    """Change libraries of a package, after unpacking them.
+    """Unpack and change libraries of a package.
 
     Stripped debug information goes to the folder `debug` of the scratch directory.
     """
     libraries = _unpacked(draft, _wanted_globs(operations), scratch / "image")
     _refuse_lone_globs(libraries, operations)
     if not libraries:
-        draft.notes.append("no program or library in it is for Linux: others stay as they are")
+        draft.notes.append("no program or library in it is for Linux: others are unchanged")
     needs_policy = any(map(_asks_policy, operations))
     policy = _policy(draft, compute, libraries) if needs_policy else None
     bring = _brought(libraries, operations, policy) if policy else ()
@@ -104,10 +104,10 @@ def _asks_policy(operation: Relink) -> bool:
 
 
 def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> Policy:
-    """Return the rules for a package, by the compute platform of its version, unless it is given.
+    """Return the rules for a package, by the given compute platform, or that of its version.
 
     Packages that need no GPU library are for CPUs. For wheels of extensions, the compute platform
-    does not count: torch brings its libraries.
+    does not matter, as torch brings its libraries.
     """
     package = package_folder(WheelName.parse(draft.path.name).distribution) if draft.home else ""
     if package and _is_extension(draft, libraries):
@@ -116,13 +116,13 @@ def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> 
     compute = compute or (found[1] if found else "")
     compute = compute or ("" if any(map(_needs_gpu, libraries)) else PLAIN)
     if not compute:
-        msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
-        raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
+        msg = f"the name `{draft.path.name}` does not show the package's compute platform"
+        raise UsageError(msg, hint="name it: --compute cpu, or cu130, or rocm7.2")
     return policy_for(draft.format.NAME, compute, package)
 
 
 def _is_extension(draft: PackageDraft, libraries: Iterable[Library]) -> bool:
-    """Return whether libraries need some of torch, and the package does not have them."""
+    """Return whether libraries need torch's libraries that the package lacks."""
     torchs = tuple(glob for row in load_layouts().imported for glob in row.libraries)
     members = {name.rpartition("/")[2] for name in draft.entries}
     needed = {name for library in libraries for name in library.elf.needed}
@@ -130,7 +130,7 @@ def _is_extension(draft: PackageDraft, libraries: Iterable[Library]) -> bool:
 
 
 def _needs_gpu(library: Library) -> bool:
-    """Return whether a library needs one of any compute platform."""
+    """Return whether a library needs a library of any compute platform."""
     layouts = load_layouts()
     theirs = (*layouts.drivers, *(glob for row in layouts.wheels for glob in row.libraries))
     stems = tuple({glob.partition(".so")[0] for glob in theirs})
@@ -138,7 +138,7 @@ def _needs_gpu(library: Library) -> bool:
 
 
 def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[Library]:
-    """Unpack the dynamic ELF files that match some globs."""
+    """Unpack the dynamic ELF files that match any glob."""
     root = _root(draft)
     found = [
         entry
@@ -159,7 +159,7 @@ def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[L
 
 
 def _root(draft: PackageDraft) -> str:
-    """Return the single top folder of a zip, which is the install root."""
+    """Return the install root of a zip: its single top folder."""
     top, *others = {name.partition("/")[:2] for name in draft.entries} or {("", "")}
     return "" if draft.home or others or not top[1] else f"{top[0]}/"
 
@@ -175,7 +175,7 @@ def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink
             if glob not in EVERYWHERE and not any(
                 any_match(lib.member, (glob,)) for lib in libraries
             ):
-                msg = f"no program or library of the package is called `{glob}`"
+                msg = f"no program or library of the package matches `{glob}`"
                 raise SelectionError(msg, hint="use the names in the archive: torch/lib/*.so")
 
 
@@ -186,7 +186,7 @@ def _is_stripped(library: Library, operations: Iterable[Relink]) -> bool:
 def _brought(
     libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
 ) -> tuple[Vendored, ...]:
-    """Return the missing libraries that the directories have."""
+    """Return the missing libraries in the directories."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
     members = {library.file for library in libraries}
 
@@ -202,7 +202,7 @@ def _brought(
 def _absences(
     libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
 ) -> Iterator[str]:
-    """Yield libraries that should be bundled, but are in none of the directories."""
+    """Yield missing libraries that are in none of the directories."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
     members = {library.file.name for library in libraries}
     needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
@@ -212,7 +212,7 @@ def _absences(
 
 
 def _reaches(library: Library, name: str, members: Collection[PurePosixPath]) -> bool:
-    """Return whether a library finds another one of the package by its own rpath."""
+    """Return whether a library finds another library of the package by its own rpath."""
     folders = entry_folders(library.file, library.elf.runpath or library.elf.rpath)
     return any(folder / name in members for folder in folders)
 
@@ -223,9 +223,9 @@ def _rewrite(
     right: tuple[str, bool],
     brought: Mapping[str, str],
 ) -> Rewrite:
-    """Return all changes to one library. Libraries that need a bundled one get an rpath to it.
+    """Return all changes to a library. Libraries that need a bundled one get an rpath to it.
 
-    `right` is the rpath by the policy, and whether it is a DT_RPATH.
+    `right` is the policy's rpath, and whether it is a DT_RPATH.
     """
     needed, more = dict(brought), list[str]()
     rpath, forced = None, False
@@ -250,7 +250,7 @@ def _changes(before: Library) -> Iterator[str]:
     old, new = before.elf, read_elf(before.path)
     if new is None or (new.soname, new.versions) != (old.soname, old.versions):
         msg = f"`{before.member}` was damaged by the changes"
-        hint = "`strip` can't handle all files that were rearranged by others: leave it out"
+        hint = "`strip` can't handle some files rearranged by other tools: leave it out"
         raise BuildError(msg, hint=hint)
     for kind, was, now in (("rpath", old.rpath, new.rpath), ("runpath", old.runpath, new.runpath)):
         if was != now:
@@ -258,4 +258,4 @@ def _changes(before: Library) -> Iterator[str]:
     gone = [name for name in old.needed if name not in new.needed]
     come = [name for name in new.needed if name not in old.needed]
     if gone or come:
-        yield f"needs {', '.join(come) or 'nothing'} in place of {', '.join(gone) or 'nothing'}"
+        yield f"needs {', '.join(come) or 'nothing'} instead of {', '.join(gone) or 'nothing'}"

@@ -1,7 +1,7 @@
-"""Repairing a package: changed members are rewritten, all others are copied verbatim.
+"""Repair a package: rewrite changed members, and copy all others verbatim.
 
-The same package and the same operations give the same bytes. An ambiguous archive is refused: a
-copy of it would look valid.
+The same package and operations give the same bytes. An ambiguous archive is refused, as its
+copy would look valid.
 """
 
 import re
@@ -32,9 +32,9 @@ _MAY_TELL = re.compile(r"[^/]+/(?:_?version|__init__)\.py")
 
 
 class Repaired(NamedTuple):
-    """A repaired package, and the archive with debug information that was stripped.
+    """A repaired package, and the archive with stripped debug information.
 
-    The notes say what could not be done, or remains to be done.
+    The notes are about changes that failed or remain to be done.
     """
 
     path: Path
@@ -44,9 +44,9 @@ class Repaired(NamedTuple):
 
 
 def new_name(file_name: str, operations: Sequence[Operation]) -> str:
-    """Return the new name of a package, without reading it."""
+    """Return the new name of a package without reading it."""
     if not file_name.endswith(suffixes()):
-        msg = f"`{file_name}` is no package that can be repaired"
+        msg = f"`{file_name}` is not a repairable package"
         raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
     tags = [(o.python, o.abi, o.platform) for o in operations if isinstance(o, Retag)]
     change = partial(_version, operations=operations)
@@ -54,10 +54,10 @@ def new_name(file_name: str, operations: Sequence[Operation]) -> str:
 
 
 def repair_target(path: Path, operations: Sequence[Operation], out: Path) -> Path:
-    """Return where the new package goes; raise if it would replace the old one."""
+    """Return the path of the new package; raise if it would replace the old one."""
     target = out / new_name(path.name, operations)
     if target.exists() and target.samefile(path):
-        msg = f"`{target}` would replace the package that it is made from"
+        msg = f"`{target}` would replace the original package"
         raise UsageError(msg, hint="write to another directory: -o DIR")
     return target
 
@@ -67,8 +67,8 @@ def repair(
 ) -> Repaired:
     """Apply all operations to a wheel or a libtorch zip, and write it into a directory.
 
-    `compute` is the compute platform, for packages whose version and libraries do not show it; only
-    policies need it.
+    `compute` is the compute platform of packages whose version and libraries do not show it; only
+    policies use it.
     """
     target = repair_target(path, operations, out)
     with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
@@ -79,7 +79,7 @@ def repair(
             _reversion(draft, operations)
         relinks = [o for o in operations if isinstance(o, Relink)]
         if relinks:
-            from torchyard.package.repair.relink import (  # noqa: PLC0415 - a third of the time to start
+            from torchyard.package.repair.relink import (  # noqa: PLC0415 - slow to import
                 relink,
             )
 
@@ -91,7 +91,7 @@ def repair(
 
 def _retag(draft: PackageDraft, new: str) -> None:
     if not draft.home:
-        msg = f"`{draft.path.name}` is no wheel, and has no tags"
+        msg = f"`{draft.path.name}` is not a wheel, and has no tags"
         raise UsageError(msg, hint="leave the options for tags out")
     was, tag = WheelName.parse(draft.path.name).tag, WheelName.parse(new).tag
     member = f"{draft.home}WHEEL"
@@ -130,7 +130,7 @@ def _old_version(draft: PackageDraft) -> str:
 
 
 def _version(version: str, operations: Iterable[Operation]) -> str:
-    """Return the new version; unchanged, in its own spelling, if no operation changes it."""
+    """Return the new version; if no operation changes it, the old one in its spelling."""
     for operation in operations:
         if isinstance(operation, Reversion):
             version = new_version(version, operation.version, operation.local)

@@ -1,6 +1,6 @@
-"""Changing tags and versions in names and in small text files.
+"""Change tags and versions in names and in small text files.
 
-All other text is kept byte for byte. No function here reads or writes a file.
+All other text is kept byte for byte. No function here reads or writes files.
 """
 
 import re
@@ -21,12 +21,12 @@ _ASSIGNED = (
 
 
 def wheel_text(text: bytes, tag: str) -> bytes:
-    """Return WHEEL with other tags, in place of the first old one."""
+    """Return WHEEL with other tags, at the position of the first old one."""
     several = product(*(part.split(".") for part in tag.split("-")))
     first = _TAG_LINE.search(text)
     if first is None:
         msg = "WHEEL has no line `Tag:`"
-        raise CheckError(msg, hint="it is no wheel that an installer would take; build it anew")
+        raise CheckError(msg, hint="no installer would accept this wheel: build it again")
     end = "\r\n" if first[0].endswith(b"\r\n") else "\n"
     lines = "".join(f"Tag: {tag}{end}" for tag in sorted(map("-".join, several)))
     return text[: first.start()] + lines.encode() + _TAG_LINE.sub(b"", text[first.end() :])
@@ -38,16 +38,16 @@ def metadata_text(text: bytes, version: str) -> bytes:
     end = head.end() if head else 0
     new, count = _VERSION_LINE.subn(_keeping_start(version), text[:end])
     if count != 1:
-        msg = f"METADATA has {count} lines `Version:`, and should have one"
-        raise CheckError(msg, hint="it is no wheel that an installer would take; build it anew")
+        msg = f"METADATA has {count} lines `Version:` instead of one"
+        raise CheckError(msg, hint="no installer would accept this wheel: build it again")
     return new + text[end:]
 
 
 def version_text(text: bytes, old: str, new: str) -> bytes:
-    """Return a `version.py` with another version, if it has the old one, with any local part.
+    """Return a `version.py` with the old version, with any local part, replaced.
 
-    The version is the value of `__version__`, or of a name assigned to it. Other versions are left
-    alone.
+    The version is the value of `__version__`, or of a name assigned to it. Other versions are not
+    changed.
     """
     names = b"|".join({b"__version__", *_SAME_AS.findall(text)})
 
@@ -65,7 +65,7 @@ def has_version(text: bytes, version: str) -> bool:
 
 
 def build_version_text(text: bytes, old: str, new: str) -> bytes:
-    """Return the file `build-version` of libtorch, which has only the version, changed likewise."""
+    """Return libtorch's file `build-version`, which contains only the version, with a new one."""
     found = text.strip().decode(errors="replace")
     return text.replace(found.encode(), new.encode()) if _is_same(found, old) else text
 
@@ -82,7 +82,7 @@ def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
 
 
 def new_version(old: str, version: str | None, local: str | None) -> str:
-    """Return a new version, or the old one with another local part; an empty one is left out."""
+    """Return a new version, or the old one with another local part; drop an empty one."""
     wanted = version if version is not None else _with_local(old, local or "")
     return str(parse_version(wanted, UsageError))
 

@@ -1,7 +1,7 @@
-"""The rpath that a layout wants for a library, with the entries that it can't do without.
+"""The rpath of a library in a layout, including the entries that it still needs.
 
-A wheel from elsewhere has its libraries where it likes, `NAME.libs` for instance. An entry through
-which a needed library is found stays, written relative to the file.
+A wheel from elsewhere may have its libraries in any folder, such as `NAME.libs`. An entry by
+which a needed library is found stays, but relative to the file.
 """
 
 import posixpath
@@ -15,7 +15,7 @@ from torchyard.package.policy import Policy, from_origin
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
 _UP = ".."
 _ENVIRONMENT = frozenset(map(PurePosixPath, ("../..", "../../../lib")))
-"""The `lib` of a Python environment, where some wheels put libraries, from site-packages."""
+"""The path from site-packages to an environment's `lib`, where some wheels put libraries."""
 
 
 class InstalledFiles:
@@ -29,15 +29,15 @@ class InstalledFiles:
             self._by_name.setdefault(path.name, []).append(path.parent)
 
     def first_with(self, folders: Iterable[PurePosixPath], name: str) -> PurePosixPath | None:
-        """Return the first of some folders that has a file of this name."""
+        """Return the first folder with a file of this name."""
         return next((folder for folder in folders if folder / name in self._paths), None)
 
     def anywhere(self, name: str) -> list[PurePosixPath]:
-        """Return all folders that have a file of this name."""
+        """Return all folders with a file of this name."""
         return self._by_name.get(name, [])
 
     def is_sibling(self, folder: PurePosixPath) -> bool:
-        """Return whether a folder may be that of another package installed beside this one."""
+        """Return whether a folder may belong to another package installed beside this one."""
         top = folder.parts[0] if folder.parts else ""
         return folder in _ENVIRONMENT or top not in {"", _UP, *self._tops}
 
@@ -45,11 +45,11 @@ class InstalledFiles:
 def resolving_rpath(
     file: PurePosixPath, elf: Elf, installed: InstalledFiles, policy: Policy
 ) -> str:
-    """Return the policy's rpath of a file, and the folders in which it finds what it needs now.
+    """Return the policy's rpath of a file, with the folders in which it now finds its libraries.
 
-    The folder of a needed library comes first if the policy's directories lead to another file of
-    that name, and last if they lead to none. A file outside of the install root, such as a script,
-    keeps its rpath: from there no path to the package is known.
+    The folder of a needed library comes first if the policy's directories have another file of that
+    name, and last if they have none. A file outside of the install root, such as a script, keeps
+    its rpath, as its path to the package is unknown.
     """
     if file.parts[0] == _UP:
         return elf.runpath or elf.rpath
@@ -74,10 +74,10 @@ def resolving_rpath(
 def _elsewhere(
     name: str, searched: Iterable[PurePosixPath], installed: InstalledFiles
 ) -> Iterable[PurePosixPath]:
-    """Return where a library can be that the file itself does not find in the package.
+    """Return possible folders of a library that the file itself does not find in the package.
 
-    It is found by the RPATH of what loads the file, or by an absolute entry where it was built; or
-    it comes with another package, whose folders are in the rpath.
+    It is found by the RPATH of a file that loads this one, or by an absolute entry where it was
+    built; or it is in another package whose folders are in the rpath.
     """
     return installed.anywhere(name)[:1] or [f for f in searched if installed.is_sibling(f)]
 

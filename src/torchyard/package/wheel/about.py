@@ -1,4 +1,4 @@
-"""A wheel's own metadata, without reading the rest of it."""
+"""A wheel's own metadata, read without the rest of the wheel."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _METADATA = ".dist-info/METADATA"
 
 
 class WheelAbout(NamedTuple):
-    """The text of METADATA, if it can be read, and why the wheel is incomplete."""
+    """The text of METADATA if readable, and why the wheel is incomplete."""
 
     metadata: bytes | None
     fault: str = ""
@@ -39,5 +39,5 @@ def read_about(path: Path) -> WheelAbout:
         except BadDataError:
             return WheelAbout(None, "METADATA can't be unpacked")
     if len(text) != named[0].size or deflate.crc32(text) != named[0].crc:
-        return WheelAbout(None, "METADATA is not what was put in")
+        return WheelAbout(None, "METADATA does not match its checksum")
     return WheelAbout(text)

@@ -1,4 +1,4 @@
-"""Assembling a wheel from build results: check, prepare, write."""
+"""Assemble a wheel from build results: check, prepare, write."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,13 +35,13 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
 ) -> Assembled:
     """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
 
-    Libraries of the compute platform's own wheels are asked for by requirements: their versions are
-    the `pins` of a torch release, and that of the `toolkit`.
+    Requirements provide the libraries in the compute platform's own wheels: their versions are
+    the `pins` of a torch release, and the `toolkit`.
     """
     package = package_folder(name)
     if not (image / package).is_dir():
         msg = f"`{image}` has no folder `{package}`"
-        raise BuildError(msg, hint="the package's folder must be called like the project")
+        raise BuildError(msg, hint="the package's folder must have the project's name")
     check_core(install, image / package)
     policy = policy_for(NAME, compute, package)
     prepared = prepare(image, scratch, policy, vendor)

@@ -1,4 +1,4 @@
-"""Which Pythons and platforms the tags of wheels are for."""
+"""The Pythons and platforms of wheels' tags."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from torchyard.config.tables import load_tables
 
 ANY = "any"
-"""The platform tag of what fits all of them."""
+"""The platform tag for all platforms."""
 _ANYWHERE = "anywhere"
 
 
@@ -35,7 +35,7 @@ def _somewhere(python: str) -> frozenset[Tag]:
 
 
 def tag_platforms(tag: str) -> list[str]:
-    """Return the platforms that a platform tag is for; one in no table is named by its tag."""
+    """Return the platforms of a platform tag; the tag itself if it is unknown."""
     if tag == ANY:
         return [ANY]
     system, machine = _system(tag)

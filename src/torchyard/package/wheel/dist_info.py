@@ -13,7 +13,7 @@ from torchyard.package.zip.writer import Written
 
 _COLUMNS = 3
 _DIGITS = 19
-"""Longer numbers are no file sizes; parsing them would waste time."""
+"""Maximum digits of a file size; parsing longer numbers would waste time."""
 
 
 _MOST_ROWS = 1 << 18
@@ -21,7 +21,7 @@ _MOST_PROBLEMS = 100
 
 
 class Recorded(NamedTuple):
-    """A row of RECORD. The digest is in hexadecimal digits; without one there is no algorithm."""
+    """A row of RECORD. The digest is hexadecimal; without one, the algorithm is empty."""
 
     name: str
     algorithm: str
@@ -35,7 +35,7 @@ def find_dist_info(image: Path) -> Path:
     if len(found) != 1:
         names = ", ".join(f"`{folder.name}`" for folder in found) or "none"
         msg = f"`{image}` should have one folder *.dist-info, but has {names}"
-        raise BuildError(msg, hint="unpack the wheel of the project's backend there, and only it")
+        raise BuildError(msg, hint="unpack only the wheel of the project's backend there")
     return found[0]
 
 
@@ -49,7 +49,7 @@ def record(files: Iterable[Written], own_name: str) -> str:
 
 
 def parse_record(text: str) -> tuple[list[Recorded], list[str]]:
-    """Return the rows of RECORD, and what is wrong with the malformed ones."""
+    """Return the rows of RECORD, and the problems of malformed ones."""
     rows: list[Recorded] = []
     problems: list[str] = []
     lines = csv.reader(StringIO(text, newline=""), strict=True)
@@ -58,9 +58,9 @@ def parse_record(text: str) -> tuple[list[Recorded], list[str]]:
             try:
                 rows.append(_recorded(line))
             except ValueError as error:
-                problems.append(f"line {lines.line_num} of RECORD is no row: {error}")
+                problems.append(f"line {lines.line_num} of RECORD is malformed: {error}")
             if len(rows) == _MOST_ROWS or len(problems) == _MOST_PROBLEMS:
-                problems.append(f"what follows line {lines.line_num} of RECORD is not read")
+                problems.append(f"RECORD is not read after line {lines.line_num}")
                 break
     except csv.Error as error:
         problems.append(f"RECORD can't be read after line {lines.line_num}: {error}")
@@ -73,14 +73,14 @@ def _recorded(line: list[str]) -> Recorded:
         raise ValueError(msg)
     name, digest, size = line
     if not name:
-        msg = "it names no file"
+        msg = "it has no file name"
         raise ValueError(msg)
     if size and not (size.isascii() and size.isdecimal() and len(size) < _DIGITS):
-        msg = f"`{size}` is no size"
+        msg = f"`{size}` is not a size"
         raise ValueError(msg)
     algorithm, equals, value = digest.partition("=")
     if digest and not (equals and algorithm and value):
-        msg = f"`{digest}` is no digest"
+        msg = f"`{digest}` is not a digest"
         raise ValueError(msg)
     padded = value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)
     decoded = a2b_base64(padded, strict_mode=True).hex()
@@ -90,7 +90,7 @@ def _recorded(line: list[str]) -> Recorded:
 def updated_record(
     text: str, files: Iterable[Written], own_name: str, renamed: Callable[[str], str | None]
 ) -> str:
-    """Return RECORD after some files were rewritten; `renamed` returns None for removed ones.
+    """Return RECORD with new rows for rewritten files; `renamed` returns None for removed ones.
 
     All other rows stay unchanged. RECORD lists itself last.
     """
@@ -103,7 +103,7 @@ def updated_record(
         if new is None or new == own_name or not line:
             continue
         if new in written:
-            if new in left:  # else the row is there twice
+            if new in left:  # else the row is a duplicate
                 lines.append(_line(*_row(left.pop(new))))
         elif new != name:
             lines.append(_line(new, *_columns(line)[1:]))
@@ -122,8 +122,8 @@ def _columns(line: str) -> list[str]:
     try:
         return next(csv.reader([line]))
     except csv.Error as error:
-        msg = f"RECORD has a line that is no row: {line[:80]!r}: {error}"
-        raise BuildError(msg, hint="it is no wheel that an installer would take") from error
+        msg = f"RECORD has a malformed line: {line[:80]!r}: {error}"
+        raise BuildError(msg, hint="build the wheel again: installers refuse it") from error
 
 
 def _line(*columns: str) -> str:

@@ -1,4 +1,4 @@
-"""Making the wheel of an extension: the project's own, with a label that says what it fits."""
+"""Make the wheel of an extension: the project's own, with a label for what it fits."""
 
 import re
 from email.parser import HeaderParser
@@ -24,11 +24,11 @@ from torchyard.package.wheel.write import write_wheel
 from torchyard.package.zip.writer import write_debug
 
 BROUGHT = "brought.txt"
-"""The file of a bindings result that names the libraries that requirements bring."""
+"""The file of a bindings result with the libraries that requirements bring."""
 
 
 def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
-    """Make a wheel from the project's own: labelled, stripped, with what it needs and may bring."""
+    """Make a wheel from the project's own: labelled, stripped, with its bundled libraries."""
     task, facts = build.spec.task, build.spec.task.facts
     image, vendor = bindings / "image", bindings / "vendor"
     _check_project(image, facts["name"], facts["version"])
@@ -56,7 +56,7 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
 
 
 def required_libraries(image: Path, environment: Path) -> list[str]:
-    """Return the libraries in an environment that come with what a project's wheel requires."""
+    """Return the libraries in an environment from the requirements of a project's wheel."""
     requirements = HeaderParser().parsestr(_read(image, "METADATA")).get_all("Requires-Dist", [])
     names = {canonicalize_name(re.split(r"[^\w.-]", text)[0]) for text in requirements}
     installed = distributions(path=[str(p) for p in environment.glob("lib/python3*/site-packages")])
@@ -66,18 +66,18 @@ def required_libraries(image: Path, environment: Path) -> list[str]:
 
 
 def _check_project(image: Path, name: str, version: str) -> None:
-    """Fail unless the project made what the cell is about."""
+    """Fail unless the wheel has the cell's name and version."""
     metadata = HeaderParser().parsestr(_read(image, "METADATA"))
     made, release = metadata["Name"] or "", metadata["Version"] or ""
     if canonicalize_name(made) != canonicalize_name(name) or not is_version_of(release, version):
-        msg = f"the source makes {made} {release}, and not {name} {version}"
+        msg = f"the source builds {made} {release}, not {name} {version}"
         raise BuildError(msg, hint="correct `name` and `version` of [project]")
 
 
 def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
     """Return the first two tags of the wheel: those of its cell, or of the stable ABI.
 
-    A project that claims every Python gets the tags of its cell, too: only that is tested.
+    A project that claims every Python gets the tags of its cell, too, as only that is tested.
     """
     tags = [
         tag.split("-") for tag in HeaderParser().parsestr(_read(image, "WHEEL")).get_all("Tag", [])
@@ -91,10 +91,10 @@ def _tags(image: Path, python: str, abi: AbiClass) -> WheelTags:
             return cell_tags
     made = " ".join("-".join(tag) for tag in tags) or "no tags"
     if abi.fits_pythons:
-        msg = f"the project's backend made a wheel for {made}, and the file says abi = {abi}"
+        msg = f"the project's backend made a wheel for {made}, but the file has abi = {abi}"
         hint = "let setup.py pass py_limited_api to its extension and to bdist_wheel"
         raise BuildError(msg, hint=hint)
-    msg = f"the project's backend made a wheel for {made}, and not for {python}"
+    msg = f"the project's backend made a wheel for {made}, not for {python}"
     raise BuildError(msg, hint="look further up in the log for the Python that it used")
 
 

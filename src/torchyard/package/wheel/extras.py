@@ -17,17 +17,17 @@ _SYSTEMS = {
 
 
 def is_excluded(requirement: Requirement, file: str = "") -> bool:
-    """Return whether a requirement applies only with an extra, or not where a wheel fits.
+    """Return whether a requirement applies only with an extra, or not on a wheel's systems.
 
-    All other conditions are taken to be met, so that a requirement which applies on some
-    machine without an extra is not left out: `sys_platform == "linux" or extra == "gpu"`.
+    All other conditions count as met, to keep a requirement that applies on some machine without an
+    extra: `sys_platform == "linux" or extra == "gpu"`.
     """
     marker = requirement.marker
-    return marker is not None and not _holds(marker._markers, _facts(file))  # noqa: SLF001 - it has no other form
+    return marker is not None and not _holds(marker._markers, _facts(file))  # noqa: SLF001 - has no public form
 
 
 def _facts(file: str) -> dict[str, str]:
-    """Return the values of markers that are the same wherever a wheel can be installed."""
+    """Return the values of markers that are fixed by a wheel's tags."""
     facts = {"extra": ""}
     tag, abi, platform = (*split_tags(file), "", "", "")[:3]
     if (python := re.fullmatch(r"cp3(\d+)", tag)) and abi != "abi3":

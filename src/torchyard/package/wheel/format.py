@@ -23,7 +23,7 @@ from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
 
 PREFIX = "../../.."
-"""From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
+"""From site-packages to Python's prefix: `lib/python3.12/site-packages`."""
 
 _DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
 _DIST_INFO = re.compile(r"[^/]+\.dist-info/")
@@ -45,7 +45,7 @@ class WheelFormat:
         return read_zip(file, limits, progress, links=False)
 
     def label(self, contents: Contents) -> Label:
-        """Return the label by the file name, if it is that of a wheel."""
+        """Return the label from the file name, if it is a wheel's."""
         try:
             name, version, _, _ = parse_wheel_filename(contents.file_name)
         except ValueError:
@@ -61,7 +61,7 @@ class WheelFormat:
 
     def platforms(self, contents: Contents) -> set[str]:
         """Return the platforms of its tags."""
-        found = {one for tag in self.label(contents).platforms for one in tag_platforms(tag)}
+        found = {p for tag in self.label(contents).platforms for p in tag_platforms(tag)}
         return {*load_tables().platforms} if ANY in found else found
 
     def install_label(self, contents: Contents) -> Label:
@@ -110,7 +110,7 @@ class WheelFormat:
         if len(found) != 1:
             names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
             msg = f"`{file_name}` should have one folder *.dist-info, but has {names}"
-            raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
+            raise CheckError(msg, hint="no installer would accept this wheel: build it again")
         return f"{found.pop()}/"
 
     def pack(self, build: PackageBuild) -> list[Path]:

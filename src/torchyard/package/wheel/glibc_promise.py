@@ -1,4 +1,4 @@
-"""The promise of `[build] glibc`: libraries need nothing that such systems do not have."""
+"""The promise of `[build] glibc`: libraries need nothing that such systems lack."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,14 +11,14 @@ from torchyard.package.wheel.manylinux import above_ceiling
 
 _UNITS = (".o", ".obj", ".a")
 _SHOWN = 5
-"""How many symbols are named."""
+"""The number of symbols to name."""
 
 
 def check_glibc(glibc: str, folders: Iterable[Path], build: Path) -> None:
-    """Refuse libraries that need more than systems with a glibc have: by symbol, library and unit.
+    """Refuse libraries that need a newer glibc; name symbol, library and unit.
 
-    Versions of libraries that are in the folders themselves do not count. The units are those of a
-    build directory that need the symbol, too.
+    Versions of libraries in the folders themselves are ignored. The units are those of a
+    build directory that need the symbol.
     """
     files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     names = {path.name for path in files}
@@ -37,13 +37,13 @@ def check_glibc(glibc: str, folders: Iterable[Path], build: Path) -> None:
         for path, symbol, need in broken[:_SHOWN]
     ]
     more = f"\nand {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
-    msg = f"it would not run with glibc {glibc}, as [build] promises:\n" + "\n".join(lines) + more
+    msg = f"it would not run with the promised glibc {glibc}:\n" + "\n".join(lines) + more
     hint = f"compile in a system with glibc {glibc} or older: `image` in [root]; or promise less"
     raise BuildError(msg, hint=hint)
 
 
 def _above(glibc: str, path: Path) -> Iterator[tuple[str, VersionNeed]]:
-    """Yield the symbols of a file that systems with a glibc do not have."""
+    """Yield the symbols of a file that systems with a glibc lack."""
     found = versioned_symbols(path)
     tag = f"manylinux_{glibc.replace('.', '_')}_any"
     _, above = above_ceiling([tag], {need.version for _, need in found})
@@ -56,4 +56,4 @@ def _unit_with(symbol: str, units: Iterable[Path], build: Path) -> str:
     for unit in units:
         if name in read_linker_symbols(unit, mention=name).needed:
             return f"`{unit.relative_to(build)}`"
-    return "a library that was linked in: no unit of this build needs it"
+    return "a statically linked library, as no unit of this build needs it"

@@ -19,8 +19,8 @@ _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})*")
 class Manylinux(Value, kw_only=True):
     """A policy: its glibc, and the newest symbol versions that libraries may need.
 
-    `words` are versions that are not numbers, and that no older policy has. The `alias` is the
-    policy's name before PEP 600, and `image` one in which wheels for it are built.
+    `words` are versions without numbers that no older policy has. `alias` is the
+    policy's name before PEP 600, `image` a container image for building its wheels.
     """
 
     glibc: str
@@ -44,9 +44,9 @@ class ManylinuxTable(Value, kw_only=True):
 
 
 def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
-    """Return a platform tag that promises no older system than the libraries need.
+    """Return a platform tag for the systems that the libraries support.
 
-    It is that of the oldest policy which has all versions of symbols, but none older than promised.
+    It is that of the oldest policy with all versions of symbols, but not older than promised.
     """
     promised = _TAG.fullmatch(platform_tag)
     if promised is None:
@@ -66,10 +66,10 @@ def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
 
 
 def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tuple[str, set[str]]:
-    """Return the oldest glibc that platform tags promise, and the versions that it lacks.
+    """Return the oldest glibc that platform tags promise, and the versions it lacks.
 
-    Without a manylinux tag nothing is promised. A tag may name a glibc that no policy is for: it
-    has its own symbols, and libstdc++ and the others are those of the policy before it.
+    Without a manylinux tag, nothing is promised. A tag may name a glibc between two policies: then
+    the older policy's libstdc++ and other libraries apply.
     """
     promised = [glibc for tag in platform_tags if (glibc := promised_glibc(tag))]
     if not promised:
@@ -85,7 +85,7 @@ def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tupl
 
 
 def promised_glibc(platform_tag: str) -> str:
-    """Return the glibc of a manylinux tag, old or new; "" for any other."""
+    """Return the glibc of a manylinux tag, old or new; "" for other tags."""
     if tag := _TAG.fullmatch(platform_tag):
         return f"{tag[1]}.{tag[2]}"
     aliases = (policy for policy in load_manylinux().policies if policy.alias)
@@ -93,7 +93,7 @@ def promised_glibc(platform_tag: str) -> str:
 
 
 def image_for(glibc: str, machine: str) -> str:
-    """Return the newest image whose wheels run with a glibc; "" if all are newer."""
+    """Return the newest image whose wheels run with a glibc; "" if all images are newer."""
     rows = (row for row in load_manylinux().policies if _numbers(row.glibc) <= _numbers(glibc))
     images = [row.image for row in rows if row.image]
     return images[-1].replace("{machine}", machine) if images else ""
@@ -120,11 +120,11 @@ def _problems(table: ManylinuxTable) -> Iterator[str]:
     for policy in table.policies:
         for number in (policy.glibc, *policy.newest.values()):
             if not _NUMBER.fullmatch(number):
-                yield f"has a version that is no number: `{number}`"
+                yield f"has a version that is not a number: `{number}`"
     for old, new in pairwise(table.policies):
         if _numbers(old.glibc) >= _numbers(new.glibc):
             yield f"has the policy for glibc {new.glibc} after that for {old.glibc}"
         if old.newest.keys() != new.newest.keys():
-            yield f"has policies for {old.glibc} and {new.glibc} that are not about the same"
+            yield f"has policies for {old.glibc} and {new.glibc} for different libraries"
         elif any(_numbers(new.newest[name]) < _numbers(old.newest[name]) for name in old.newest):
             yield f"has a policy for {new.glibc} that allows less than that for {old.glibc}"

@@ -1,4 +1,4 @@
-"""The metadata of a wheel that was read: its `.dist-info`, and the fields of METADATA and WHEEL."""
+"""The metadata of a read wheel: its `.dist-info`, and the fields of METADATA and WHEEL."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -37,13 +37,13 @@ def about_text(contents: Contents, name: str) -> bytes | None:
 
 
 def metadata_fields(contents: Contents) -> list[Field]:
-    """Return the fields of a wheel's METADATA; none if it can't be read, which a rule reports."""
+    """Return the fields of a wheel's METADATA; empty if unreadable, which a rule reports."""
     return fields_of(about_text(contents, "METADATA") or b"")
 
 
 @lru_cache(maxsize=4)
 def fields_of(text: bytes) -> list[Field]:
-    """Return the fields of METADATA or WHEEL; none if a line is malformed."""
+    """Return the fields of METADATA or WHEEL; empty if a line is malformed."""
     try:
         return parse_metadata(text.decode())[0]
     except (UnicodeDecodeError, BuildError):

@@ -27,18 +27,18 @@ def wheel_tags(python: str) -> WheelTags:
 
 
 def wheel_stem(name: str, version: str) -> str:
-    """Return the beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
+    """Return the prefix of a wheel's name and folders: `my_torch-1.2.0+cpu`."""
     return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
 
 
 def wheel_name(name: str, version: str, tags: WheelTags, platform_tag: str, number: int = 0) -> str:
-    """Return the name of a wheel; a build number that is 0 is left out."""
+    """Return the name of a wheel, without a build number of 0."""
     build = f"-{number}" if number else ""
     return f"{wheel_stem(name, version)}{build}-{tags.python}-{tags.abi}-{platform_tag}{SUFFIX}"
 
 
 def wheel_build(file_name: str) -> BuildTag:
-    """Return the build tag of a wheel, by which installers choose among equal ones."""
+    """Return the build tag of a wheel, by which installers choose between equal ones."""
     _, _, build, _ = parse_wheel_filename(file_name)
     return build
 
@@ -53,7 +53,7 @@ def split_tags(file_name: str) -> list[str]:
 
 
 class WheelName(NamedTuple):
-    """The parts of a wheel's file name, as spelt in it, except that `%2B` is a plus."""
+    """The parts of a wheel's file name as written, except that `%2B` is a plus."""
 
     distribution: str
     version: str
@@ -68,7 +68,7 @@ class WheelName(NamedTuple):
         if len(parts) == len(cls._fields) - 1:
             parts.insert(2, "")
         if len(parts) != len(cls._fields) or not is_wheel_name(file_name):
-            msg = f"`{file_name}` is no name of a wheel"
+            msg = f"`{file_name}` is not the name of a wheel"
             raise CheckError(
                 msg, hint="they look like torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
             )
@@ -82,10 +82,10 @@ class WheelName(NamedTuple):
         return "-".join(filter(None, self)) + SUFFIX
 
     def retagged(self, python: str, abi: str, platform: str) -> "WheelName":
-        """Return the name with other tags; empty ones stay. Several of a kind have dots between."""
+        """Return the name with other tags; empty ones stay. Dots separate several of a kind."""
         for tag in filter(None, (python, abi, platform)):
             if not _TAG.fullmatch(tag):
-                msg = f"`{tag}` is no tag of a wheel"
+                msg = f"`{tag}` is not a tag of a wheel"
                 raise UsageError(msg, hint="tags look like cp312, abi3 or manylinux_2_28_x86_64")
         return self._replace(
             python=python or self.python,

@@ -1,8 +1,8 @@
-"""A wheel of which only some members are read, such as one on a server.
+"""A partly read wheel, such as one on a server.
 
-The zip directory is read first, then METADATA, and the libraries that are asked for. Deflated
-members can only be unpacked from their beginning; of very large ones, the parts that are needed
-are near both ends, and the rest is neither read nor unpacked.
+The zip directory is read first, then METADATA, and the requested libraries. Deflated members can
+only be unpacked from their start; of very large ones, the needed parts are near both ends, and the
+rest is neither read nor unpacked.
 """
 
 import re
@@ -28,14 +28,14 @@ from torchyard.package.zip.parts import MemberParts, OutOfReachError
 _ABOUT = "METADATA"
 _METADATA = re.compile(rf"[^/]+\.dist-info/{_ABOUT}")
 _LARGE = 16 << 20
-"""Stored bytes of a member from which on only parts of it are read."""
+"""Stored bytes of a member above which only parts of it are read."""
 
 
 _LONGEST = 1000
 
 
 class WheelParts:
-    """A wheel, by parts. Anything in it that can't be read is a CheckError."""
+    """A wheel read by parts. Unreadable data raises CheckError."""
 
     def __init__(self, file: RemoteFile) -> None:
         self.name = file.name
@@ -53,32 +53,32 @@ class WheelParts:
             entry = self.members[name]
             if entry.size <= LIMITS.text:
                 return b"".join(self._pieces(self._found(entry)))
-        raise self._fault(_ABOUT, "is not there, or too large")
+        raise self._fault(_ABOUT, "is missing or too large")
 
     def libraries(self) -> list[str]:
         """Return the names of the members that are shared libraries by their names."""
         return [name for name in self.members if is_library(name)]
 
     def stored(self, name: str) -> int:
-        """Return about how many bytes are read of a library."""
+        """Return the approximate number of bytes to read of a library."""
         return min(self.members[name].stored, _LARGE)
 
     def is_small(self, name: str) -> bool:
-        """Return whether all of a library is read."""
+        """Return whether a library is read completely."""
         return self.members[name].stored <= _LARGE
 
     def binary(self, name: str) -> Binary | None:
-        """Return a library as the loader sees it; None if it is none."""
+        """Return the loader's view of a library; None if it is not a library."""
         entry = self._found(self.members[name])
         if not self.is_small(name):
             try:
                 return self._partial(entry)
             except (OutOfReachError, BadDataError, *DAMAGED):
-                pass  # its parts are in its midst
+                pass  # its parts are in the middle
         return self._whole(entry)
 
     def exports(self, name: str) -> Iterable[bytes]:
-        """Return the names of the symbols that a library exports."""
+        """Return the symbols that a library exports."""
         entry = self._found(self.members[name])
         if not self.is_small(name):
             try:
@@ -89,9 +89,9 @@ class WheelParts:
         return split_names(binary.exports) if binary else ()
 
     def search(self, name: str, pattern: re.Pattern[bytes]) -> str:
-        """Return the first group of a pattern's first match in a member; empty if there is none.
+        """Return the first group of a pattern's first match in a member, or "".
 
-        The member is read up to there. A match may have up to a thousand bytes.
+        The member is read up to the match, which may have up to a thousand bytes.
         """
         kept = b""
         for piece in self._pieces(self._found(self.members[name])):
@@ -103,7 +103,7 @@ class WheelParts:
     def _found(self, entry: ZipEntry) -> ZipEntry:
         found = find_data(self._read, entry, self._size)
         if not found.sound or found.size > LIMITS.most(found.stored):
-            raise self._fault(entry.name, "is not what the directory says")
+            raise self._fault(entry.name, "contradicts the archive's directory")
         return found
 
     def _partial(self, entry: ZipEntry) -> Binary | None:
@@ -143,8 +143,8 @@ class WheelParts:
         except BadDataError:
             crc = -1
         if (size, crc) != (entry.size, entry.crc):
-            raise self._fault(entry.name, "is not what was packed")
+            raise self._fault(entry.name, "does not match its checksum")
 
     def _fault(self, member: str, what: str) -> CheckError:
         msg = f"`{self.name}` can't be read: {f'{member} ' if member else ''}{what}"
-        return CheckError(msg, hint="`torchyard check` lists all that is wrong with a wheel")
+        return CheckError(msg, hint="`torchyard check` lists all defects of a wheel")

@@ -28,7 +28,7 @@ def refuse_unknown_platforms(tags: str) -> None:
     rows = parse_table("tags.toml", read_data("tags.toml"), Tags, _problems).platform
     for tag in tags.split("."):
         if not any(_fits(tag, row) for row in rows):
-            msg = f"`{tag}` is no tag of a wheel for any platform"
+            msg = f"`{tag}` is not a platform tag of wheels"
             raise UsageError(msg, hint=_hint(tag, rows))
 
 
@@ -50,4 +50,4 @@ def _problems(tags: Tags) -> Iterator[str]:
         try:
             re.compile(row.begins)
         except re.error as error:
-            yield f"has a pattern that is none: {row.begins}: {error}"
+            yield f"has an invalid pattern: {row.begins}: {error}"

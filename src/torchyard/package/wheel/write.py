@@ -1,6 +1,6 @@
-"""Writing a wheel from its unpacked image.
+"""Write a wheel from its unpacked image.
 
-A wheel's metadata depends on its version and tags only, so that all wheels of a version have the
+A wheel's metadata depends only on its version and tags, so that all wheels of a version have the
 same; see PEP 427 and the core metadata specification.
 """
 
@@ -21,7 +21,7 @@ from torchyard.package.zip.writer import Member, members_of, writing
 from torchyard.version import __version__
 
 _OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
-"""Files of the image's dist-info that are rewritten, or would no longer be true."""
+"""Files of the image's dist-info to rewrite or remove, as they would be wrong."""
 
 _FIELDS = (
     "Metadata-Version",
@@ -48,12 +48,12 @@ _FIELDS = (
     "Obsoletes-Dist",
     "Description-Content-Type",
 )
-"""The order of the fields for every backend; those not listed come last."""
+"""The order of the fields for every backend; others come last."""
 
 _REPLACED = frozenset(
     ("Name", "Version", "Requires-Dist", "Platform", "Supported-Platform", "Dynamic")
 )
-"""Fields that are rewritten, or removed because they depend on the machine or the backend."""
+"""Fields to rewrite, or to remove because they depend on the machine or the backend."""
 
 
 _FIELD_NAME = re.compile(r"[!-9;-~]+")
@@ -79,11 +79,11 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     spec: Path,
     number: int = 0,
 ) -> Path:
-    """Write a wheel into the directory `out`; the image stays as it is.
+    """Write a wheel into the directory `out`; do not change the image.
 
-    `requires` are requirements beside those in the image's METADATA; `number` is the wheel's build
-    number. The spec is the file from which the package can be built again; it goes into the wheel
-    under its own name.
+    `requires` are requirements besides those in the image's METADATA; `number` is the wheel's build
+    number. `spec` is the file to build the package again from; it goes into the wheel under its own
+    name.
     """
     dist_info = find_dist_info(image)
     stem = wheel_stem(name, version)
@@ -113,7 +113,7 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, UnicodeDecodeError) as error:
         msg = f"`{path}` can't be read: {error}"
-        raise BuildError(msg, hint="the project's backend should have written it") from error
+        raise BuildError(msg, hint="the project's backend must write it") from error
 
 
 def _renamed(member: Member, folders: dict[str, str]) -> Member:
@@ -124,7 +124,7 @@ def _renamed(member: Member, folders: dict[str, str]) -> Member:
 
 
 def metadata(text: str, name: str, version: str, requires: Iterable[str]) -> bytes:
-    """Rewrite METADATA: name and version, more requirements, and one order for every backend."""
+    """Rewrite METADATA: name and version, more requirements, and one order for all backends."""
     fields, description = parse_metadata(text)
     kept = {field for field in fields if field.name not in _REPLACED}
     listed = [f.value for f in fields if f.name == "Requires-Dist"]
@@ -139,19 +139,19 @@ def parse_metadata(text: str) -> tuple[list[Field], str]:
     head, _, description = text.replace("\r\n", "\n").partition("\n\n")
     if len(head) > _LONGEST_FIELDS:
         msg = f"METADATA has fields of {len(head)} characters"
-        raise BuildError(msg, hint=f"no reader should have to take more than {_LONGEST_FIELDS}")
+        raise BuildError(msg, hint=f"the limit is {_LONGEST_FIELDS}")
     if "\r" in head:
-        msg = "METADATA has a carriage return, at which installers begin a new field"
-        raise BuildError(msg, hint="the project's backend should have ended lines by a line feed")
+        msg = "METADATA has a carriage return, after which installers start a new field"
+        raise BuildError(msg, hint="the project's backend must end lines by a line feed")
     found: list[tuple[str, list[str]]] = []
     for line in head.removesuffix("\n").split("\n") if head else ():
-        if line.startswith((" ", "\t")) and found:  # goes on with the field above
+        if line.startswith((" ", "\t")) and found:  # continues the field above
             found[-1][1].append(line)
             continue
         name, colon, value = line.partition(":")
         if not colon or not _FIELD_NAME.fullmatch(name):
-            msg = f"METADATA has a line that is no field: `{line}`"
-            raise BuildError(msg, hint="the project's backend should have written `Name: value`")
+            msg = f"METADATA has a malformed line: `{line}`"
+            raise BuildError(msg, hint="the project's backend must write `Name: value`")
         found.append((name, [value.strip()]))
     return [Field(name, "\n".join(lines)) for name, lines in found], description
 
@@ -162,11 +162,11 @@ def _rank(field: Field) -> tuple[int, str, str]:
 
 
 def _requirement(text: str) -> str:
-    hint = "requirements look like `numpy>=2` (PEP 508)"
+    hint = "write it as in `numpy>=2` (PEP 508)"
     try:
         spelt = str(Requirement(text))
     except MALFORMED as error:
-        msg = f"`{text}` is no requirement: {error}"
+        msg = f"`{text}` is not a requirement: {error}"
         raise ConfigError(msg, hint=hint) from error
     if not spelt.isprintable():  # a marker's quotes may have a line break
         msg = f"the requirement `{text}` has characters that would end its line"

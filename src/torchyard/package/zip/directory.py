@@ -1,9 +1,9 @@
-"""Reading and verifying the central directory of a zip archive.
+"""Read and verify the central directory of a zip archive.
 
-A zip archive says most things twice: in front of each member, and in the directory at its end.
-Programs differ in which of the two they believe, and in what they make of bytes that neither speaks
-of. So contradictions and ambiguities are faults. Malformed archives never raise; a member whose
-bytes may not be its own is not `sound`.
+A zip archive has most data twice: in front of each member, and in the directory at its end.
+Programs differ in which one they use, and in how they handle bytes in neither. So contradictions
+and ambiguities are faults. Malformed archives never raise; a member whose bytes may not be its own
+is not `sound`.
 """
 
 import os
@@ -29,12 +29,12 @@ DESCRIPTOR, _PATCH = 0x8, 0x20
 
 
 class ZipEntry(NamedTuple):
-    """A member: what the directory says of it, and where its bytes are.
+    """A member: its row in the directory, and the offsets of its bytes.
 
-    `header` is where its own header begins, `data` where its stored bytes do, and `end` where its
-    record does end, with the descriptor that may follow the bytes. `row` is all that the directory
-    says, as it stands there. The `mode` is that of Unix, wherever the archive was made: installers
-    do not ask either. It is 0 if there is none.
+    `header` is the offset of its own header, `data` that of its stored bytes, and `end` that of the
+    end of its record, with the descriptor that may follow the bytes. `row` is its unchanged row in
+    the directory. `mode` is that of Unix, whatever system the archive names, as in installers; 0 if
+    there is none.
     """
 
     name: str
@@ -68,7 +68,7 @@ def reader_of(file: BinaryIO) -> ReadAt:
 
 
 def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
-    """Read the directory, and compare all of it with the members' own headers."""
+    """Read the directory, and compare it with the members' own headers."""
     faults = Faults(limits.faults)
     read = reader_of(file)
     end = find_end(read, os.fstat(file.fileno()).st_size, faults)
@@ -83,9 +83,9 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
 
 
 def list_members(read: ReadAt, length: int, limits: Limits = LIMITS) -> Directory:
-    """Read only the directory of an archive that may be far away, and no header of a member.
+    """Read only the directory of an archive, which may be remote, without headers of members.
 
-    Where a member's bytes are is known once `find_data` has read its header.
+    `find_data` reads a member's header to find its bytes.
     """
     faults = Faults(limits.faults)
     end = find_end(read, length, faults)
@@ -96,16 +96,16 @@ def list_members(read: ReadAt, length: int, limits: Limits = LIMITS) -> Director
 
 
 def find_data(read: ReadAt, entry: ZipEntry, length: int) -> ZipEntry:
-    """Return a listed member with the place of its bytes; not `sound` if its header disagrees."""
+    """Return a listed member with the offset of its bytes; not `sound` if its header differs."""
     faults = Faults()
     found = _with_header(read, entry, End(length, 0, 0, 0, b""), faults)
     return found._replace(sound=found.sound and not faults.all())
 
 
 def _listed(read: ReadAt, end: End, limits: Limits, faults: Faults) -> list[ZipEntry] | None:
-    """Return the members of the directory; None if it is larger than that of any package."""
+    """Return the members of the directory; None if it is larger than any package's."""
     if end.size > limits.directory:
-        what = f"the directory takes {end.size} bytes, more than any package needs"
+        what = f"the directory has {end.size} bytes, more than any package needs"
         faults.add(FaultKind.BOMB, "", what)
         return None
     data = read(end.size, end.start)
@@ -121,7 +121,7 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
     offset = count = 0
     while offset < len(data):
         if data[offset : offset + 4] != b"PK\x01\x02" or offset + _CENTRAL.size > len(data):
-            what = f"the directory has something else than a member after {count} members"
+            what = f"the directory has other data than a member after {count} members"
             faults.add(FaultKind.STRUCTURE, "", what)
             break
         name, extra, comment = _SIZES.unpack_from(data, offset + 28)
@@ -135,12 +135,12 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
         count += 1
         yield data[start:offset]
     if count != end.members:
-        what = f"the directory has {count} members, and the archive's end says {end.members}"
+        what = f"the directory has {count} members, but the archive's end declares {end.members}"
         faults.add(FaultKind.STRUCTURE, "", what)
 
 
 def _entry(row: bytes, end: End, faults: Faults) -> ZipEntry:
-    """Return a member as its row says; its bytes follow its header, which has not been read."""
+    """Return a member from its row; its bytes follow its header, which is not read here."""
     _, _, _, flags, method, _, _, crc, stored, size, *more = _CENTRAL.unpack_from(row)
     name_size, extra_size, _, disk, _, external, header = more
     name_end = _CENTRAL.size + name_size
@@ -151,7 +151,7 @@ def _entry(row: bytes, end: End, faults: Faults) -> ZipEntry:
         numbers = (size, stored, header)
         size, stored, header = large_numbers(extra, numbers, name, faults, strict=True)
     if disk:
-        faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
+        faults.add(FaultKind.STRUCTURE, name, f"is declared to be on another disk, {disk}")
     header += end.shift
     begin = header + _LOCAL.size + name_size
     return ZipEntry(
@@ -174,7 +174,7 @@ def _entry(row: bytes, end: End, faults: Faults) -> ZipEntry:
 
 
 def _with_header(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
-    """Compare a member with its own header, and find where its bytes are."""
+    """Compare a member with its own header, and find its bytes."""
     size = _LOCAL.size + len(entry.raw_name) + 64
     head = read(size, entry.header) if entry.header < end.start else b""
     plain = b"PK\x03\x04" + entry.row[6:30] + b"\0\0" + entry.raw_name
@@ -184,9 +184,9 @@ def _with_header(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> Zip
 
 
 def _compared(read: ReadAt, head: bytes, entry: ZipEntry, faults: Faults) -> ZipEntry:
-    """Compare a member's header with the directory, and find where its data begins."""
+    """Compare a member's header with the directory, and find the start of its data."""
     if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
-        what = f"does not begin with a header of its own, at {entry.header}"
+        what = f"does not start with its own header, at {entry.header}"
         faults.add(FaultKind.STRUCTURE, entry.name, what)
         return entry._replace(data=entry.header, end=entry.header + entry.stored, sound=False)
     _, _, flags, method, _, _, crc, stored, size, name_size, extra_size = _LOCAL.unpack_from(head)
@@ -208,25 +208,25 @@ def _compared(read: ReadAt, head: bytes, entry: ZipEntry, faults: Faults) -> Zip
         pairs += [("size", size, entry.size)]
     for what, local, listed in pairs:
         if local != listed:
-            fault = f"has the {what} {local!r} in its own header, and {listed!r} in the directory"
+            fault = f"has the {what} {local!r} in its own header, but {listed!r} in the directory"
             faults.add(FaultKind.STRUCTURE, entry.name, fault)
     data = entry.header + length
     return entry._replace(data=data, end=data + entry.stored)
 
 
 def _judged(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
-    """Check whether a member can be unpacked, and find where its record ends."""
+    """Check whether a member can be unpacked, and find the end of its record."""
     what = ""
     if entry.flags & (_ENCRYPTED | _PATCH):
         what = "is encrypted, or a patch"
     elif entry.method not in (STORED, DEFLATED):
-        what = f"is packed by method {entry.method}, which installers do not know"
+        what = f"is compressed by method {entry.method}, which installers do not support"
     elif entry.method == STORED and entry.stored != entry.size:
-        what = f"is stored as it is, but as {entry.stored} bytes instead of {entry.size}"
+        what = f"is stored uncompressed, but as {entry.stored} bytes instead of {entry.size}"
     elif entry.end > end.start:
-        what = "goes on beyond the archive's data"
+        what = "extends beyond the archive's data"
     elif entry.size and entry.name.endswith("/"):
-        what = f"is a directory, but holds {entry.size} bytes"
+        what = f"is a directory, but has {entry.size} bytes"
     if what:
         faults.add(FaultKind.STRUCTURE, entry.name, what)
         return entry._replace(end=min(entry.end, end.start), sound=False)
@@ -239,7 +239,7 @@ def _judged(read: ReadAt, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry
 def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
     """Return the size of a member's data descriptor; all four forms are in use.
 
-    The longer ones go first: nothing but an empty member's zeros fits both.
+    Longer forms are tried first: only an empty member's zeros fit both.
     """
     wanted = (entry.crc, entry.stored, entry.size)
     for prefix in (b"PK\x07\x08", b""):
@@ -249,7 +249,7 @@ def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
                 continue
             if struct.unpack_from(shape, data, len(prefix)) == wanted:
                 return length
-    what = "is followed by other numbers than the directory has for it"
+    what = "is followed by numbers that contradict the directory"
     faults.add(FaultKind.STRUCTURE, entry.name, what)
     return 0
 
@@ -257,11 +257,11 @@ def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
 def _placed(entries: list[ZipEntry], end: End, faults: Faults) -> tuple[ZipEntry, ...]:
     """Check that members are stored in order, with nothing before, between or after them.
 
-    A member that begins inside another is not sound: overlapping members make a zip bomb.
+    A member that starts inside another is not sound: overlapping members make a zip bomb.
     """
     order = sorted(range(len(entries)), key=lambda index: entries[index].header)
     if order != list(range(len(entries))):
-        what = "the members lie in another order than the directory has them"
+        what = "the members are in another order than in the directory"
         faults.add(FaultKind.STRUCTURE, "", what)
     found = list(entries)
     offset = end.shift

@@ -1,4 +1,4 @@
-"""The end of a zip archive: the record that readers start with."""
+"""The end of a zip archive: the record at which readers start."""
 
 import struct
 from collections.abc import Callable
@@ -14,13 +14,13 @@ _SIGNATURE = b"PK\x05\x06"
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
 
 ReadAt = Callable[[int, int], bytes]
-"""Reads a number of bytes at an offset, as `os.pread` does; fewer at the end of the archive."""
+"""A function that reads bytes at an offset, like `os.pread`; fewer at the archive's end."""
 
 
 class End(NamedTuple):
     """The offset and size of the directory, and its declared number of members.
 
-    `shift` is added to all offsets if there is data in front of the archive.
+    `shift` is added to all offsets if there is data before the archive.
     """
 
     start: int
@@ -31,12 +31,12 @@ class End(NamedTuple):
 
 
 def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
-    """Find the end record, and with it the directory; None if there is none."""
+    """Find the end record, and with it the directory, or return None."""
     reach = min(length, _END.size + _MAX_16)
     tail = read(reach, length - reach)
     offset = _end_offset(tail)
     if offset < 0:
-        what = "the archive has no end record: it is cut off, or no zip archive"
+        what = "the archive has no end record: it is cut off, or not a zip archive"
         faults.add(FaultKind.STRUCTURE, "", what)
         return None
     where = length - reach + offset
@@ -46,43 +46,43 @@ def find_end(read: ReadAt, length: int, faults: Faults) -> End | None:
         rows = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
         for number, most, wide in rows:
             if number not in (most, wide):
-                what = f"the archive's end says {number} where its ZIP64 record says {wide}"
+                what = f"the archive's end has {number} where its ZIP64 record has {wide}"
                 faults.add(FaultKind.STRUCTURE, "", what)
         where = large.offset
         members, size, start = large.numbers
     elif _MAX_32 in (size, start):
-        what = "the archive's end refers to a ZIP64 record, and there is none"
+        what = "the archive's end refers to a missing ZIP64 record"
         faults.add(FaultKind.STRUCTURE, "", what)
     shift = where - size - start
     if shift < 0:
-        what = "the archive is shorter than its end record says: it is cut off"
+        what = "the archive is shorter than its end record declares: it is cut off"
         faults.add(FaultKind.STRUCTURE, "", what)
         return None
     if shift:
-        what = f"{shift} bytes are in front of the archive, or between its parts"
+        what = f"{shift} bytes are before the archive, or between its parts"
         faults.add(FaultKind.STRUCTURE, "", what)
     return End(where - size, size, members, shift, tail[offset + _END.size :])
 
 
 def _numbers(tail: bytes, offset: int, faults: Faults) -> tuple[int, int, int]:
-    """Return the number of members, and the directory's size and offset, by the end record."""
+    """Return the number of members, and the directory's size and offset, from the end record."""
     row = _END.unpack_from(tail, offset)
     _, disk, start_disk, here, members, size, start, comment = row
     after = len(tail) - offset - _END.size
     if after != comment:
-        what = f"{after} bytes follow the end record, which speaks of {comment}"
+        what = f"{after} bytes follow the end record, which declares {comment}"
         faults.add(FaultKind.STRUCTURE, "", what)
     if tail.find(_SIGNATURE, offset + 4) >= 0:
-        what = "a second end record follows the first: readers differ in which they take"
+        what = "a second end record follows the first: readers differ in which they use"
         faults.add(FaultKind.STRUCTURE, "", what)
     if disk or start_disk or here != members:
-        what = "the archive says that it is one of several parts"
+        what = "the archive is declared as one of several parts"
         faults.add(FaultKind.STRUCTURE, "", what)
     return members, size, start
 
 
 def _end_offset(tail: bytes) -> int:
-    """Return the last end record whose comment reaches the end of the file; else the last one."""
+    """Return the last end record whose comment ends with the file; else the last one."""
     offset = tail.rfind(_SIGNATURE)
     last = -1
     while offset >= 0:
@@ -96,14 +96,14 @@ def _end_offset(tail: bytes) -> int:
 
 
 class _Large(NamedTuple):
-    """The numbers of the ZIP64 record, and where it is."""
+    """The numbers of the ZIP64 record, and its offset."""
 
     numbers: tuple[int, int, int]
     offset: int
 
 
 def _large_end(read: ReadAt, where: int, faults: Faults) -> _Large | None:
-    """Follow the locator in front of the end record to the ZIP64 record, if there is one."""
+    """Follow the locator before the end record to the ZIP64 record, if any."""
     if where < _LOCATOR.size:
         return None
     note = read(_LOCATOR.size, where - _LOCATOR.size)
@@ -116,13 +116,13 @@ def _large_end(read: ReadAt, where: int, faults: Faults) -> _Large | None:
         nearest = offset
         row = read(_LARGE_END.size, nearest)
     if len(row) < _LARGE_END.size or row[:4] != b"PK\x06\x06":
-        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record is not where it should be")
+        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record is at another offset")
         return None
     _, size, _, _, own_disk, start_disk, here, count, length, start = _LARGE_END.unpack(row)
     shift = nearest - length - start
     if nearest + 12 + size != where - _LOCATOR.size or offset + shift != nearest:
-        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record has a wrong size or place")
+        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record has a wrong size or offset")
     if disk or disks > 1 or own_disk or start_disk or here != count:
-        what = "the archive's ZIP64 record says that it is one of several parts"
+        what = "the archive's ZIP64 record declares it as one of several parts"
         faults.add(FaultKind.STRUCTURE, "", what)
     return _Large((count, length, start), nearest)

@@ -12,9 +12,9 @@ _MAX_32 = 0xFFFF_FFFF
 def large_numbers(
     extra: bytes, numbers: tuple[int, int, int], name: str, faults: Faults, *, strict: bool
 ) -> tuple[int, int, int]:
-    """Replace numbers that are marked as too large by those of the ZIP64 field.
+    """Replace numbers marked as too large by those of the ZIP64 field.
 
-    A directory must not have any others there; a header of a member may repeat them.
+    A directory must not have other numbers in it; a member's header may repeat them.
     """
     fields = _fields(extra, name, faults)
     large = [content for kind, content in fields if kind == _LARGE]
@@ -27,12 +27,12 @@ def large_numbers(
     marked = [index for index, number in enumerate(numbers) if number == _MAX_32]
     for index in marked:
         if len(content) < 8:  # noqa: PLR2004 - a number
-            faults.add(FaultKind.STRUCTURE, name, "has a size or a place that no ZIP64 field tells")
+            faults.add(FaultKind.STRUCTURE, name, "lacks a size or an offset in its ZIP64 field")
             break
         (found[index],) = struct.unpack_from("<Q", content)
         content = content[8:]
     if content and strict:
-        faults.add(FaultKind.STRUCTURE, name, "has numbers in a ZIP64 field that nothing asks for")
+        faults.add(FaultKind.STRUCTURE, name, "has unused numbers in a ZIP64 field")
     return found[0], found[1], found[2]
 
 
@@ -46,5 +46,5 @@ def _fields(extra: bytes, name: str, faults: Faults) -> list[tuple[int, bytes]]:
             break
         found.append((kind, extra[offset - size : offset]))
     if offset != len(extra):
-        faults.add(FaultKind.STRUCTURE, name, "has extra fields that are cut off")
+        faults.add(FaultKind.STRUCTURE, name, "has truncated extra fields")
     return found

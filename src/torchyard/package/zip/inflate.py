@@ -1,7 +1,7 @@
-"""Unpacking the members of zip archives with the fastest library.
+"""Unpack the members of zip archives with the fastest library.
 
-libdeflate is, for what fits into memory; ISA-L for what has to be streamed. Its pieces are small
-enough that the checksums, which follow, find them in the processor's cache.
+These are libdeflate for members that fit into memory, and ISA-L for streams. Pieces are small
+enough to be in the processor's cache for the checksums.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from torchyard.package.zip.directory import STORED, ZipEntry
 from torchyard.package.zip.end import ReadAt
 
 SMALL = 1 << 20
-"""Members up to this size are read in one go."""
+"""Members up to this size are read at once."""
 _IN = 64 << 10
 _OUT = 256 << 10
 IsalError = cast("type[Exception]", igzip_lib.IsalError)
 
 
 Progress = Callable[[int], None]
-"""Called with the number of further bytes of the file that have been read."""
+"""A function called with the number of bytes read since the last call."""
 
 
 def ignore_progress(_: int) -> None:
@@ -33,7 +33,7 @@ class BadDataError(Exception):
 
 
 def whole(read: ReadAt, entry: ZipEntry) -> bytes | bytearray:
-    """Return a small member; at most one byte more than it should have."""
+    """Return a small member, with at most one byte too many."""
     data = read(entry.stored, entry.data)
     if len(data) < entry.stored:
         raise BadDataError
@@ -42,12 +42,12 @@ def whole(read: ReadAt, entry: ZipEntry) -> bytes | bytearray:
     try:
         return deflate.deflate_decompress(data, max(entry.size, 1))
     except deflate.DeflateError:
-        pass  # it may be too long, which libdeflate reports as damaged
+        pass  # libdeflate also fails if the member is too long
     return b"".join(pieces(read, entry))
 
 
 def pieces(read: ReadAt, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
-    """Yield the pieces of a member; at most one byte more than it should have."""
+    """Yield the pieces of a member, with at most one byte too many."""
     if entry.method == STORED:
         for offset in range(entry.data, entry.data + entry.stored, _OUT):
             size = min(_OUT, entry.data + entry.stored - offset)
@@ -69,7 +69,7 @@ def pieces(read: ReadAt, entry: ZipEntry, progress: Progress = ignore_progress) 
         except IsalError:
             raise BadDataError from None
         if not data and not piece and not stream.eof:
-            raise BadDataError  # it even asks for more when it has all, so one must try
+            raise BadDataError  # more input is requested even at the end
         left -= len(piece)
         if piece:
             yield piece

@@ -1,4 +1,4 @@
-"""Reading the members of wheels and zip archives, in the order of the file."""
+"""Read the members of wheels and zip archives, in the order of the file."""
 
 import stat
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _LONGEST_TARGET = 4096
 
 
 def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool) -> FoundMembers:
-    """Read all members; links are a fault where there should be none."""
+    """Read all members; links are a fault unless allowed."""
     directory = read_directory(file, limits)
     found = FoundMembers(limits, Faults(limits.faults, directory.faults))
     found.oddities += _oddities(directory.entries)
@@ -77,24 +77,24 @@ class _Reader(NamedTuple):
         )
 
     def _special(self, entry: ZipEntry, *, is_link: bool) -> PackageFile:
-        """Return a link, whose target is its content; or report a special file."""
+        """Return a link, whose target is its content, or report a special file."""
         target = ""
         if not self.links or not is_link or entry.size > _LONGEST_TARGET:
-            self._fault(FaultKind.NAME, entry, "is a link, or no file at all")
+            self._fault(FaultKind.NAME, entry, "is a link or a special file")
         elif self._passed(entry) != NOTHING:
             target = whole(self.read, entry).decode(errors="backslashreplace")
             self.found.check_link(entry.name, target)
         return PackageFile(name=entry.name, size=entry.size, stored=entry.stored, link=target)
 
     def _passed(self, entry: ZipEntry) -> Learnt:
-        """Analyse a member; return nothing for one that does not match the archive."""
+        """Analyse a member; return None if it contradicts the archive."""
         if not entry.sound or self._is_bomb(entry):
             return NOTHING
         try:
             if entry.size <= SMALL and entry.stored <= SMALL:
                 data = whole(self.read, entry)
                 self.progress(entry.stored)
-                if is_plain(entry.name, data):  # as most are
+                if is_plain(entry.name, data):  # most are
                     return self._plain(entry, data)
                 parts: Iterable[bytes | bytearray] = (data,)
             else:
@@ -105,12 +105,12 @@ class _Reader(NamedTuple):
             if not self._is_right(entry, member.passed, member.crc):
                 return NOTHING
             return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
-        except BadDataError:  # maybe only on the second pass: a whole read ignores trailing data
-            self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
+        except BadDataError:  # maybe only on the second pass: the first ignores trailing data
+            self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data is damaged")
             return NOTHING
 
     def _plain(self, entry: ZipEntry, data: bytes | bytearray) -> Learnt:
-        """Analyse a small member of which only the digest matters."""
+        """Analyse a small member with only its digest."""
         if not self._is_right(entry, len(data), deflate.crc32(data)):
             return NOTHING
         return Learnt(sha256(data).hexdigest())
@@ -123,7 +123,7 @@ class _Reader(NamedTuple):
             what = f"unpacks to {passed} bytes instead of {entry.size}"
             self._fault(FaultKind.CONTENT, entry, what)
         elif crc != entry.crc:
-            self._fault(FaultKind.CONTENT, entry, "is not what was packed: its CRC differs")
+            self._fault(FaultKind.CONTENT, entry, "does not match its checksum")
         else:
             return True
         return False

@@ -1,4 +1,4 @@
-"""Parts of a large member that are near its beginning or its end, without those between."""
+"""Parts of a large member near its start or end, without unpacking the rest."""
 
 import zlib
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ _WINDOW = 32 << 10
 _BEFORE = (bytes(_WINDOW), b"\1" * _WINDOW)
 _PIECE = 64 << 10
 _LONGEST = 256 << 20
-"""More is not unpacked of an end."""
+"""Maximum bytes unpacked at an end."""
 _FARTHEST = 1 << 20
-"""No block starts later: then all bytes are stored as they are, or are no deflate stream."""
+"""The last possible start of a block, unless all bytes are stored or not a deflate stream."""
 
 _DYNAMIC = 4
-"""The second and third bit of a block with its own Huffman tables; the first marks the last one."""
+"""The type bits of a block with its own Huffman tables, after the bit for the last block."""
 _MOST_CODES = 29
 _LENGTHS = 4, 17
-"""The least number of lengths of the code that the tables are written in, and where they start."""
+"""The minimum number of code lengths for the tables, and their first bit."""
 _FULL = 128
 
 
 def unpacked_end(stored: bytes) -> bytes:
-    """Return what is certain of the end of a member, by its last stored bytes; it may be empty."""
+    """Return the certain part of a member's end, from its last stored bytes; it may be empty."""
     for start in _block_starts(stored):
         first = _inflated(stored, start, _BEFORE[0])
         second = _inflated(stored, start, _BEFORE[1]) if first else b""
@@ -34,7 +34,7 @@ def unpacked_end(stored: bytes) -> bytes:
 
 
 def _block_starts(stored: bytes) -> Iterator[int]:
-    """Yield the bits at which a block could start, by a complete code for its tables."""
+    """Yield the bits at which a block with a complete code for its tables could start."""
     for index in range(min(len(stored), _FARTHEST)):
         word = int.from_bytes(stored[index : index + 16], "little")
         for bit in range(8):
@@ -48,7 +48,7 @@ def _block_starts(stored: bytes) -> Iterator[int]:
 
 
 def _is_complete(head: int) -> bool:
-    """Return whether the lengths in the head of a block are those of a complete prefix code."""
+    """Return whether the lengths in a block's head form a complete prefix code."""
     least, start = _LENGTHS
     lengths = head >> start
     total = 0
@@ -61,7 +61,7 @@ def _is_complete(head: int) -> bool:
 
 
 def _inflated(stored: bytes, start: int, before: bytes) -> bytes:
-    """Return what follows from a bit on; nothing unless it ends exactly with the last byte."""
+    """Unpack from a bit on; return "" unless the stream ends exactly with the last byte."""
     inflater = zlib.decompressobj(-15, zdict=before)
     index, bit = divmod(start, 8)
     filler, extra = _filler(bit, stored[index])
@@ -75,11 +75,10 @@ def _inflated(stored: bytes, start: int, before: bytes) -> bytes:
 
 
 def _filler(bit: int, first: int) -> tuple[bytes, int]:
-    """Return a beginning for a stream that starts within its first byte, and what it unpacks to.
+    """Return a prefix for a stream that starts within its first byte, and its unpacked size.
 
-    Blocks that are stored as they are begin at a whole byte, so all bits must stay where they are
-    in their bytes. A block of literals fills the bits in front; each has nine bits, so that it
-    moves what follows by one.
+    Stored blocks start at a byte boundary, so all bits must keep their positions in bytes. A block
+    of literals fills the bits before; each literal has nine bits, which shifts the rest by one.
     """
     literals = (bit - 2) % 8
     block = 2 | ((1 << 9 * literals) - 1) << 3
@@ -89,7 +88,7 @@ def _filler(bit: int, first: int) -> tuple[bytes, int]:
 
 
 def _common_end(left: bytes, right: bytes) -> bytes:
-    """Return the longest end that both have."""
+    """Return the longest common end."""
     size = len(left)
     first, second = memoryview(left), memoryview(right)
     common, most = 0, size
@@ -103,16 +102,16 @@ def _common_end(left: bytes, right: bytes) -> bytes:
 
 
 _HEAD, _TAIL = 32 << 20, 64 << 20
-"""How many unpacked bytes are kept of the beginning and of the end."""
+"""The number of unpacked bytes kept at the start and at the end."""
 _MORE = 1 << 20
 
 
 class OutOfReachError(Exception):
-    """A part lies too far from both ends: the member must be unpacked as a whole."""
+    """A part is too far from both ends: the member must be unpacked completely."""
 
 
 class MemberParts:
-    """Unpacks what is asked for of a member: from its beginning on, or from within its end."""
+    """Unpacks requested parts of a member, from its start or from its end."""
 
     def __init__(self, read: ReadAt, entry: ZipEntry) -> None:
         self._read = read
@@ -138,7 +137,7 @@ class MemberParts:
         return bytes(self._head[offset:end])
 
     def _from_tail(self, distance: int, size: int) -> bytes:
-        """Return bytes at a distance from the end; read more of the end until they are certain."""
+        """Return bytes at a distance from the end; read more until they are certain."""
         entry, stored = self._entry, distance // 2 + _MORE
         while len(self._tail) < distance:
             if stored > entry.stored // 2:

@@ -1,7 +1,7 @@
-"""Copying members between archives verbatim, without recompressing them.
+"""Copy members between archives verbatim, without recompression.
 
-Adjacent members are copied at once, with their headers. Only a member that gets another name needs
-another header, and all get another place in the directory.
+Adjacent members are copied at once, with their headers. Only renamed members need another
+header, and all get another row in the directory.
 """
 
 import os
@@ -38,7 +38,7 @@ class Raw(NamedTuple):
 
 
 def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:
-    """Copy members, and yield the directory's rows for them."""
+    """Copy members, and yield their rows in the directory."""
     first, last = raw.entries[0], raw.entries[-1]
     offset, start = to.tell(), first.header
     if raw.name:
@@ -63,11 +63,11 @@ def _flags(entry: ZipEntry, name: str) -> int:
 
 
 def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
-    """Copy within the kernel where possible, which takes two thirds of the time."""
+    """Copy within the kernel if possible, which saves a third of the time."""
     if hasattr(os, "copy_file_range"):
         offset = to.tell()
         to.flush()
-        with suppress(OSError):  # not between all kinds of disks; what is wrong comes up below
+        with suppress(OSError):  # not all disks support it; other errors recur below
             while start < end:
                 size = os.copy_file_range(source.fileno(), to.fileno(), end - start, start, offset)
                 if not size:
@@ -84,7 +84,7 @@ def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
 
 
 def _row(entry: ZipEntry, name: str, offset: int) -> bytes:
-    """Return a row of the directory, with as much of the old one as possible."""
+    """Return a row of the directory, with as much of the old row as possible."""
     row = entry.row
     if name == entry.name and not entry.extra and offset < _MAX_32:
         return b"%b%b%b" % (row[:_OFFSET], offset.to_bytes(4, "little"), row[_OFFSET + 4 :])

@@ -1,4 +1,4 @@
-"""Unpacking members of a zip archive to files; any fault is an error."""
+"""Unpack members of a zip archive to files; any fault is an error."""
 
 import os
 import shutil
@@ -18,14 +18,14 @@ from torchyard.package.zip.directory import STORED, Directory, ZipEntry, read_di
 from torchyard.package.zip.inflate import BadDataError, IsalError, pieces
 
 _ENOUGH = 512
-"""How many stored bytes suffice for the first unpacked ones, with any Huffman tables."""
+"""Stored bytes that suffice for the first unpacked ones, with any Huffman tables."""
 _PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
 
 
 def unpack_zip(archive: Path, folder: Path) -> None:
-    """Unpack an archive, with its files' modes; nothing else will be in the folder.
+    """Unpack an archive, with its files' modes, to a folder of its own.
 
-    An archive with links is refused: what is unpacked after one would be written where it leads.
+    An archive with links is refused: later members could be written through them.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -44,27 +44,27 @@ def unpack_zip(archive: Path, folder: Path) -> None:
 
 
 def plain_directory(name: str, file: BinaryIO) -> Directory:
-    """Return the members of an archive that is not ambiguous and has files and folders only."""
+    """Return the members of an unambiguous archive with only files and folders."""
     directory = sound_directory(name, file)
     for entry in directory.entries:
         if stat.S_IFMT(entry.mode) not in _PLAIN:
-            msg = f"`{name}` has a link, `{entry.name}`, or something that is no file"
+            msg = f"`{name}` has a link or special file, `{entry.name}`"
             raise CheckError(msg, hint="let the project's backend pack the file itself")
     return directory
 
 
 def sound_directory(name: str, file: BinaryIO) -> Directory:
-    """Return the members of an archive; ambiguous archives are refused."""
+    """Return the members of an archive; refuse an ambiguous one."""
     directory = read_directory(file)
     for fault in directory.faults:
         where = f"{fault.member} " if fault.member else ""
         msg = f"`{name}` can't be unpacked: {where}{fault.what}"
-        raise CheckError(msg, hint="an archive that is no good must be made anew")
+        raise CheckError(msg, hint="create the archive again")
     return directory
 
 
 def beginning_of(file: BinaryIO, entry: ZipEntry, size: int) -> bytes:
-    """Return the first bytes of a member, reading little more; fewer if it is damaged."""
+    """Return the first bytes of a member without reading much more; fewer if it is damaged."""
     start = os.pread(file.fileno(), min(entry.stored, _ENOUGH), entry.data)
     if entry.method == STORED:
         return start[:size]
@@ -75,7 +75,7 @@ def beginning_of(file: BinaryIO, entry: ZipEntry, size: int) -> bytes:
 
 
 def content_of(file: BinaryIO, entry: ZipEntry) -> bytes:
-    """Return the content of a member; one that is larger than any text is refused."""
+    """Return the content of a member; refuse one larger than any text."""
     _refuse_more(entry, LIMITS.text)
     return b"".join(_sound_pieces(file, entry))
 
@@ -91,8 +91,8 @@ def unpack_member(file: BinaryIO, entry: ZipEntry, to: Path) -> None:
 
 def _refuse_more(entry: ZipEntry, most: int) -> None:
     if entry.size > most:
-        msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
-        raise CheckError(msg, hint="no package needs that: find out which tool wrote it")
+        msg = f"`{entry.name}` unpacks to {entry.size} bytes; the limit is {most}"
+        raise CheckError(msg, hint="no package needs that much: find out which tool wrote it")
 
 
 def _sound_pieces(file: BinaryIO, entry: ZipEntry) -> Iterator[bytes]:
@@ -104,5 +104,5 @@ def _sound_pieces(file: BinaryIO, entry: ZipEntry) -> Iterator[bytes]:
     except BadDataError:
         crc = -1
     if (size, crc) != (entry.size, entry.crc):
-        msg = f"what is in `{entry.name}` is not what was put there"
+        msg = f"`{entry.name}` does not match its checksum"
         raise CheckError(msg, hint="the archive is damaged: get it again")

@@ -1,13 +1,13 @@
-"""Writing reproducible zip archives: the same bytes at any time, on any machine.
+"""Write reproducible zip archives: the same bytes at any time, on any machine.
 
-Members are compressed by libdeflate. Its output depends on its version and the level, and on
-nothing else: what it does differently on different processors (checksums, moving its window) has
-the same outcome. zlib can't promise that, as each system has a build or a fork of its own.
+Members are compressed by libdeflate. Its output depends only on its version and the level: code
+for different processors (checksums, moving its window) gives the same result. zlib can't promise
+that, as each system has its own build or fork.
 
-libdeflate takes a member as a whole. It is mapped, so that its pages can be dropped again, but what
-comes out is in memory, for a moment twice: about 1 GB for a library of 1.5 GB. Members are
-compressed in threads (libdeflate runs without Python's lock) and written in order; no more than
-`_AHEAD` bytes of input, and one member, are under way at any time.
+libdeflate compresses a whole member at once. The input is mapped, so that its pages can be dropped,
+but the output is in memory, briefly twice: about 1 GB for a library of 1.5 GB. Members are
+compressed in threads (libdeflate releases Python's lock) and written in order; at most `_AHEAD`
+bytes of input, and one member, are in progress at any time.
 """
 
 import mmap
@@ -29,7 +29,7 @@ from torchyard.host.machine import processors
 from torchyard.package.zip.raw_copy import Raw, copy_raw
 
 DEBUG = "-debug.zip"
-"""The end of the name of an archive with the debug information of a package."""
+"""The suffix of an archive with a package's debug information."""
 
 _LEVEL = 6
 _AHEAD = 512 << 20
@@ -38,14 +38,14 @@ _STORED, _DEFLATED = 0, 8
 _PLAIN_VERSION, _ZIP64_VERSION = 20, 45
 _UNIX = 3 << 8
 _UTF8_NAME = 0x800
-_DATE = 0x0021  # 1980-01-01, the first that there is: host.snapshot.EPOCH
+_DATE = 0x0021  # 1980-01-01, the earliest: host.snapshot.EPOCH
 _TIME = 0
 _REGULAR = 0o100000
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
 
 
 class Member(NamedTuple):
-    """A file to be written: its name in the archive, and where its content is."""
+    """A file to write: its name in the archive, and the source of its content."""
 
     name: str
     source: Path | bytes
@@ -61,7 +61,7 @@ class Written(NamedTuple):
 
 
 class _Packed(NamedTuple):
-    """A member ready to be written; without data, its source is stored as it is."""
+    """A member ready to write; without data, its source is stored uncompressed."""
 
     data: bytearray | None
     size: int
@@ -70,7 +70,7 @@ class _Packed(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A member that waits to be written; raw members need no packing."""
+    """A member that waits to be written; raw members need no compression."""
 
     member: Member | Raw
     size: int
@@ -82,32 +82,32 @@ class _Pending(NamedTuple):
 
 
 def members_of(folder: Path, prefix: str = "") -> list[Member]:
-    """Return all files below a directory, sorted. Links are followed: not every reader knows them.
+    """Return all files below a directory, sorted. Follow links, as not all readers support them.
 
-    Links that lead out of the directory are refused: their targets are not build results.
+    Links that lead out of the directory are refused, as their targets are not build results.
     """
     found: list[Member] = []
     root = folder.resolve()
     for top, folders, files in os.walk(folder):
         for name in folders:
             if Path(top, name).is_symlink():
-                msg = f"`{Path(top, name)}` is a link to a directory, which no archive holds"
-                raise BuildError(msg, hint="install the files themselves in its place")
+                msg = f"`{Path(top, name)}` is a link to a directory, which archives can't contain"
+                raise BuildError(msg, hint="install the files instead")
         for name in files:
             path = Path(top, name)
             if not path.is_file():
-                msg = f"`{path}` is no file, nor a link to one"
-                raise BuildError(msg, hint="install the file that it stands for, or remove it")
+                msg = f"`{path}` is neither a file nor a link to one"
+                raise BuildError(msg, hint="install a file instead, or remove it")
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 msg = f"`{path}` is a link that leads out of `{folder}`, to `{path.resolve()}`"
-                raise BuildError(msg, hint="install the file itself in its place")
+                raise BuildError(msg, hint="install the file instead")
             executable = bool(path.stat().st_mode & 0o100)
             found.append(Member(prefix + path.relative_to(folder).as_posix(), path, executable))
     return sorted(found, key=lambda member: member.name)
 
 
 def write_debug(debug: Path, package: Path) -> Path | None:
-    """Write the debug information in a directory beside the package, if there is any."""
+    """Write the debug information in a directory to an archive beside the package, if any."""
     members = members_of(debug)
     if not members:
         return None
@@ -119,7 +119,7 @@ def write_debug(debug: Path, package: Path) -> Path | None:
 
 @contextmanager
 def writing(out: Path, comment: bytes = b"") -> "Iterator[ZipWriter]":
-    """Write an archive, which gets its final name only when it is complete.
+    """Write an archive, which gets its final name when it is complete.
 
     Concurrent writers of the same name wait for each other.
     """
@@ -136,7 +136,7 @@ def writing(out: Path, comment: bytes = b"") -> "Iterator[ZipWriter]":
 
 
 class ZipWriter:
-    """Writes members in the order in which they are added."""
+    """Writes members in the given order."""
 
     def __init__(self, file: BinaryIO, comment: bytes = b"") -> None:
         self._file = file
@@ -145,7 +145,7 @@ class ZipWriter:
         self._names: set[str] = set()
 
     def add(self, members: Iterable[Member | Raw]) -> list[Written]:
-        """Write more members, and return the list entries of those that are not raw."""
+        """Write more members, and return the entries of those that are not raw."""
         pending: deque[_Pending] = deque()
         written: list[Written] = []
 
@@ -177,7 +177,7 @@ class ZipWriter:
         return written
 
     def close(self) -> None:
-        """Write the directory of all members, which ends the archive."""
+        """Write the directory of all members and end the archive."""
         start = self._file.tell()
         self._file.writelines(self._directory)
         size = self._file.tell() - start
@@ -223,7 +223,7 @@ class ZipWriter:
 
 
 def _extra(numbers: bytes) -> bytes:
-    """Return the extra field for numbers that are too large for the usual ones."""
+    """Return the extra field for numbers too large for the usual fields."""
     return struct.pack("<HH", 1, len(numbers)) + numbers if numbers else b""
 
 
@@ -231,8 +231,8 @@ def _encoded(name: str) -> tuple[bytes, int]:
     try:
         encoded = name.encode()
     except UnicodeEncodeError as error:
-        msg = f"the file name {name!r} is no UTF-8 text"
-        raise HostError(msg, hint="rename it: archives need names that every system has") from error
+        msg = f"the file name {name!r} is not UTF-8"
+        raise HostError(msg, hint="rename it: archives need portable names") from error
     return encoded, 0 if name.isascii() else _UTF8_NAME
 
 
@@ -255,7 +255,7 @@ def _content(source: Path | bytes | bytearray) -> Iterator[bytes | bytearray | m
 
 
 def _pack(source: Path | bytes) -> _Packed:
-    """Compress a member, unless that makes it no smaller."""
+    """Compress a member, unless that does not make it smaller."""
     with _content(source) as content:
         size, crc = len(content), deflate.crc32(content)
         digest = sha256(content).digest()

@@ -1,1 +1,1 @@
-"""One attempt of a job: its build, its step, and when it may be retried."""
+"""An attempt of a job: its build, its step, and its retries."""

@@ -1,7 +1,7 @@
 """A build of one job: its worker may be lost at any moment, and it needs few queries.
 
-Defects of Buildbot 4.3 (`process/build.py`): a build never ends if its worker is lost while it is
-prepared, or with an error; nor if it is cancelled between being chosen and being started.
+Defects of Buildbot 4.3 (`process/build.py`): a build never ends if its worker is lost during
+preparation, or with an error; nor if it is cancelled between being chosen and being started.
 """
 
 import json
@@ -26,7 +26,7 @@ class JobBuild(Build):
     """A build that always ends."""
 
     _pages: ClassVar[dict[str, int]] = {}
-    """Virtual builders that are known: their tags need not be written again."""
+    """Known virtual builders, whose tags need not be written again."""
 
     def __init__(
         self, requests: list[BuildRequest], builder: Builder, attempts: AttemptHistory
@@ -38,7 +38,7 @@ class JobBuild(Build):
     async def startBuild(self, workerforbuilder: AbstractWorkerForBuilder) -> None:
         try:
             await super().startBuild(workerforbuilder)
-        except Exception:  # noqa: BLE001 - whatever it is, the job would never be retried
+        except Exception:  # noqa: BLE001 - otherwise the job would never be retried
             log.err(None, "a build could not start, and is retried")
             step = self._preparation_step.stepid if self._preparation_step else None
             if step is not None:
@@ -51,11 +51,11 @@ class JobBuild(Build):
     def buildFinished(self, text: list[str], results: int) -> defer.Deferred[None]:
         is_lost = self.workerforbuilder.worker is None
         if (results == EXCEPTION and is_lost) or (results == CANCELLED and self._is_shutdown()):
-            self.results = results = RETRY  # else the worse of the two counts
+            self.results = results = RETRY  # else the worse of both counts
         return super().buildFinished(text, results)
 
     def _is_shutdown(self) -> bool:
-        """Return whether only the master's shutdown cancelled a job, which then has to resume."""
+        """Return whether the master's shutdown cancelled a job, which must then resume."""
         is_unwanted = self.getProperty(VERDICT) == AttemptVerdict.ENDED.value
         return self.master.botmaster.shuttingDown and not is_unwanted
 
@@ -70,8 +70,8 @@ class JobBuild(Build):
     async def _setup_locks(self) -> None:
         """Write all properties in one query.
 
-        Buildbot calls this when all properties are known, and then writes those that are not in the
-        table yet, one query for each.
+        Buildbot calls this when all properties are known, and then writes the missing ones to the
+        table, with a query for each.
         """
         await super()._setup_locks()
         worker = self.workerforbuilder.worker

@@ -1,6 +1,6 @@
-"""Offers a job that was attempted before to the right machines, and not too soon.
+"""Offer a job that was attempted before to the right machines, but not too soon.
 
-Nor is it offered before its inputs are there again, if they are being rebuilt.
+If its inputs are being rebuilt, it is offered when they are finished.
 """
 
 from buildbot.master import BuildMaster
@@ -32,7 +32,7 @@ class RetryPolicy:
         self._wakeups = Wakeups()
 
     def restart_grace(self) -> None:
-        """Start the grace period again: another master is gone, and its workers will connect."""
+        """Restart the grace period: another master is gone, and its workers will connect."""
         self._started = None
         self._attempts.forget_all()
 

@@ -38,11 +38,11 @@ _LOG_LIMIT = 16 << 20
 """Characters of a job's log that the master keeps; the store has the whole log."""
 
 _BLOCK = 1 << 17
-"""Characters of a specification in one string: Buildbot's protocol refuses more than 640 kB."""
+"""Maximum characters of a specification's string: Buildbot's protocol refuses over 640 kB."""
 
 
 class FollowCommand(RemoteShellCommand):
-    """Runs `torchyard run --json`, and writes its events to the log as a `JobLog` renders them.
+    """Runs `torchyard run --json`, and writes its events to the log, rendered by a `JobLog`.
 
     The specification goes with the command, and the worker writes it (`worker/commands.py`).
     """
@@ -82,7 +82,7 @@ _RESULTS = {
 _WORKDIR = "."
 _WORK = "../../work"
 _JOB = ("--spec", SPEC_FILE, "--work", _WORK)
-"""Commands run in a directory for each worker and builder, which has one job at a time; all jobs of
+"""Commands run in a directory for each worker and builder, which has one job at a time. All jobs of
 a machine run in one directory, `_WORK`."""
 
 _OPTIONS = {
@@ -114,7 +114,7 @@ class RunJob(BuildStep):
         super().__init__(workdir=_WORKDIR)
 
     def interrupt(self, reason: str | Failure) -> defer.Deferred[None]:
-        """Stop: a user wants it, the connection is lost, or the master shuts down."""
+        """Stop: a user requested it, the connection is lost, or the master shuts down."""
         if isinstance(reason, str) and not self.master.botmaster.shuttingDown:
             self._is_unwanted = True
         return super().interrupt(reason)
@@ -211,7 +211,7 @@ class RunJob(BuildStep):
 
 
 class EndJob(ShellMixin, BuildStep):
-    """Ends a job that a user cancelled: until here only the process that follows it was stopped."""
+    """Ends a job that a user cancelled; so far only the process that follows it was stopped."""
 
     name = "end"
     alwaysRun = True

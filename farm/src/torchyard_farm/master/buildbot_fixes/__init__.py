@@ -1,1 +1,1 @@
-"""Work-arounds for defects of Buildbot; each names the defect, so that it can be removed."""
+"""Work-arounds for defects of Buildbot; each names its defect, so that it can be removed."""

@@ -2,7 +2,7 @@
 
 Defect of Buildbot 4.3 (`worker/manager.py`, `worker/protocols/base.py`): a connection that is lost
 before the worker is attached, or with its master, is never reported as lost. The worker stays
-"connected" for ever, and in the first case can't connect again.
+"connected" forever, and in the first case can't connect again.
 """
 
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ def drop_half_open(manager: WorkerManager) -> None:
     for name, connection in list(manager.connections.items()):
         worker = manager.workers.get(name)
         if worker is not None and worker.conn is not connection and connection.mind is not None:
-            log.msg(f"worker {name} is connected but not attached: it has to connect again")
+            log.msg(f"worker {name} is connected but not attached: it must connect again")
             connection.mind.broker.transport.abortConnection()
     for worker in list(manager.workers.values()):
         mind = getattr(worker.conn, "mind", None)  # connections of local workers have none

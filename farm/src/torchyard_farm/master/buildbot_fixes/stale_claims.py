@@ -1,7 +1,7 @@
 """Requests that this master has claimed without starting a build.
 
 Defect of Buildbot 4.3 (`process/buildrequestdistributor.py`): it claims a request before it starts
-the build. If that is interrupted, as by a restart of the database, the claim is never released.
+the build. If that is interrupted, such as by a restart of the database, the claim stays forever.
 """
 
 import sqlalchemy as sa
@@ -13,10 +13,10 @@ from torchyard_farm.master.builds import current_builds
 from torchyard_farm.twisted_tools import async_to_deferred
 
 _PATIENCE = 60.0
-"""Seconds that a claimed request may be without a build, as it is just starting or ending ..."""
+"""Seconds that a claimed request may lack a build, as one is just starting or ending ..."""
 
 _SIGHTINGS = 3
-"""... and times it must be seen so: nothing starts while a master or its database is suspended."""
+"""... and how often it must be seen so: nothing starts while a master or database is suspended."""
 
 
 class StaleClaims:
@@ -38,7 +38,7 @@ class StaleClaims:
             if len(seen) >= _SIGHTINGS and now - seen[0] > _PATIENCE
         ]
         if stale:
-            log.msg(f"requests {stale} were claimed and never started: their claims are released")
+            log.msg(f"requests {stale} were claimed but never started: their claims are released")
             for request in stale:
                 master.botmaster.remove_in_progress_buildrequest(request)
             await master.data.updates.unclaimBuildRequests(stale)

@@ -1,4 +1,4 @@
-"""Virtual builders: history pages, one for each cell, that no worker works for.
+"""Virtual builders: history pages, one for each cell, without workers.
 
 Defect of Buildbot 4.3 (`db/builders.py`): `getBuilder` reads the tags of all builders to return
 one, several times for each job. A farm has thousands of virtual builders.
@@ -15,7 +15,7 @@ _TAG = "_virtual_"
 
 
 def read_single_builders(master: BuildMaster) -> None:
-    """Let Buildbot read one builder only when it asks for one."""
+    """Let Buildbot read only the requested builder."""
 
     def get_builder(builderid: int) -> defer.Deferred[BuilderModel | None]:
         return master.db.pool.do(read_builder, master.db.model, builderid)
@@ -24,7 +24,7 @@ def read_single_builders(master: BuildMaster) -> None:
 
 
 async def virtual_builder_id(master: BuildMaster, name: str) -> int:
-    """Return the number of a virtual builder, which is created if it is new."""
+    """Return the number of a virtual builder; create a new one."""
     number = await master.data.updates.findBuilderId(name)
     await master.db.builders.updateBuilderInfo(number, None, None, None, None, [_TAG])
     return number

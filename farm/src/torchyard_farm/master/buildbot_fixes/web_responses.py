@@ -1,7 +1,7 @@
-"""Responses of the web server: written whole, and with headers that protect against other sites.
+"""Responses of the web server: written at once, with headers that protect against other sites.
 
 Defect of Buildbot 4.3 (`www/rest.py`): it writes JSON in pieces from a thread, which Twisted does
-not allow, and pieces get lost. Nor does it set security headers or cookie attributes.
+not allow, and pieces get lost. It also sets no security headers or cookie attributes.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class HardenedRequest(Request):
 
 
 def harden_web_server(*, is_behind_tls: bool) -> None:
-    """Use hardened requests and whole responses in this process's web server."""
+    """Use hardened requests and complete responses in this process's web server."""
     HardenedRequest.is_behind_tls = is_behind_tls
     BuildbotSite.requestFactory = HardenedRequest
     V2RootResource._write_json_data = staticmethod(_write_whole)  # noqa: SLF001 - no other way

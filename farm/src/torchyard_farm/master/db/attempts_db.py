@@ -1,4 +1,4 @@
-"""The attempts of jobs, as Buildbot's database records them: each is a build with properties."""
+"""The attempts of jobs in Buildbot's database: each is a build with properties."""
 
 import json
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from torchyard_farm.scheduling.attempts import AttemptRecord, AttemptVerdict
 from torchyard_farm.twisted_tools import async_to_deferred
 
 VERDICT = "verdict"
-"""Property of a build that did not succeed: how it ended. Builds of a killed master have none."""
+"""The property with the verdict of an unsuccessful build; missing if its master was killed."""
 
 ATTEMPT = "attempt"
-"""Property of a build: the number of its attempt, unless it is the first."""
+"""The property with the number of a build's attempt, unless it is the first."""
 
 
 class AttemptHistory:
     """The attempts of unfinished jobs, by request.
 
-    What is needed before each start is read once, when the master starts, and kept in memory. What
-    decides about a job that was attempted before is read from the database each time, as another
-    master may have added to it.
+    Attempts needed before each start are read once, when the master starts, and kept in memory. For
+    decisions about a retried job, they are read from the database each time, as another master may
+    have added some.
     """
 
     def __init__(self, *, shared: bool) -> None:
@@ -32,10 +32,10 @@ class AttemptHistory:
 
     @async_to_deferred
     async def cached(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
-        """Return the attempts of a request that this master has in memory."""
+        """Return the attempts of a request in this master's memory."""
         if self._cache is None:
             read = await master.db.pool.do(_read, master.db.model, None)
-            if self._cache is None:  # else a concurrent call has read it, and more was added since
+            if self._cache is None:  # else a concurrent call has filled it, and more was added
                 self._cache = read
         return self._cache.get(request, [])
 
@@ -48,7 +48,7 @@ class AttemptHistory:
         return read.get(request, [])
 
     def may_be_lost_on(self, machine: str) -> bool:
-        """Return whether a machine may have been lost with a job, and not have returned with it."""
+        """Return whether a machine may have been lost with a job and not returned with it."""
         return self._shared or any(
             attempt.machine == machine and attempt.verdict is AttemptVerdict.LOST
             for attempts in (self._cache or {}).values()
@@ -64,7 +64,7 @@ class AttemptHistory:
             self._cache.pop(request, None)
 
     def forget_all(self) -> None:
-        """Read all attempts again when they are needed: another master may have made some."""
+        """Clear the cache, as another master may have added attempts."""
         self._cache = None
 
 

@@ -1,4 +1,4 @@
-"""The address of Buildbot's database, and whether it can be reached."""
+"""The address of Buildbot's database, and whether it is reachable."""
 
 from typing import NotRequired, TypedDict
 
@@ -20,7 +20,7 @@ class DatabaseConfig(TypedDict):
 def database_config(url: str) -> DatabaseConfig:
     """Return Buildbot's configuration of a database.
 
-    The driver is named, since SQLAlchemy's default changes between versions. All connections are
+    It names the driver, since SQLAlchemy's default changes between versions. All connections are
     kept: by default all but five are reopened for each query.
     """
     if not url.startswith(_POSTGRES):

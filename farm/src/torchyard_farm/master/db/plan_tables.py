@@ -1,4 +1,4 @@
-"""Queries of Buildbot's tables about plans: each is one query, however many jobs there are."""
+"""Queries of Buildbot's tables about plans: each is one query for any number of jobs."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ _RUN = "run"
 
 GOOD = (SUCCESS, WARNINGS)
 _FAR, _LATELY = 2000, 5000
-"""Maximum number of past builds, and of recent results and inputs, that are read."""
+"""Maximum number of past builds, and of recent results and inputs, to read."""
 
 _CONCLUSIONS: dict[str | None, Outcome] = {
     AttemptVerdict.GIVEN_UP: "given up",
@@ -38,7 +38,7 @@ def read_job_statuses(
     """Return the status of a plan's jobs, and buildsets that Buildbot has left open.
 
     Buildbot completes a build, its request and its buildset one after the other. If it is killed
-    after the request, the buildset stays open for ever.
+    after the request, the buildset stays open forever.
     """
     sets, requests = model.buildsets, model.buildrequests
     query = (
@@ -78,7 +78,7 @@ def read_open_requests(
 def read_unfinished(
     connection: sa.Connection, model: type[Model], names: Collection[str]
 ) -> set[str]:
-    """Return the jobs (PLAN/NUMBER) that were submitted and are not finished."""
+    """Return the submitted, unfinished jobs (PLAN/NUMBER)."""
     sets, requests = model.buildsets, model.buildrequests
     query = (
         sa.select(sets.c.external_idstring)
@@ -166,7 +166,7 @@ def read_recent_inputs(
 def read_past_builds(
     connection: sa.Connection, model: type[Model], pages: Collection[int]
 ) -> list[PastBuild]:
-    """Return builds that succeeded or failed on some history pages, newest first."""
+    """Return builds that succeeded or failed on these history pages, newest first."""
     if not pages:
         return []
     builds, properties = model.builds, model.build_properties

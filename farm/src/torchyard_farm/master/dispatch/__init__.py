@@ -1,1 +1,1 @@
-"""Which pending job starts next, and on which worker."""
+"""The choice of the next pending job and its worker."""

@@ -1,6 +1,6 @@
-"""Chooses for Buildbot the next job and its worker, as `placement` decides.
+"""Choose Buildbot's next job and its worker, by the rules of `placement`.
 
-Everything that is kept here can be read from Buildbot's tables again.
+All state here can be read from Buildbot's tables again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +44,7 @@ _ARRIVALS = (("buildrequests", None, "new"), ("buildrequests", None, "unclaimed"
 
 
 class BuilderQueues:
-    """Remembers queues that were empty when they were read last, and had no arrivals since."""
+    """Remembers queues that were empty when last read, and had no arrivals since."""
 
     def __init__(self) -> None:
         self._consumers: list[QueueRef] = []
@@ -73,7 +73,7 @@ class BuilderQueues:
             return []
         before = self._arrivals
         found = await fetch()
-        if not found and before == self._arrivals:  # else a request arrived while it was read
+        if not found and before == self._arrivals:  # else a request arrived meanwhile
             self._empty.add(builder)
         return found
 
@@ -88,7 +88,7 @@ ReadRequest = Callable[[int], defer.Deferred[BuildRequest | None]]
 
 
 class FinishedBuild(TypedDict):
-    """What Buildbot announces of a build that has ended, as far as it is used here."""
+    """The used part of Buildbot's announcement of an ended build."""
 
     workerid: int
     started_at: datetime
@@ -166,7 +166,7 @@ class Dispatcher(PollingService):
         return self.master.reactor.seconds()
 
     def _chooser(self, builder: Builder, master: BuildMaster) -> BuildChooserBase:
-        """Return the chooser of a builder; builders that are not for jobs get Buildbot's own."""
+        """Return the chooser of a builder; builders without jobs get Buildbot's own."""
         if self._machines_of(builder):
             return JobBuildChooser(self, builder, master)
         return BasicBuildChooser(builder, master)
@@ -175,7 +175,7 @@ class Dispatcher(PollingService):
         return self._machine_names[worker.name]
 
     def capacities(self) -> dict[str, WorkerCapacity]:
-        """Return the resources of all machines that are connected or can be started."""
+        """Return the resources of all connected or startable machines."""
         running, now = followed_jobs(self.master), self.now()
         found = {}
         for worker in self.master.workers.workers.values():
@@ -231,7 +231,7 @@ class Dispatcher(PollingService):
         return found
 
     def reservations(self, capacities: Mapping[str, WorkerCapacity]) -> dict[str, PendingJob]:
-        """Return the machines that are reserved for a pending job, of whatever builder."""
+        """Return the machines reserved for pending jobs of any builder."""
         builders = self.master.botmaster.builders
         able = {
             name: self._machines_of(builders[name]) for name in self._pending if name in builders
@@ -248,7 +248,7 @@ class Dispatcher(PollingService):
         return {self._machine_names[name] for name in names if name in self._machine_names}
 
     def started(self, builder: str, job: PendingJob, machine: str) -> None:
-        """Note that a job starts: its inputs will be on the machine, and then its result."""
+        """Record that a job starts: its inputs, and then its result, will be on the machine."""
         self._pending.get(builder, {}).pop(job.request, None)
         self.locality.record(machine, [*job.inputs, job.fingerprint])
 
@@ -286,7 +286,7 @@ class JobBuildChooser(BuildChooserBase):
     ) -> defer.Deferred[bool]:
         """Start a build, unless its worker was lost while Buildbot claimed the request.
 
-        Buildbot itself fails then, and keeps the request claimed for ever.
+        Buildbot itself fails then, and keeps the request claimed forever.
         """
         if workerforbuilder.worker is None:
             return defer.succeed(result=False)
@@ -342,7 +342,7 @@ class JobBuildChooser(BuildChooserBase):
 
     @async_to_deferred
     async def _getBuildRequestForBrdict(self, brdict: QueuedRequest) -> BuildRequest | None:
-        """Return a request; unlike Buildbot's own, without reading the builder's known name."""
+        """Return a request; unlike Buildbot, without reading the builder's known name."""
         number = brdict["buildrequestid"]
         if number not in self.breqCache:
             model = BuildRequestModel(

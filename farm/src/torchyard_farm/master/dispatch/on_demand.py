@@ -1,7 +1,7 @@
-"""Machines that are started when there is work for them, and shut themselves down when idle.
+"""Machines that are started for work, and shut themselves down when idle.
 
 Buildbot's own latent workers stop a machine when the master stops, and forget it when the master is
-killed: either would cost the job that runs on it. So here the master only starts machines.
+killed: either would lose the job that runs on it. So here the master only starts machines.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class MachineStarter:
         self._connected.add(worker)
 
     def disconnected(self, worker: str) -> None:
-        """Note that a worker is gone; with the last one the machine is, and can be started anew."""
+        """Record that a worker is gone; after the last one, the machine can be started again."""
         self._connected.discard(worker)
         if not self._connected:
             self._began = None
@@ -83,7 +83,7 @@ class OnDemandWorker(AbstractLatentWorker):
         return self._starter.start(self.master.reactor)
 
     def stop_instance(self, fast: bool = False) -> defer.Deferred[bool]:  # noqa: FBT001, FBT002 - as Buildbot calls it
-        """Do nothing: the machine shuts itself down once no job runs there any more."""
+        """Do nothing: the machine shuts itself down when it has no more jobs."""
         return defer.succeed(result=True)
 
     def attached(self, conn: Connection) -> defer.Deferred[None]:

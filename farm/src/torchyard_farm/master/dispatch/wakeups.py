@@ -7,7 +7,7 @@ from twisted.internet.base import DelayedCall
 
 
 class Wakeups:
-    """At most one timer for each builder: the earliest that was asked for."""
+    """At most one timer for each builder: the earliest requested one."""
 
     def __init__(self) -> None:
         self._timers: dict[str, DelayedCall] = {}

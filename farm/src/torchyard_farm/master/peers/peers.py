@@ -1,4 +1,4 @@
-"""Several masters on one database: which are alive, and what they pass on to each other.
+"""Several masters on one database: which are alive, and their messages.
 
 Buildbot's masters communicate through a message router, without which they stop. Here each polls
 the database every two seconds instead, which all of them need anyway.
@@ -29,7 +29,7 @@ _INTERVAL = 2.0
 """Seconds between two polls of the database."""
 
 _FRESH = 10.0
-"""Seconds after a poll for which a master may assume that the others consider it alive."""
+"""Seconds after a poll during which other masters consider this one alive."""
 
 _DEAD = 30.0
 """Seconds without a sign of life after which a master is dead, and others take over."""
@@ -38,7 +38,7 @@ _REQUESTS = "asks"
 
 
 def may_submit_jobs(master: BuildMaster) -> bool:
-    """Return whether a master may submit jobs: after a suspension it may be considered dead."""
+    """Return whether a master may submit jobs; after a suspension, others may consider it dead."""
     peers = master.service_manager.namedServices.get(PeerMasters.name)
     return not isinstance(peers, PeerMasters) or peers.is_fresh()
 
@@ -92,7 +92,7 @@ class PeerMasters(PollingService):
     @async_to_deferred
     async def _poll(self) -> None:
         if self.master.botmaster.shuttingDown:
-            return  # Buildbot marks this master as inactive itself
+            return  # Buildbot itself marks this master as inactive
         was_dead = await self.master.db.masters.setMasterState(self.master.masterid, active=True)
         if was_dead and self._polled is not None:
             log.msg("the other masters consider this one dead: it stops, and may be restarted")
@@ -139,7 +139,7 @@ class PeerMasters(PollingService):
         connection.commit()
 
     async def _receive(self) -> None:
-        """Announce buildsets that other masters closed, and carry out what they ask of this one."""
+        """Announce buildsets that other masters closed, and carry out their requests."""
         rows = await self.master.db.pool.do(self._read_buildsets)
         for buildset in self._buildsets.update(rows):
             found = await self.master.data.get(("buildsets", buildset))
@@ -159,7 +159,7 @@ class PeerMasters(PollingService):
 
     @async_to_deferred
     async def _pass_on(self, key: tuple[str, str, str, str], request: Mapping[str, str]) -> None:
-        """Pass a request to stop a job to the master that runs it, if that is another one."""
+        """Pass a request to stop a job to the other master that runs it, if any."""
         _, kind, number, verb = key
         found = await self.master.data.get((kind, number))
         owner = found and found["masterid" if kind == "builds" else "claimed_by_masterid"]

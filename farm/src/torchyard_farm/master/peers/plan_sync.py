@@ -1,8 +1,8 @@
 """Copies plans between masters through the database they share; each master has all plans.
 
-That a plan is over stays in the database for ever. A plan that is over and whose text is gone from
-the database is forgotten: a master that still has it, as it was down meanwhile, forgets it as well
-instead of starting it again.
+The mark that a plan is over stays in the database forever. A plan with this mark and without a text
+is forgotten: a master that was down meanwhile, and still has it, forgets it instead of starting it
+again.
 """
 
 from collections.abc import Collection
@@ -29,11 +29,11 @@ async def sync_plans(master: BuildMaster, plans: Plans) -> None:
     shared = SharedState(master, PLANS)
     found = compare_plans(plans, await shared.names(), marks)
     for name in found.send:
-        with suppress(HostError):  # an unreadable plan is of no use to other masters
+        with suppress(HostError):  # other masters can't use an unreadable plan
             await shared.put(name, plans.text(name))
     for name in found.fetch:
         text = await shared.get(name)
-        if text is not None:  # else it was forgotten just now
+        if text is not None:  # else it was just forgotten
             plans.put(name, text, over=marks.get(name) is PlanMark.ENDED)
     for name in found.cancel:
         plans.cancel(name)
@@ -46,14 +46,14 @@ async def sync_plans(master: BuildMaster, plans: Plans) -> None:
 
 
 async def withdraw_plans(master: BuildMaster, names: Collection[str]) -> None:
-    """Let all masters forget plans, as far as the database records that they are over."""
+    """Let all masters forget plans that are over according to the database."""
     over = await SharedState(master, PlanMark.ENDED).names()
     for name in sorted(set(names).intersection(over)):
         await SharedState(master, PLANS).remove(name)
 
 
 async def find_plan(master: BuildMaster, plans: Plans, name: str) -> FarmPlan:
-    """Return a plan, also one that was submitted to another master a moment ago."""
+    """Return a plan, even one just submitted to another master."""
     try:
         return plans.read(name)
     except SelectionError:

@@ -15,11 +15,11 @@ from torchyard_farm.twisted_tools import async_to_deferred
 
 _INTERVAL = 3600
 _BATCH = 100
-"""Jobs that are deleted in one transaction, so that other queries do not wait long."""
+"""Maximum jobs deleted in a transaction, so that other queries do not wait long."""
 
 
 class Janitor(PollingService):
-    """Keeps everything that an open plan needs, and the record of scheduled runs."""
+    """Deletes old jobs, but keeps those of open plans, and the record of scheduled runs."""
 
     name = "janitor"
 
@@ -52,10 +52,10 @@ class Janitor(PollingService):
 
     @async_to_deferred
     async def _forget_plans(self, before: int) -> None:
-        """Delete old plans that are over and have no job left."""
+        """Delete old ended plans without remaining jobs."""
         old = [name for name in self._plans.ended() if self._plans.moment(name) < before]
         kept = await self.master.db.pool.do(known_plans, self.master.db.model, old)
-        if self._is_shared:  # all masters have to forget a plan, or they would copy it back
+        if self._is_shared:  # all masters must forget a plan, or they would copy it back
             await withdraw_plans(self.master, set(old) - kept)
             return
         for name in set(old) - kept:
@@ -65,8 +65,8 @@ class Janitor(PollingService):
 def forget_jobs(
     connection: sa.Connection, model: type[Model], before: int, kept: Collection[str]
 ) -> int:
-    """Delete a batch of jobs that ended before a moment, except of some plans; return how many."""
-    if connection.dialect.name == "sqlite":  # else it leaves dependent rows behind
+    """Delete a batch of jobs that ended before a moment, except of kept plans; return how many."""
+    if connection.dialect.name == "sqlite":  # otherwise dependent rows would remain
         connection.exec_driver_sql("PRAGMA foreign_keys = ON")
     sets = model.buildsets
     is_job = sets.c.external_idstring.contains("/")

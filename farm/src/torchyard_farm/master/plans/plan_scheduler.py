@@ -1,6 +1,6 @@
-"""Submits the jobs of plans to Buildbot's queue when their inputs are there.
+"""Submit the jobs of plans to Buildbot's queue when their inputs exist.
 
-The truth is in two places: the plans' files, and Buildbot's table of buildsets, which has a row for
+The state is in the plans' files, and in Buildbot's table of buildsets, which has a row for
 each submitted job, with PLAN/NUMBER as its external name. Everything else is derived from these
 when the master starts, so it may be killed at any moment.
 """
@@ -30,14 +30,14 @@ _INTERVAL = 1.0
 """Seconds between two checks for plans that were submitted or cancelled."""
 
 _CONCURRENT = 8
-"""Jobs that are written to the tables at one time: the database may take long for each."""
+"""Jobs written to the tables at once: the database may take long for each."""
 
 _PAUSE = 5.0
-"""Seconds before everything is read again after an error, such as one of the database."""
+"""Seconds after an error, such as of the database, before everything is read again."""
 
 
 class CompleteBuildset(TypedDict):
-    """What Buildbot announces of a buildset that is complete, as far as it is used here."""
+    """The used part of Buildbot's announcement of a complete buildset."""
 
     external_idstring: str | None
     results: int
@@ -47,7 +47,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
     """A single pump does everything in sequence, so no locks are needed."""
 
     POLL_INTERVAL_SEC = 5
-    """How often a master tries to take the plans over from one that is gone."""
+    """Seconds between attempts to take over the plans of a dead master."""
 
     def __init__(
         self, name: str, builderNames: list[str], windows: dict[str, int], folder: str
@@ -97,7 +97,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
             self._consumer = None
 
     def _on_complete(self, _key: object, buildset: CompleteBuildset) -> None:
-        """Take in a complete buildset: a job's first, or a rebuild, which has the same name."""
+        """Process a complete buildset: a job's first, or a rebuild, which has the same name."""
         plan, _, number = (buildset["external_idstring"] or "").rpartition("/")
         if plan and number.isdecimal():
             self._ended.append((plan, int(number), buildset["results"] in GOOD))
@@ -121,7 +121,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
 
     @async_to_deferred
     async def _pump(self) -> None:
-        """Do everything that can be done now."""
+        """Do all pending work."""
         for name in self._plans.cancelled():
             await self._cancel(name)
         for name in self._plans.open():
@@ -143,7 +143,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
             self._archive(name)
 
     def _archive(self, name: str) -> None:
-        """Move a plan to the ended ones if it is over."""
+        """Archive a plan if it is over."""
         if self._tracker.is_over(name):
             counts = self._tracker.counts(name)
             log.msg(f"plan {name} is over: {counts.good} of {counts.jobs} jobs succeeded")
@@ -162,7 +162,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
         statuses, torn = await self.master.db.pool.do(
             read_job_statuses, self.master.db.model, plan.id
         )
-        if tracker is not self._tracker:  # it was reset: jobs that ended meanwhile are unknown
+        if tracker is not self._tracker:  # it was reset, so jobs that ended meanwhile are unknown
             return
         self._tracker.add(plan, statuses)
         for buildset in torn:
@@ -173,7 +173,7 @@ class PlanScheduler(Polling, ReconfigurableBaseScheduler):
 
     @async_to_deferred
     async def _submit_all(self, jobs: Iterable[tuple[FarmPlan, int]]) -> None:
-        """Submit jobs. If one fails the others are awaited, as the tables are read again then."""
+        """Submit jobs. If one fails, await the others before the tables are read again."""
         waiting = [self._submit(*job) for job in jobs]
         submitted = await defer.DeferredList(waiting, consumeErrors=True)
         results: Sequence[tuple[bool, object]] = submitted

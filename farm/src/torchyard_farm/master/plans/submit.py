@@ -21,7 +21,7 @@ _LOCK = defer.DeferredLock()
 
 
 class JobSubmitter:
-    """Submits jobs, and caches what many of them share."""
+    """Submits jobs, and caches their common data."""
 
     def __init__(self) -> None:
         self._builders: dict[str, int] = {}
@@ -33,7 +33,7 @@ class JobSubmitter:
         if planned.kind not in self._builders:
             find = master.data.updates.findBuilderId
             self._builders[planned.kind] = await find(planned.kind)
-        if self._stamp is None:  # Buildbot requires a source stamp, though nothing is checked out
+        if self._stamp is None:  # Buildbot requires a source stamp, even without a checkout
             self._stamp = await master.db.sourcestamps.findSourceStampId(
                 codebase="", project="", repository=""
             )
@@ -50,9 +50,9 @@ class JobSubmitter:
 
 
 def resubmit_inputs(master: BuildMaster, plan: FarmPlan, job: int) -> defer.Deferred[None]:
-    """Submit all direct inputs of a job again; inputs that the store still has take only a moment.
+    """Submit all direct inputs of a job again; those still in the store take only a moment.
 
-    Many jobs may find at once that an input is missing: it is submitted for the first of them.
+    Many jobs may find the same input missing at once: it is submitted only for the first.
     """
     return _LOCK.run(_resubmit_inputs, master, plan, job)
 

@@ -1,7 +1,7 @@
-"""Starts nightly and daily runs when they are due, on a builder of the master's own.
+"""Start nightly and daily runs when they are due, on a builder of the master itself.
 
-A run that was started is a row of Buildbot's table of buildsets, with its name and due time: so
-each is started once, also if the master is killed, and by one of several masters.
+A started run is a row in Buildbot's table of buildsets, with its name and due time. So
+each is started once, even if the master is killed, and by only one of several masters.
 """
 
 import sys
@@ -30,13 +30,13 @@ from torchyard_farm.settings.schedules import (
 from torchyard_farm.twisted_tools import async_to_deferred
 
 _TIME_LIMIT = 2 * 3600
-"""Seconds: a command that hangs must not block tomorrow's run."""
+"""Maximum seconds, so that a hanging command can't block tomorrow's run."""
 
 _OPTIONS = {"workdir": ".", "timeout": None, "maxTime": _TIME_LIMIT, "logEnviron": False}
 
 
 class ScheduledRun(ShellMixin, BuildStep):
-    """Makes a plan in a process of its own, so that the master is not blocked."""
+    """Makes a plan in a separate process, so that the master is not blocked."""
 
     name = "plan"
     flunkOnFailure = True
@@ -66,7 +66,7 @@ _INTERVAL = 5.0
 """Seconds between two checks of the clock."""
 
 _STATE_CLASS = "Calendar"
-"""The class name under which Buildbot's table `objects` knows this scheduler."""
+"""The class name of this scheduler in Buildbot's table `objects`."""
 
 Schedules = Mapping[str, tuple[str, str, ScheduleTimes]]
 """Command, history page and times by name."""
@@ -81,7 +81,7 @@ class ConfigParts(NamedTuple):
 
 
 def timed_parts(folder: Path, farm: Farm) -> ConfigParts:
-    """Return what a farm's schedules need: nothing if it has none."""
+    """Return the entries for a farm's schedules; empty if it has none."""
     if not farm.schedules:
         return ConfigParts([], [], [])
     builder = util.BuilderConfig(
@@ -97,7 +97,7 @@ def timed_parts(folder: Path, farm: Farm) -> ConfigParts:
 
 
 class TimedScheduler(Polling, ReconfigurableBaseScheduler):
-    """Watches the clock. Of several masters one runs it, and another takes over if that is gone."""
+    """Watches the clock. It runs on one of several masters; another takes over if that is gone."""
 
     def __init__(self, name: str, builderNames: list[str], due: Schedules) -> None:
         super().__init__(name=name, builderNames=builderNames, due=due)
@@ -142,7 +142,7 @@ class TimedScheduler(Polling, ReconfigurableBaseScheduler):
                 self._last[name] = due
 
     async def _read_last(self, name: str, times: ScheduleTimes, now: datetime) -> datetime:
-        """Return when the last run was due, or when these times were first configured."""
+        """Return when the last run was due, or when these times were configured."""
         key = f"{name} at {times.clock:%H:%M} on {times.days}"
         since: str | None = await self.getState(key, None)
         if since is None:

@@ -1,1 +1,1 @@
-"""What workers report: whether they are alive, their resources, and the jobs they run."""
+"""The reports of workers: heartbeats, resources, and running jobs."""

@@ -1,4 +1,4 @@
-"""Detects workers that hang or are cut off: Buildbot's own keepalive waits for ever."""
+"""Detect workers that hang or are cut off: Buildbot's own keepalive waits forever."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from torchyard_farm.twisted_tools import (
 async def record_returned_jobs(
     master: BuildMaster, machine: str, jobs: Mapping[str, RunningJob], attempts: AttemptHistory
 ) -> None:
-    """Change the verdict of lost attempts whose jobs still run; a restarted job was lost."""
+    """Change the verdict of lost attempts whose jobs still run, unless restarted."""
     if not jobs or not attempts.may_be_lost_on(machine):
         return
     now = master.reactor.seconds()
@@ -45,18 +45,18 @@ async def record_returned_jobs(
 async def end_unwanted_jobs(
     master: BuildMaster, machine: str, connection: Connection, orphans: Mapping[str, RunningJob]
 ) -> None:
-    """End those orphaned jobs of a machine that no unfinished request is for."""
+    """End orphaned jobs of a machine without an unfinished request."""
     if not orphans:
         return
     wanted = await master.db.pool.do(_read_wanted, master.db.model)
     for fingerprint, job in orphans.items():
         if fingerprint not in wanted and connection.mind is not None:
-            log.msg(f"{job.name}, which runs on {machine}, is not wanted any more: it is ended")
+            log.msg(f"{job.name} on {machine} is no longer needed: it is ended")
             await connection.mind.callRemote("end", job.name)
 
 
 def _read_wanted(connection: sa.Connection, model: type[Model]) -> set[str]:
-    """Read the fingerprints of all jobs that were submitted and are not finished."""
+    """Read the fingerprints of all submitted, unfinished jobs."""
     properties, requests = model.buildset_properties, model.buildrequests
     query = (
         sa.select(properties.c.property_value)
@@ -69,7 +69,7 @@ def _read_wanted(connection: sa.Connection, model: type[Model]) -> set[str]:
 def _read_lost(
     connection: sa.Connection, model: type[Model], machine: str
 ) -> list[tuple[int, int, int, str]]:
-    """Read the builds that were lost on a machine and will be retried."""
+    """Read the builds lost on a machine that will be retried."""
     builds, requests = model.builds, model.buildrequests
     wanted = {VERDICT: AttemptVerdict.LOST.value, MACHINE: machine}
     fingerprint = model.build_properties.alias()
@@ -133,7 +133,7 @@ class Heartbeat(PollingService):
         answered: set[str] = set()
         for worker, connection, machine in workers:
             mine = followed.get(machine, ())
-            self._statuses.introduce(machine, worker, mine)  # before the newer answer arrives
+            self._statuses.introduce(machine, worker, mine)  # before a newer answer arrives
             in_background(self._poll(worker.name, connection, machine, answered))
 
     @async_to_deferred

@@ -31,12 +31,12 @@ class WorkerStatuses:
         return self._statuses.get(machine)
 
     def orphans(self, machine: str, followed: Collection[str]) -> dict[str, Resources]:
-        """Return the resources of jobs that no build follows now or did at the last report."""
+        """Return the resources of jobs without a build, now and at the last report."""
         orphans = self._orphans.get(machine, {})
         return {name: takes for name, takes in orphans.items() if name not in followed}
 
     def update(self, machine: str, report: str, followed: Collection[str]) -> WorkerStatus | None:
-        """Take in a machine's report; builds follow these of its jobs."""
+        """Process a machine's report; `followed` are its jobs with builds."""
         status = decode_status(report)
         if status is not None:
             orphans = orphaned_jobs(status, followed)
@@ -46,7 +46,7 @@ class WorkerStatuses:
         return status
 
     def introduce(self, machine: str, worker: AbstractWorker, followed: Collection[str]) -> None:
-        """Take in the report that a worker sent when it connected, once."""
+        """Process, once, the report that a worker sent when it connected."""
         if worker.conn is not None and self._introduced.get(worker.name) is not worker.conn:
             self._introduced[worker.name] = worker.conn
             self.update(machine, worker.info.getProperty(STATUS_CALL) or "", followed)
