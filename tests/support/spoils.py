@@ -352,7 +352,7 @@ def an_architecture_that_cuda_does_not_know(yard: Yard) -> None:
     yard.change("", '[[override]]\nstage = "core"\ncompute = "cu130"\narchs = ["5.0"]')
 
 
-@spoils("compiles nothing", CUDA)
+@spoils("can't compile", CUDA)
 def nvcc_that_fails(yard: Yard) -> None:
     yard.script(yard.cuda / "bin/nvcc", f'{_NVCC}\ntest "$1" != -ccbin || exit 1')
 

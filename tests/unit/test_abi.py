@@ -245,7 +245,7 @@ def test_the_torch_that_is_checked_together() -> None:
     files = {"torch/lib/libtorch_cuda.so": library("libcudart.so.12")}
     torch = package(files, name="torch-2.14.0-cp312-cp312-manylinux_2_28_x86_64.whl")
     [hit] = hits("torch-toolkit", subject(contents, torch))
-    assert hit.what == "needs CUDA 13, and the torch beside it brings CUDA 12"
+    assert hit.what == "needs CUDA 13, but the torch beside it brings CUDA 12"
 
 
 def test_torch_vendored() -> None:
