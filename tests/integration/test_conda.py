@@ -335,14 +335,18 @@ def test_files_that_collide_are_told(made: Made, tmp_path: Path) -> None:
     bindings = tmp_path / "bindings"
     shutil.copytree(made.bindings, bindings)
     write(bindings / "image/demo-1.2.0+cpu.data/purelib/demo/__init__.py", "other = True\n")
-    with pytest.raises(BuildError, match=r"purelib/demo/__init__.py` would replace `.*__init__.py"):
+    with pytest.raises(
+        BuildError, match=r"purelib/demo/__init__.py` would replace the existing `.*__init__.py"
+    ):
         assemble(made._replace(bindings=bindings), CondaKind.PACKAGE, tmp_path / "out")
     kept = bindings / "image/demo/__init__.py"
     assert kept.read_bytes() == (made.bindings / "image/demo/__init__.py").read_bytes()
     shutil.rmtree(bindings / "image/demo-1.2.0+cpu.data/purelib")
     program = bindings / "image/demo/bin/demo-say"
     write(program, "the project's own\n")
-    with pytest.raises(BuildError, match=r"entry point `demo-say` would replace `.*bin/demo-say`"):
+    with pytest.raises(
+        BuildError, match=r"entry point `demo-say` would replace the existing `.*bin/demo-say`"
+    ):
         assemble(made._replace(bindings=bindings), CondaKind.PACKAGE, tmp_path / "out")
     assert program.read_text(encoding="utf-8") == "the project's own\n"
 

@@ -195,7 +195,7 @@ def test_it_outlives_who_asked_for_it(config: Config, number: signal.Signals) ->
     os.killpg(first.pid, number)
     code, err = end_of(first)
     assert code in {-number, 128 + number}
-    assert (f"{CORE} goes on" in err) == (number in {signal.SIGTERM, signal.SIGINT})
+    assert (f"{CORE} continues" in err) == (number in {signal.SIGTERM, signal.SIGINT})
     second = config.join()
     config.let_go()
     code, err = end_of(second)

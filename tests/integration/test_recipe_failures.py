@@ -354,7 +354,7 @@ def test_a_library_that_was_not_found_without_a_word(project: Project) -> None:
     project.change("CMakeLists.txt", "USE_OPENMP ON", "USE_OPENMP OFF")
     failed = project.fail(CPU)
     assert failed.code == 9
-    assert "- BLAS should say openblas, and is `Eigen`" in failed.err
+    assert "- BLAS should be openblas, and is `Eigen`" in failed.err
     assert "- USE_OPENMP should be on for cpu, and is `OFF`" in failed.err
     assert 'turn it off by env = { USE_… = "0" }' in failed.err
     assert "look around: torchyard shell" in failed.err
@@ -432,7 +432,7 @@ def test_a_project_that_goes_on_without_mkl(tmp_path: Path, torchyard: Command) 
     assert torchyard("run", "source:tinytorch-1.2.0", *args).code == 0
     failed = torchyard("run", "core:tinytorch-1.2.0/linux-x86_64/cpu-mkl", *args)
     assert failed.code == 9
-    assert "- BLAS_INFO should say mkl, and is `none`" in failed.err
+    assert "- BLAS_INFO should be mkl, and is `none`" in failed.err
     assert 'turn it off by env = { USE_… = "0" }' in failed.err
     assert not list((folder / ".torchyard/work").rglob("*.o"))
 

@@ -251,7 +251,7 @@ def test_needed_libraries_are_replaced_removed_and_added(wheel: Path, tmp_path: 
     )
     needed = elf_of(unpacked(done.path, tmp_path / "site") / tiny[0]).needed
     assert set(needed) == {"libmore.so", "libc10.so", "libother.so.3", "libc.so.6"}
-    told = "needs libmore.so, libother.so.3 in place of libvend.so.2, libgomp.so.1"
+    told = "needs libmore.so, libother.so.3 instead of libvend.so.2, libgomp.so.1"
     assert told in {change.what for change in done.changed}
 
 
@@ -336,7 +336,7 @@ def test_everything_at_once_gives_the_same_bytes(built: Built, wheel: Path, tmp_
 
 
 def test_a_glob_for_something_else_is_told(wheel: Path, tmp_path: Path) -> None:
-    with pytest.raises(SelectionError, match=r"is called `tinytorch/__init__\.py`"):
+    with pytest.raises(SelectionError, match=r"of the package matches `tinytorch/__init__\.py`"):
         repair(wheel, [Strip(members=("tinytorch/__init__.py",))], tmp_path / "out")
 
 

@@ -307,7 +307,7 @@ def test_a_job_that_runs_can_be_looked_into_by_its_name(torchyard: Command, tmp_
         look = [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "sh", "-c", line]
         shell = subprocess.run(look, capture_output=True, text=True, check=True)
         assert shell.stdout == "some code\nmore code\n"
-        assert "runs now" in shell.stderr
+        assert "is running" in shell.stderr
         assert running.wait() == 0, "it was not disturbed"
     assert "is finished: made in" in torchyard("status", CORE, "-f", file).out
     assert not list((tmp_path / ".torchyard/work").iterdir())

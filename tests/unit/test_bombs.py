@@ -146,13 +146,15 @@ def tar_header(kind: bytes, size: bytes) -> bytes:
     ("pieces", "what"),
     [
         pytest.param([tar_header(b"5", b"")] * 200, "headers take more than", id="members"),
-        pytest.param([tar_header(b"0", b"-1000")], "is no number", id="negative"),
+        pytest.param([tar_header(b"0", b"-1000")], "is not a number", id="negative"),
         pytest.param(
-            [tar_header(b"x", b"%o" % 5000), b"1" * 5120], "is no number", id="digits of a length"
+            [tar_header(b"x", b"%o" % 5000), b"1" * 5120],
+            "is not a number",
+            id="digits of a length",
         ),
         pytest.param(
             [tar_header(b"x", b"%o" % 5014), b"5014 size=" + b"1" * 5110, tar_header(b"0", b"")],
-            "is no number",
+            "is not a number",
             id="digits of a size",
         ),
     ],

@@ -77,7 +77,7 @@ def test_a_shard_that_is_needed_again_is_no_orphan(tmp_path: Path) -> None:
         try:
             offer_again(channel)
         except ElsewhereError as error:
-            assert "just being deleted" in str(error)  # noqa: PT017 - it may work, too
+            assert "are being deleted" in str(error)  # noqa: PT017 - it may work, too
 
     tries = 0
     for channel in at_every_moment(tmp_path, prepare, clean, again):

@@ -367,7 +367,7 @@ def test_a_wheel_for_several_releases_requires_the_oldest_or_newer_ones(tmp_path
 
 def test_a_wheel_for_one_python_serves_no_other(tmp_path: Path) -> None:
     make_image(tmp_path)
-    with pytest.raises(BuildError, match="cp311-cp311-linux_x86_64, and the file says abi = abi3"):
+    with pytest.raises(BuildError, match="cp311-cp311-linux_x86_64, but the file has abi = abi3"):
         assemble(tmp_path, text=f'{TOOLED}[build]\nabi = "abi3"\n')
 
 

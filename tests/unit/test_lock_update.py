@@ -40,7 +40,7 @@ def test_lists_keep_their_form_and_comments(old: str, new: str) -> None:
 
 @pytest.mark.parametrize("text", ['key = "a"\n', "key = []\n", ""])
 def test_what_can_not_be_edited_is_left_to_its_author(text: str) -> None:
-    with pytest.raises(ConfigError, match="`b` can't be added: `key` is no list"):
+    with pytest.raises(ConfigError, match="`b` can't be added: `key` is not a list"):
         Document("file", text).with_item(("key",), "b")
 
 

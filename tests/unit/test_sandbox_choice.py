@@ -222,7 +222,7 @@ def test_a_machine_demands_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(SANDBOX, "bwrap")
     assert job_conditions(spec, "torchyard.toml", None, "none").demanded == "bwrap"
     monkeypatch.setenv(SANDBOX, "strong")
-    with pytest.raises(UsageError, match="no sandbox"):
+    with pytest.raises(UsageError, match="not a kind of sandbox"):
         job_conditions(spec, "torchyard.toml", None, None)
 
 

@@ -170,7 +170,7 @@ def test_another_wheel_of_the_locked_version_is_refused(trap: Trap, tmp_path: Pa
     assert (tmp_path / "right" / other.name).is_file()
     other.rename(other.with_name("Torch-1.0-py3-none-any.whl"))  # the same name for installers
     wrong = WheelSources([f"torch==1.0 --hash=sha256:{'0' * 64}"])
-    with pytest.raises(CheckError, match=r"is not the wheel that torchyard\.lock has"):
+    with pytest.raises(CheckError, match=r"is not the wheel in torchyard\.lock"):
         gather([wheel], python, tmp_path / "wrong", wrong, numpy=False)
 
 

@@ -86,7 +86,7 @@ def test_another_toolchain_is_refused() -> None:
     compare({"compiler": "gcc 12"}, {"compiler": "gcc 12"})
     with pytest.raises(ElsewhereError, match=r"this machine has gcc 13, but .* for gcc 12"):
         compare({"compiler": "gcc 12"}, {"compiler": "gcc 13"})
-    with pytest.raises(PlanError, match="which compute"):
+    with pytest.raises(PlanError, match="the plan names no compute"):
         compare({}, {"compute": "cuda 13.0"})
 
 
@@ -177,6 +177,6 @@ def test_a_blas_is_told_by_the_names_that_pytorch_knows() -> None:
 @pytest.mark.parametrize("line", ["-e /tmp/x", "-r /etc/passwd", "x @ file:///tmp/x", "x", "./x"])
 def test_an_environment_has_only_versions_of_packages(tmp_path: Path, line: str) -> None:
     """uv builds what is named by `-e`, on the machine and not in a sandbox."""
-    with pytest.raises(ConfigError, match="is no version of a package to build with"):
+    with pytest.raises(ConfigError, match="does not name one version of a package"):
         make_environment(running_interpreter(), ["packaging==26.3", line], tmp_path / "env")
     assert not (tmp_path / "env").exists()
