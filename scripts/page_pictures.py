@@ -6,23 +6,19 @@ of a desktop and a phone; to a directory, also in dark. Needs chromium and chrom
 minutes. The committed ones were reduced to 64 colours with Pillow.
 """
 
-import functools
-import http.server
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from scripts.site import ROOT
-from scripts.site_pictures import Quiet
+from scripts.site_pictures import DESKTOP, IMAGES, PHONE, show
 from tests.support.browser import Browser
+from tests.support.offered import served
 
-IMAGES = ROOT / "docs/images"
 SAMPLE = ROOT / "tests/projects/tinytorch"
-DESKTOP, PHONE = 1280, 390
 CORE = "core:linux-x86_64/cpu-openblas"
 TORCH = "torch==2.13.0"
 CHANNEL = '\n[channel.open]\nurl = "open"\nsmoke = "off"\nexternal = ["*"]\n'
@@ -73,11 +69,7 @@ def make_pages(project: Path) -> None:
 
 
 def take(browser: Browser, page: str, picture: Picture, scheme: str) -> bytes:
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.devtools("Emulation.setEmulatedMedia", features=[feature])
-    browser.width(picture.width)
-    browser.open(page)
-    browser.until("return document.readyState == 'complete'")
+    show(browser, page, picture.width, scheme)
     data = browser.screen() if picture.height else browser.picture()
     complaints = [text for text in browser.complaints() if "/favicon.ico" not in text]
     if complaints:
@@ -91,13 +83,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pages-") as scratch:
         project = Path(scratch, "tinytorch")
         make_pages(project)
-        handler = functools.partial(Quiet, directory=str(project))
-        with (
-            http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-            Browser(Path(scratch, "browser.log")) as browser,
-        ):
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            site = f"http://127.0.0.1:{server.server_port}/"
+        with served(project) as site, Browser(Path(scratch, "browser.log")) as browser:
             for picture in PICTURES:
                 for scheme in schemes:
                     data = take(browser, site + picture.page, picture, scheme)
@@ -105,7 +91,6 @@ def main() -> None:
                     path = folder / f"{picture.name}{suffix}.png"
                     path.write_bytes(data)
                     print(f"{path}: {len(data):,} bytes")
-            server.shutdown()
 
 
 if __name__ == "__main__":

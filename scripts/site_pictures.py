@@ -5,15 +5,13 @@ docs/images/site-*.png. Needs chromium and chromedriver. Fails if a page request
 another host. The committed ones were reduced to 64 colours with Pillow.
 """
 
-import functools
-import http.server
 import tempfile
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from scripts.site import ROOT, SITE, build
 from tests.support.browser import Browser
+from tests.support.offered import served
 
 IMAGES = ROOT / "docs/images"
 DESKTOP, PHONE = 1280, 390
@@ -24,13 +22,6 @@ _RESULTS = """return [...document.querySelectorAll('*')].some(
     element => element.shadowRoot?.querySelector('ol li'))"""
 _OTHERS = """return performance.getEntriesByType('resource').map(entry => entry.name)
     .filter(name => new URL(name).host != location.host)"""
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without logging requests."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Drop the line."""
 
 
 class Picture(NamedTuple):
@@ -52,12 +43,17 @@ PICTURES = (
 )
 
 
-def take(browser: Browser, site: str, picture: Picture) -> bytes:
-    feature = {"name": "prefers-color-scheme", "value": picture.scheme}
+def show(browser: Browser, page: str, width: int, scheme: str) -> None:
+    """Open a page with a width and a colour scheme, and wait until it is loaded."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.devtools("Emulation.setEmulatedMedia", features=[feature])
-    browser.width(picture.width)
-    browser.open(site + picture.page)
+    browser.width(width)
+    browser.open(page)
     browser.until("return document.readyState == 'complete'")
+
+
+def take(browser: Browser, site: str, picture: Picture) -> bytes:
+    show(browser, site + picture.page, picture.width, picture.scheme)
     if picture.search:
         browser.click(".md-search__button")
         browser.until("return document.activeElement != document.body")
@@ -72,19 +68,16 @@ def take(browser: Browser, site: str, picture: Picture) -> bytes:
 
 def main() -> None:
     build()
-    handler = functools.partial(Quiet, directory=SITE)
     with (
         tempfile.TemporaryDirectory(prefix="site-") as folder,
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        served(SITE) as site,
         Browser(Path(folder) / "browser.log") as browser,
     ):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         for picture in PICTURES:
-            data = take(browser, f"http://127.0.0.1:{server.server_port}/", picture)
+            data = take(browser, site, picture)
             path = IMAGES / f"site-{picture.name}.png"
             path.write_bytes(data)
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
-        server.shutdown()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
 """Scenes for the pages of the documentation: a clone, a project that was built, a channel."""
 
-import functools
-import http.server
 import os
 import shutil
 import subprocess
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from tests.docs.scene import Scene
 from tests.support.forked import run_torchyard
 from tests.support.helpers import ROOT
 from tests.support.made_wheel import make_wheel
+from tests.support.offered import served
 from tests.support.services import reserved_port
 
 from torchyard.host.locks import locked
@@ -22,13 +20,6 @@ from torchyard.host.locks import locked
 _FOLDER = Path(__file__).parent
 _SKIPPED = shutil.ignore_patterns(".torchyard", "dist", "__pycache__")
 _NIGHTLIES = ("20261113", "20261114", "20261115")
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without logging requests."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Drop the line."""
 
 
 def _environment() -> dict[str, str]:
@@ -220,9 +211,4 @@ class Preparer:
 
     def _serve(self, folder: Path) -> str:
         """Serve a directory on loopback, and return its address."""
-        handler = functools.partial(_Quiet, directory=str(folder))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._stack.callback(server.server_close)
-        self._stack.callback(server.shutdown)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
+        return self._stack.enter_context(served(folder)).rstrip("/")

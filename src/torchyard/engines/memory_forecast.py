@@ -10,7 +10,7 @@ from torchyard.host.process_tree import LeafProcess
 # The assumed peak of a compiler before any observation.
 DEFAULT_PEAK = 2 * 10**9
 
-# Only so many recent processes count: the next directory's sources differ.
+# Number of recent processes in a forecast; those of other directories compile other sources.
 _WINDOW = 64
 # Fewer samples give no forecast.
 _ENOUGH = 8

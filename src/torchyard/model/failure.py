@@ -37,8 +37,8 @@ class LineSeverity(StrEnum):
 class Certainty(StrEnum):
     """How certain a diagnosis is.
 
-    `certain`: the line names the cause. `likely`: the line usually has this cause, or tells what is
-    wrong but not why. `guess`: the lines were chosen only by their position in the log.
+    `certain`: the line names the cause. `likely`: the line usually has this cause, or names the
+    symptom only. `guess`: the lines were chosen only by their position in the log.
     """
 
     CERTAIN = "certain"

@@ -118,7 +118,7 @@ def ci_check_error(report: CiFilesReport, *, file: str = "torchyard.toml") -> Dr
 
 
 def _files(files: Iterable[tuple[ComparedFile, "Text"]]) -> "Table":
-    """List files; `state` describes those that are not current."""
+    """Return a table of files; `state` is shown for files that are not current."""
     made = table([word("file"), number("size"), folded("state")])
     for file, state in files:
         is_current = file.state is FileState.CURRENT

@@ -1,4 +1,4 @@
-"""Repair packages, and write only those that are not worse than before."""
+"""Repair packages; one that the checks find worse than before is not written."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -145,7 +145,7 @@ class ZipWriter:
         self._names: set[str] = set()
 
     def add(self, members: Iterable[Member | Raw]) -> list[Written]:
-        """Write more members, and return the entries of those that are not raw."""
+        """Write more members; return the entries of all but copied ones."""
         pending: deque[_Pending] = deque()
         written: list[Written] = []
 
