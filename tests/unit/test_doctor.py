@@ -128,8 +128,11 @@ def test_a_toolkit_that_is_asked_for_is_installed_or_chosen(
 
 
 def test_a_newer_c_library_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in_cuda(world, "13.0")
+    root = stand_in_cuda(world, "13.0")
     monkeypatch.setattr(machine_checks, "glibc_version", lambda: "2.42")
+    assert world.findings("cuda-host-compiler") == []  # it compiles a kernel, as Debian's does
+    says = 'echo "release 13.0, V13.0.48"'
+    world.script("nvcc", f'[ "$1" = --version ] && {says} || exit 1', folder=root / "bin")
     (one,) = world.findings("cuda-host-compiler")
     assert one.what == ("CUDA 13.0 does not work with glibc 2.42: the newest it accepts is 2.41")
 

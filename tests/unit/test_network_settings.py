@@ -151,6 +151,23 @@ def test_files_that_settings_name_are_shown_in_a_root(
     assert shown[env["UV_FIND_LINKS"].removeprefix("file://")] == str(wheels)
 
 
+def test_a_root_shows_the_files_that_a_local_index_links_to(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, files = home / "mirror/simple/demo/index.html", home / "mirror/files"
+    page.parent.mkdir(parents=True)
+    files.mkdir()
+    (home / "mirror/private").mkdir()
+    page.write_text('<a href="../../files/demo.whl">demo</a> <a href="../../../.ssh/">x</a>')
+    monkeypatch.setenv("PIP_INDEX_URL", (home / "mirror/simple").as_uri())
+    options, env = root_settings()
+    shown = {options[at + 2]: options[at + 1] for at, word in enumerate(options) if "bind" in word}
+    index = env["UV_DEFAULT_INDEX"].removeprefix("file://")
+    assert shown[index] == str(home / "mirror/simple")
+    assert shown[f"{index.rpartition('/')[0]}/files"] == str(files)
+    assert not {str(home / "mirror/private"), str(home / ".ssh")} & {*shown.values()}
+
+
 AUTHORITIES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 

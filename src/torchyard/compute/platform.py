@@ -176,6 +176,11 @@ class ComputePlatform(Protocol):
         """Return where packages find the platform's libraries."""
         return self.table().libraries
 
+    def library_wheels(self) -> frozenset[str]:
+        """Return the names of wheels with its libraries."""
+        rules = self.libraries().values()
+        return frozenset(wheel.distribution for rule in rules for wheel in rule.wheels)
+
     @property
     def metapackage(self) -> str:
         """The vendor's metapackage of all wheels with libraries; empty if there is none."""

@@ -104,12 +104,19 @@ class FeatureFiles(Value, kw_only=True):
     cure: str = ""
 
 
+class DebianPackages(Value, kw_only=True):
+    """The packages with a toolkit and its libraries, and the components that they are in."""
+
+    components: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
 class MachineRules(Value, kw_only=True):
     """What to inspect on a machine: libraries, errors of the driver, conflicting headers.
 
-    `translated` is a glob for files that the tree's own script writes; `packages` are the toolkit's
-    names in package managers. Builds find it by `roots`, globs below the system's root, and by
-    `programs` on PATH.
+    `translated` is a glob for files that the tree's own script writes. `packages` are the toolkit's
+    names in package managers, and `debian` is what a root of Debian gets. Builds find the toolkit
+    by `roots`, globs below the system's root, and by `programs` on PATH.
     """
 
     features: dict[str, FeatureFiles] = {}
@@ -117,6 +124,7 @@ class MachineRules(Value, kw_only=True):
     headers: tuple[str, ...] = ()
     translated: str = ""
     packages: dict[str, str] = {}
+    debian: DebianPackages = DebianPackages()
     roots: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 

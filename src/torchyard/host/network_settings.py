@@ -163,6 +163,15 @@ def local_paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
                 yield word, path
 
 
+def linked_folders(index: Path) -> Iterator[Path]:
+    """Yield the folders beside a local index with the files that its pages link to."""
+    page = next(index.glob("*/index.html"), None) if index.is_dir() else None
+    text = page.read_text(encoding="utf-8", errors="replace") if page else ""
+    for name in sorted(set(re.findall(r"href=[\"']\.\./\.\./(\w[\w.-]*)/", text))):
+        if (folder := index.parent / name).is_dir():
+            yield folder
+
+
 def installer_files() -> Iterator[tuple[str, Path]]:
     """Yield the files with the caller's settings, each after the variable for its path."""
     for name, paths in _FILES.items():

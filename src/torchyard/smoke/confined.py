@@ -22,6 +22,7 @@ from torchyard.host.network_settings import (
     installer_cache,
     installer_files,
     installer_variables,
+    linked_folders,
     local_paths,
     network_settings,
 )
@@ -96,7 +97,8 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
     caches = {
         variable: installer_cache(name, given.get(variable)) for variable, name in _CACHES.items()
     }
-    readable = {part for path in (*sees, *named) for part in _parts_of(path)}
+    linked = [folder for path in named for folder in linked_folders(path)]
+    readable = {part for path in (*sees, *named, *linked) for part in _parts_of(path)}
     with TemporaryDirectory(prefix=".", dir=cwd) as scratch:  # in a sandbox, /tmp is memory
         env = given | _OWN | {"HOME": str(Path.home()), "TMPDIR": scratch}
         env |= {name: str(path or scratch) for name, path in caches.items()}

@@ -33,11 +33,13 @@ _WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "test", "tests", "*.pyc")
 class RootRequest(Value, kw_only=True):
     """The content of a root.
 
+    `components` are those of the archive besides `main`, such as `contrib` and `non-free`.
     `build_dep` are source packages whose build dependencies are installed. `exactly` lists all
     packages as `name=version`; then nothing else is installed.
     """
 
     suite: str
+    components: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     build_dep: tuple[str, ...] = ()
     exactly: tuple[str, ...] = ()
@@ -53,7 +55,7 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
     say(f"bootstrapping {request.suite}")
     mirror = [request.mirror] if request.mirror else []
     _run("debootstrap", "--variant=buildd", request.suite, str(part), *mirror)
-    _add_sources(part, request.suite)
+    _add_sources(part, request)
     _apt(part, "update")
     if request.exactly:
         say(f"installing {len(request.exactly)} packages of the lock")
@@ -118,11 +120,12 @@ def _refuse_without_debootstrap(to: Path) -> None:
         raise HostError(msg, hint="install the package `debootstrap`")
 
 
-def _add_sources(root: Path, suite: str) -> None:
-    """Add source packages to apt's sources, from debootstrap's mirror."""
+def _add_sources(root: Path, request: RootRequest) -> None:
+    """Add source packages and components to apt's sources, from debootstrap's mirror."""
     written = (root / "etc/apt/sources.list").read_text(encoding="utf-8")
     (line,) = re.findall(r"^deb (\S+) ", written, re.MULTILINE)
-    text = f"Types: deb deb-src\nURIs: {line}\nSuites: {suite}\nComponents: main\n"
+    components = " ".join(("main", *request.components))
+    text = f"Types: deb deb-src\nURIs: {line}\nSuites: {request.suite}\nComponents: {components}\n"
     (root / _SOURCES).write_text(text, encoding="utf-8")
     (root / "etc/apt/sources.list").unlink()
 

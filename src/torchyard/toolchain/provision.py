@@ -19,6 +19,7 @@ from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.pypi import make_environment
 from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 from torchyard.toolchain.variables import compose, search
+from torchyard.toolchain.wheel_libraries import link_libraries, search_variables
 
 ENV = "env"
 _TOOLCHAIN = "toolchain"
@@ -104,8 +105,14 @@ def equip(  # noqa: PLR0913 - one for each property of a job
         folder = layout.path_of(_BLAS, tools.blas.identity)
         blas_room.install_blas(tools.blas, folder, python)
     if interpreter:
-        make_environment(interpreter, requires, layout.folder / ENV)
+        wheels = source.library_wheels() if tools.kit else ()
+        make_environment(interpreter, requires, layout.folder / ENV, of_toolkit=wheels)
     env = build_variables(tools, archs, layout, platforms, python=interpreter is not None)
+    if tools.kit and source.wheel_folders:
+        link_libraries(layout.folder / ENV, source.wheel_folders)
+        seen = f"{layout.seen_as}/{ENV}"
+        found = search_variables(layout.folder / ENV, source.wheel_folders, seen)
+        env = compose(env, found)
     if toolchain.cache:
         cache.prepare_cache(layout.folder)
         env |= cache.cache_variables(toolchain.cache, layout.folder, layout.seen_as)

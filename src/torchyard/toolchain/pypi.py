@@ -6,7 +6,7 @@ uv gets the caller's environment: index, proxy and certificates are the user's.
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from torchyard.toolchain.interpreters import Interpreter
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[a-z0-9.]+)(\s+--hash=sha256:[0-9a-f]{64})+\s*"
 )
+_NAMED = re.compile(r"`([\w.-]+)[^`]*`")
 _HASH = " --hash=sha256:"
 _BACKEND = "backend"
 """The lock of the build requirements that `torchyard init` suggests."""
@@ -101,12 +102,19 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
         os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
 
 
-def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
+def make_environment(
+    interpreter: Interpreter,
+    requirements: Sequence[str],
+    folder: Path,
+    *,
+    of_toolkit: Collection[str] = (),
+) -> None:
     """Create a relocatable Python environment with exactly these packages.
 
     Dependencies must be listed, else the same plan could give different packages. Files
     are verified by the hashes in the requirements, or in torchyard's own lock; if all have hashes,
-    no file without one is installed.
+    no file without one is installed. Wheels `of_toolkit` need not be complete: what one of them
+    requires of another, the toolkit has.
     """
     for requirement in requirements:  # of a spec from any source
         if not is_pinned(requirement):
@@ -124,7 +132,7 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
             strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
             with _in_turn():  # uv would download the same wheel in two processes
                 call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
-            _check_complete(part, interpreter)
+            _check_complete(part, interpreter, of_toolkit)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
 
@@ -159,16 +167,19 @@ def _forget_version(lib: Path) -> None:
         folder.symlink_to("python")
 
 
-def _check_complete(folder: Path, interpreter: Interpreter) -> None:
+def _check_complete(folder: Path, interpreter: Interpreter, of_toolkit: Collection[str]) -> None:
     """Check the dependencies in an environment; its packages can run code when Python starts."""
     base = Path(os.path.realpath(interpreter.path)).parent.parent
     argv = [own_program("uv"), "pip", "check", "--quiet", "--python", str(folder / "bin/python")]
     try:
         capture(confined(argv, cwd=folder, readable=[base / "bin", base / "lib"]), cwd=folder)
     except HostError as error:
-        gaps = [line for line in str(error).splitlines() if line.startswith("The package")]
-        if not gaps:
+        found = [line for line in str(error).splitlines() if line.startswith("The package")]
+        if not found:
             raise
+        gaps = [line for line in found if not {*_NAMED.findall(line)} <= {*of_toolkit}]
+        if not gaps:
+            return
         msg = f"the packages of the environment conflict: {' '.join(gaps)}"
         raise ConfigError(
             msg, hint="add missing packages to `requires` of [build], each as `name==version`"

@@ -21,6 +21,7 @@ from torchyard.host.network_settings import (
     installer_cache,
     installer_files,
     installer_variables,
+    linked_folders,
     local_paths,
 )
 from torchyard.host.process import OWN_PREFIX, capture
@@ -269,9 +270,11 @@ def _installer_settings() -> tuple[list[str], dict[str, str]]:
     shown: dict[str, str] = {}
     for word, path in local_paths(env.values()):
         if word not in shown:
-            target = f"{_SETTINGS}/{len(shown)}"
+            folder = f"{_SETTINGS}/{len(shown)}"
+            target = f"{folder}/{path.name}"
             shown[word] = f"file://{target}" if word.startswith("file:") else target
-            bwrap += ["--ro-bind", str(path), target]
+            for part in (path, *linked_folders(path)):
+                bwrap += ["--ro-bind", str(part), f"{folder}/{part.name}"]
     for name, text in env.items():
         words = shown.get(text) or re.sub(r"[^\s,]+", lambda m: shown.get(m[0], m[0]), text)
         env[name] = words

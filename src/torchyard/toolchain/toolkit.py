@@ -3,7 +3,7 @@
 The compute platforms (`torchyard.compute`) implement both, each for its vendor.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -51,6 +51,10 @@ class ToolkitSource(Protocol):
     needs_toolkit: bool
     cmake_switch: str
     cmake_archs: str
+    wheel_folders: str
+
+    def library_wheels(self) -> Collection[str]:
+        """Return the names of wheels with its libraries."""
 
     def version(self, compute: str) -> str:
         """Return the version in the name of a compute: `13.0` for cu130."""

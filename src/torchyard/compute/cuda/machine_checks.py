@@ -224,15 +224,15 @@ def cuda_host_compiler(bench: Bench) -> Iterator[Seen | Trouble]:
             yield Trouble(str(error), why, _older(bench, compiler, newest))
             continue
         limit, glibc = kit.row and kit.row.glibc_max, glibc_version()
-        if limit and glibc and version_numbers(glibc) > version_numbers(limit):
+        failure = _tried(bench, kit, compiler)
+        too_new = limit and glibc and version_numbers(glibc) > version_numbers(limit)
+        if too_new and (failure or kit.root is None):  # Debian mends the headers of its own
             yield Trouble(
                 f"{title} does not work with glibc {glibc}: the newest it accepts is {limit}",
                 "nvcc ends with `exception specification is incompatible` in mathcalls.h",
                 "torchyard toolchain root bookworm root" if not bench.by_hand else "",
             )
-            continue
-        failure = _tried(bench, kit, compiler)
-        if failure:
+        elif failure:
             why = "CMake tries nvcc first, and stops if it fails"
             cure = _install(bench, kit.release)
             yield Trouble(f"nvcc of {title} can't compile: {failure}", why, cure)

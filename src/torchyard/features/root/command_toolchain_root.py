@@ -8,6 +8,20 @@ from torchyard.cli.output import calls
 @click.command("root")
 @click.argument("suite")
 @click.argument("to", metavar="DIR")
+@click.option(
+    "--with",
+    "toolkits",
+    metavar="NAME",
+    multiple=True,
+    help="Toolkit with its libraries, from Debian: cuda or rocm.",
+)
+@click.option(
+    "--component",
+    "components",
+    metavar="NAME",
+    multiple=True,
+    help="Component of the archive besides `main`, such as `non-free`.",
+)
 @click.option("--package", "packages", metavar="NAME", multiple=True, help="Package to install.")
 @click.option(
     "--build-dep",
