@@ -435,6 +435,16 @@ def test_many_unusable_manifests_are_counted(torchyard: Command, store: Store) -
     assert "warning: 30 more manifests can't be used" in said.err
 
 
+def test_a_pin_is_removed_as_a_whole(torchyard: Command, store: Store) -> None:
+    add_pin(store, "kept", ["0" * 64])
+    refused = torchyard("store", "pin", "kept", "core:*", "--remove", "--store", store.url)
+    assert refused.code == 2
+    assert "takes no selectors" in refused.err
+    assert [name for name, _ in list_pins(store)] == ["kept"]
+    assert torchyard("store", "pin", "kept", "--remove", "--store", store.url).code == 0
+    assert not [*list_pins(store)]
+
+
 def test_gc_removes_claims_on_what_is_done(store: Store, tmp_path: Path) -> None:
     """Whoever had them was killed before giving them up, or no longer needs them."""
     done = store_result(store, tmp_path, task_of("done")).fingerprint

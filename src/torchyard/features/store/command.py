@@ -127,6 +127,9 @@ def pin_results(
     """Keep results under a name, even if no plan needs them."""
     from torchyard.features.store.use_case import keep_results, release_results
 
+    if remove and selectors:
+        msg = f"--remove removes the whole pin `{name}`, and takes no selectors"
+        raise UsageError(msg, hint=f"to keep fewer results, pin them anew as `{name}`")
     if remove:
         release_results(name, file=file, store=store)
         say(f"pin {name} is removed; the next `torchyard store gc` frees what only it kept")
