@@ -96,6 +96,7 @@ def events_of(text: str) -> list[AnyEvent]:
     return [decode_event(line.encode()) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_build_through_a_farm_is_told_as_one_here(work: Work, tmp_path: Path) -> None:
     words = ("build", "package:*", "-f", make_project(tmp_path / "project"))
     through = ("--engine", "buildbot", "--farm", work.farm.master)
@@ -124,6 +125,7 @@ def test_a_build_through_a_farm_is_told_as_one_here(work: Work, tmp_path: Path) 
     validate(json.loads(work.farm.run("status", "--json")), "farm-status")
 
 
+@pytest.mark.slow
 def test_a_job_tells_what_it_did(work: Work, tmp_path: Path) -> None:
     slow = f"echo unit 1; until test -e {tmp_path}/go; do sleep 0.1; done; echo unit 30"
     text = WORKS.replace("mkdir -p {out}/lib", f"{slow}; mkdir -p {{out}}/lib", 1).replace(

@@ -40,7 +40,7 @@ PAGES = {
     "docs/guides/inspect-a-machine.md": Page(
         Preparer.clone, slow=True, programs=("cmake", "g++", "ninja")
     ),
-    "docs/guides/choose-what-compiles.md": Page(Preparer.torch, programs=("gcc", "jq")),
+    "docs/guides/choose-what-compiles.md": Page(Preparer.torch, slow=True, programs=("gcc", "jq")),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
     "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
     "docs/guides/build-pytorch.md": Page(

@@ -225,7 +225,6 @@ class SceneMaker(NamedTuple):
 
 SCENES = {
     "matrix": SceneMaker(SeedScenes.matrix),
-    "built": SceneMaker(SeedScenes.built, programs=("gcc", "bwrap")),
     "built, slow": SceneMaker(SeedScenes.built_with_needs, slow=True, programs=("gcc", "bwrap")),
     "CUDA, slow": SceneMaker(SeedScenes.cuda, slow=True, programs=("nvcc", "bwrap")),
     "torch, slow": SceneMaker(SeedScenes.wheel, slow=True),

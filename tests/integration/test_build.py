@@ -237,6 +237,7 @@ def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
     assert "it was stopped" in rest
 
 
+@pytest.mark.slow
 def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
     """Another collection removed a core that this build counted on."""
     wait = f'run = "until test -e {tmp_path}/go; do sleep 0.1; done; cat {{core}}'
@@ -280,6 +281,7 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
     assert "slots-1-1" in core.environment["MAKEFLAGS"], "a pool of its own"
 
 
+@pytest.mark.slow
 def test_slots_of_a_job_that_somebody_else_did_in_the_end_are_for_all(tmp_path: Path) -> None:
     """A compiler is killed; before its job is tried again, another build has done it."""
     other = tmp_path / "other"
@@ -328,6 +330,7 @@ def test_a_stage_that_nobody_explained_is_told_before_anything_runs(tmp_path: Pa
     assert not (tmp_path / ".torchyard/work").exists()
 
 
+@pytest.mark.slow
 def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
     file = make_project(tmp_path)
     build(file, "core:*")
@@ -341,6 +344,7 @@ def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
     assert verify(store).is_clean
 
 
+@pytest.mark.slow
 def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
     file = make_project(tmp_path, WORKS.replace("demo-{version}-{python}.whl", "demo.whl"))
     failed = build(file, "-o", tmp_path / "dist")
@@ -348,6 +352,7 @@ def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
     assert "both have a file `demo.whl`, with different content" in failed.stderr
 
 
+@pytest.mark.slow
 def test_packages_of_one_name_are_delivered_by_block(tmp_path: Path) -> None:
     text = WORKS.replace('blas = ["openblas"]', 'blas = ["mkl", "openblas"]')
     assert text != WORKS

@@ -35,7 +35,7 @@ from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 NO_TIME = timedelta(minutes=-1)
 SOURCE = "source:demo-1.0"

@@ -162,6 +162,7 @@ def is_gone(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_it_is_told_as_if_it_ran_here(config: Config) -> None:
     config.let_go(well=False)
     plain, detached = config.run(), config.detach()
@@ -220,6 +221,7 @@ def test_who_asks_in_a_directory_that_is_removed(config: Config) -> None:
     assert f"torchyard shell -f {config.file}" in " ".join(err.split())
 
 
+@pytest.mark.slow
 def test_an_end_that_nobody_heard_is_told_once(config: Config) -> None:
     config.start().kill()
     supervisor = config.supervisor()
@@ -284,6 +286,7 @@ def test_of_several_at_once_one_starts_it(config: Config) -> None:
     assert not list(config.work.iterdir())
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_is_killed_is_missed(config: Config) -> None:
     first, second = config.start(), config.join()
     time.sleep(1.5)  # until followers look seldom
@@ -340,6 +343,7 @@ def test_cancelling_ends_what_a_killed_supervisor_left(config: Config) -> None:
     assert is_gone(step)
 
 
+@pytest.mark.slow
 def test_old_records_are_removed(config: Config) -> None:
     config.start().kill()
     supervisor = config.supervisor()
@@ -404,6 +408,7 @@ class Anew:
         return msgspec.structs.replace(self._yard.deed("core", str(store)), what="detach")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [pytest.param(4, id="some"), ALL])
 def test_whoever_asks_is_killed_at_every_step(tmp_path: Path, every: int) -> None:
     """It leaves nothing, or a supervisor that the next one follows: the steps run once."""

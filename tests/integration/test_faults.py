@@ -174,6 +174,7 @@ def test_a_store_that_is_full(
 NOISY = (COMPILE, f"seq -f %0100.0f 60000; {COMPILE}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["the step", "the log", "the input", "the source", "ninja"])
 def test_a_work_directory_that_is_full(
     torchyard: Command, tmp_path: Path, small: Path, who: str
@@ -273,6 +274,7 @@ def test_a_source_that_was_taken_by_half_is_taken_anew(tmp_path: Path) -> None:
     assert [path.name for path in to.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["store", "work", "home"])
 def test_a_build_on_a_full_disk_ends(tmp_path: Path, small: Path, what: str) -> None:
     resize(small, "60m")  # a build is refused on a disk with less than 50 MB
@@ -381,6 +383,7 @@ def faulty(s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPat
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*PLANS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_PLANS)]
 )
@@ -459,6 +462,7 @@ def test_a_big_blob_is_read_in_many_tries(tmp_path: Path, faulty: Faulty) -> Non
     assert faulty.proxy.counts["GET"] > 10
 
 
+@pytest.mark.slow
 def test_a_listing_that_breaks_off_hides_nothing_from_gc(tmp_path: Path, faulty: Faulty) -> None:
     """More results than one page holds, every page cut: all that they need is kept."""
     faulty.reach_at(faulty.place.endpoint)
@@ -526,6 +530,7 @@ DEAD_STORES = (Fault.SLOW_DOWN, Fault.SILENCE, Fault.LOSE_REQUEST, None)
 """All kinds of no answer; None stands for a port at which nobody listens."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", DEAD_STORES)
 def test_a_store_that_is_gone(
     torchyard: Command, tmp_path: Path, faulty: Faulty, fault: Fault | None
@@ -568,6 +573,7 @@ def test_what_will_not_pass_is_not_waited_for(
     assert time.monotonic() - began < LONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["PUT blobs", "PUT results", "LIST sweeps"])
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.LOSE_ANSWER])
 def test_a_store_that_goes_while_a_job_runs(
@@ -729,6 +735,7 @@ def port() -> Iterator[int]:
         yield port
 
 
+@pytest.mark.slow
 def test_a_build_recovers_from_a_store_that_was_away(
     tmp_path: Path, s3_server: S3Server, s3_place: Place, port: int
 ) -> None:
@@ -750,6 +757,7 @@ def test_a_build_recovers_from_a_store_that_was_away(
     check_store(s3_place, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_job_is_tried_again_whose_input_came_back_before_anybody_looked(
     tmp_path: Path, s3_proxy: FaultyProxy, s3_place: Place
 ) -> None:
@@ -795,6 +803,7 @@ def check_store(place: Place, folder: Path) -> None:
         assert core_of(store, folder / "got") == b"some code\nmore code\n"
 
 
+@pytest.mark.slow
 def test_a_build_whose_store_stays_away_goes_on_later(
     tmp_path: Path, s3_server: S3Server, s3_place: Place, hasty: dict[str, str], port: int
 ) -> None:
@@ -818,6 +827,7 @@ def test_a_build_whose_store_stays_away_goes_on_later(
     check_store(s3_place, tmp_path)
 
 
+@pytest.mark.slow
 def test_jobs_go_on_while_the_engine_cannot_reach_the_store(
     tmp_path: Path, s3_place: Place, s3_proxy: FaultyProxy, hasty: dict[str, str]
 ) -> None:
@@ -841,6 +851,7 @@ def test_jobs_go_on_while_the_engine_cannot_reach_the_store(
     assert (tmp_path / "begun").read_text(encoding="utf-8") == "run\n" * 2
 
 
+@pytest.mark.slow
 def test_jobs_go_on_if_the_store_is_away_when_an_input_is_looked_for(
     tmp_path: Path, s3_proxy: FaultyProxy, s3_place: Place, hasty: dict[str, str]
 ) -> None:
@@ -932,6 +943,7 @@ def test_only_what_people_read_looks_at_the_wall_clock() -> None:
     }
 
 
+@pytest.mark.slow
 def test_results_are_right_whatever_the_clock_says(
     torchyard: Command, tmp_path: Path, jumping: None
 ) -> None:

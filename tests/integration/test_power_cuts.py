@@ -14,6 +14,7 @@ from torchyard.store import gc_lease
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed"),
 ]
 

@@ -18,6 +18,7 @@ from torchyard.features.smoke.report import SmokeReport
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.skipif(
         not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
     ),

@@ -44,6 +44,7 @@ def test_a_build_ends_in_its_channel(tmp_path: Path) -> None:
     assert channel.head().generation == 1
 
 
+@pytest.mark.slow
 def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
     file = make_publishing_project(tmp_path)
     assert torchyard("build", "-f", file, "package:*cp311*", "check:*cp311*").returncode == 0
@@ -101,6 +102,7 @@ def test_a_step_does_not_publish_what_it_likes(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("channel/**/torch-99.0*"))
 
 
+@pytest.mark.slow
 def test_a_package_whose_smoke_test_failed_is_not_published_by_name(tmp_path: Path) -> None:
     """Its steps embed no spec; the store knows nevertheless which job has delivered it."""
     text = PUBLISHES.replace("smoke = []", 'smoke = [{ run = "false" }]')

@@ -133,6 +133,7 @@ def test_what_is_not_spelled_like_an_architecture(project: Project, arch: str) -
 # --------------------------------------------------------------------------- the machine
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_used_is_done_without(project: Project) -> None:
     place = f"{project.file}/cache"
     project.change("torchyard.toml", "[toolchain]", f'[toolchain]\ncache = "{place}"')
@@ -186,6 +187,7 @@ def test_a_compiler_that_is_too_new_for_nvcc(project: Project, gcc_99: Path) -> 
     assert 'set `compiler = "gcc-15"` in [toolchain]' in failed.err
 
 
+@pytest.mark.slow
 @needs_cuda
 @pytest.mark.parametrize("arch", ["5.0", "99.0", "gfx90a"])
 def test_an_architecture_that_nvcc_does_not_know(project: Project, arch: str) -> None:
@@ -196,6 +198,7 @@ def test_an_architecture_that_nvcc_does_not_know(project: Project, arch: str) ->
     assert "hint: leave them out of `archs`" in failed.err
 
 
+@pytest.mark.slow
 @needs_rocm
 @pytest.mark.parametrize("arch", ["gfx1", "9.0"])
 def test_an_architecture_that_hipcc_does_not_know(project: Project, arch: str) -> None:
@@ -315,6 +318,7 @@ def test_an_index_out_of_reach(
 # --------------------------------------------------------------------------- the project
 
 
+@pytest.mark.slow
 def test_a_submodule_that_is_not_checked_out(project: Project) -> None:
     shutil.rmtree(project.folder / "third_party")
     failed = project.fail(CPU)
@@ -349,6 +353,7 @@ def test_submodules_that_are_not_wanted(project: Project, tmp_path: Path) -> Non
     assert "take `submodules = false` out of [source]" in failed.err
 
 
+@pytest.mark.slow
 def test_a_library_that_was_not_found_without_a_word(project: Project) -> None:
     project.change("CMakeLists.txt", "set(BLAS $ENV{BLAS}", "set(BLAS Eigen")
     project.change("CMakeLists.txt", "USE_OPENMP ON", "USE_OPENMP OFF")
@@ -376,6 +381,7 @@ def leave_cache(build: Path) -> None:
     (build / "CMakeCache.txt").write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_source_that_was_configured_before(project: Project) -> None:
     leave_cache(project.folder / "build")
     failed = project.fail(CPU)
@@ -384,6 +390,7 @@ def test_a_source_that_was_configured_before(project: Project) -> None:
     assert "hint: remove `build` from the source" in failed.err
 
 
+@pytest.mark.slow
 def test_what_an_earlier_try_left_is_not_used(project: Project) -> None:
     spec, _ = find_job_spec(CPU, None, str(project.file), ())
     name = short_name("core", spec.task.fingerprint)

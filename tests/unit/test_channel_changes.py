@@ -591,6 +591,7 @@ class Watched(Objects):
         read_all(Reader(self.read), Channel(self).head())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) -> None:
     operation = 0

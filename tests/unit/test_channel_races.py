@@ -145,6 +145,7 @@ def test_a_conda_package_is_sent_again_if_another_one_is_deleted(tmp_path: Path)
     assert_right(Channel.at(str(tmp_path)))
 
 
+@pytest.mark.slow
 def test_two_who_prune_at_once_both_succeed(tmp_path: Path) -> None:
     def prepare(channel: Channel) -> None:
         put(channel, wheel("some", "1.0"), wheel("some", "2.0"), conda("some"), at=moment(-30))

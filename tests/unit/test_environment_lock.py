@@ -91,6 +91,7 @@ def test_a_torch_of_another_compute_platform_is_not_taken() -> None:
         resolve_with_torch([], "2.14", "cu130", TARGET)
 
 
+@pytest.mark.slow
 def test_a_lock_says_what_torch_is_for_and_refuses_another_cuda(
     torchyard: Command, tmp_path: Path
 ) -> None:

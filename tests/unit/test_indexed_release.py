@@ -118,6 +118,7 @@ def commit(folder: Path) -> None:
         subprocess.run([*git, *words.split()], cwd=folder, check=True)
 
 
+@pytest.mark.slow
 def test_a_lock_gets_only_what_is_new(torchyard: Command, folder: Path) -> None:
     file = project(folder)
     assert torchyard("lock", "-f", file).code == 0

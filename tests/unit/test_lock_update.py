@@ -49,6 +49,7 @@ def test_a_value_is_replaced_where_it_is() -> None:
     assert made.text == '[a]\nb = "2.0"  # one\n'
 
 
+@pytest.mark.slow
 def test_a_new_torch_and_python_add_cells_and_change_no_others(
     torchyard: Command, folder: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_who_asks_for_a_local_version_would_be_stranded(source: Channel, target:
     assert len(move(source, target, "strict", "torch==2.14.0", variant="cpu").new) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("drop", "after"), [(False, True), (True, False)])
 def test_killed_anywhere_and_repeated(
     source: Channel, tmp_path: Path, *, drop: bool, after: bool

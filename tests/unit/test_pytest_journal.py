@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from scripts.pytest_journal import ended, prepare
 from tests.support.helpers import ROOT
 
@@ -43,6 +44,7 @@ def run(folder: Path, journal: Path) -> int:
     return subprocess.run(command, cwd=folder, env=env, check=False).returncode
 
 
+@pytest.mark.slow
 def test_files_that_have_passed_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(ONE)
     (tmp_path / "test_other.py").write_text(OTHER)

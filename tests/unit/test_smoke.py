@@ -536,6 +536,7 @@ def test_a_program_that_the_machine_never_runs_is_not_said_to_be_slow(tmp_path: 
     assert why.startswith(f"the machine was too busy: in {trial.seconds:.0f} s it used 0.")
 
 
+@pytest.mark.slow
 @needs_idle
 def test_time_in_which_the_machine_was_busy_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
