@@ -265,6 +265,18 @@ def test_a_part_that_cmake_did_not_find_stops_the_build(
     assert mismatches(lost, parts=PARTS) == [], "the project has no such part"
 
 
+def test_a_magma_whose_own_test_has_failed_stops_the_build(tmp_path: Path) -> None:
+    """With MAGMA 2.9, PyTorch 2.6 says "Compiling with MAGMA support" after it."""
+    configured = linking(recorded(tmp_path, {"USE_MAGMA": "ON"}), "/usr/lib/libmagma.so")
+    parts = {"USE_MAGMA": "libmagma.so"}
+    assert mismatches(configured, parts=parts) == []
+    configured.cache["MAGMA_V2"] = "1"
+    assert mismatches(configured, parts=parts) == []
+    configured.cache["MAGMA_V2"] = ""
+    (what,) = mismatches(configured, parts=parts)
+    assert what.startswith("- USE_MAGMA is on, but CMake's test MAGMA_V2 has failed")
+
+
 def test_openmp_that_the_file_turns_off_is_not_missed(tmp_path: Path) -> None:
     configured = recorded(tmp_path, {"USE_OPENMP": "0"})
     assert mismatches(configured, env={"USE_OPENMP": "0"}) == []

@@ -42,6 +42,7 @@ class SummaryTable(Value, kw_only=True):
     blas: dict[str, str]
     libraries: dict[str, str]
     within: dict[str, str]
+    tested: dict[str, str]
 
 
 @cache
@@ -133,6 +134,9 @@ def _parts(configured: Configured, wanted: RequestedBuild) -> Iterator[str]:
             yield f"{switch} should be on for {wanted.compute}, and is `{value}`"
         elif name and not any(map(file.search, configured.linked())):
             yield f"{switch} is on for {wanted.compute}, but link lines name no library of {name}"
+        elif not _is_on(configured.cache.get(test := summary_table().tested.get(switch, ""), "1")):
+            log = "build/CMakeFiles/CMakeConfigureLog.yaml"
+            yield f"{switch} is on, but CMake's test {test} has failed (see {log})"
 
 
 def _abi(configured: Configured, wanted: RequestedBuild) -> Iterator[str]:
