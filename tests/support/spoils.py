@@ -71,6 +71,7 @@ _NVCC = """case "$1" in
 --version) echo "Cuda compilation tools, release 13.0, V13.0.88";;
 --list-gpu-arch) for n in 75 80 86 90 100 120; do echo compute_$n; done;;
 esac"""
+_BROKEN_NVCC = f'{_NVCC}\ntest "$1" != -ccbin || exit 1'
 _COMPILER = """echo "$*" >> {log}
 case "$*" in
 *.cpp*) for word; do out=$last; last=$word; test "$out" = -o && cp /bin/true "$word"; done; true;;
@@ -169,7 +170,7 @@ def spoils(says: str, cells: tuple[str, ...] = ALL) -> Callable[[Callable[[Yard]
 @spoils("", ALL)
 def no_bubblewrap(yard: Yard) -> None:
     (yard.bin / "bwrap").unlink()
-    yard.monkeypatch.setenv("PATH", str(yard.bin))
+    yard.monkeypatch.setenv("PATH", f"{yard.bin}:{yard.cuda}/bin")
 
 
 _DENIED = 'echo "bwrap: No permissions to create new namespace" >&2; exit 1'
@@ -354,12 +355,13 @@ def an_architecture_that_cuda_does_not_know(yard: Yard) -> None:
 
 @spoils("can't compile", CUDA)
 def nvcc_that_fails(yard: Yard) -> None:
-    yard.script(yard.cuda / "bin/nvcc", f'{_NVCC}\ntest "$1" != -ccbin || exit 1')
+    yard.script(yard.cuda / "bin/nvcc", _BROKEN_NVCC)
 
 
 @spoils("does not work with glibc 2.99", CUDA)
 def a_c_library_that_is_too_new_for_cuda(yard: Yard) -> None:
     yard.monkeypatch.setattr(machine_checks, "glibc_version", lambda: "2.99")
+    yard.script(yard.cuda / "bin/nvcc", _BROKEN_NVCC)
 
 
 @spoils("there is no cuBLAS", CUDA)
