@@ -4,6 +4,7 @@ The checks are defined once, in `.ci/run`; the sessions here add the choice of P
 tasks that change files.
 """
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -130,6 +131,17 @@ def pins(session: nox.Session) -> None:
         )
         locked.append(str(found))
     (data / "pins/backend.txt").write_text("".join(locked), encoding="utf-8")
+    for lock in sorted(data.glob("pins/cuda-*[0-9].txt")):  # toolkits with all their libraries
+        (toolkit,) = re.findall(r"^cuda-toolkit(==\S+)", lock.read_text("utf-8"), re.MULTILINE)
+        # NVIDIA's own requirement of nvjitlink admits that of later releases.
+        nvjitlink = f"nvidia-nvjitlink=={lock.stem.removeprefix('cuda-')}.*"
+        source.write_text(f"cuda-toolkit[all]{toolkit}\n{nvjitlink}\n", encoding="utf-8")
+        session.run(
+            *("uv", "pip", "compile", "--quiet", "--python-version", PYTHONS[0]),
+            *("--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"),
+            *("--no-emit-package", "nvidia-cuda-opencl"),  # there is none for aarch64
+            *(str(source), "--output-file", str(lock.with_name(f"{lock.stem}-all.txt"))),
+        )
 
 
 @nox.session

@@ -442,6 +442,55 @@ def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
     assert str(tmp_path / "job") in (tmp_path / "build/CMakeCache.txt").read_text(encoding="utf-8")
 
 
+LIBRARIES = """
+cmake_minimum_required(VERSION 3.22)
+project(try LANGUAGES CXX CUDA)
+find_package(CUDAToolkit REQUIRED)
+set(linked cudart cublas cublasLt cufft curand cusolver cusparse cupti nvrtc nvJitLink)
+foreach(name IN LISTS linked ITEMS
+        cuda_driver cudart_static cuFile nppc nppif nvjpeg nvml nvptxcompiler_static nvtx3 nvfatbin)
+  if(NOT TARGET CUDA::${name})
+    message(SEND_ERROR "CUDAToolkit has no target CUDA::${name}")
+  endif()
+endforeach()
+list(TRANSFORM linked PREPEND CUDA::)
+add_executable(try try.cu)
+target_link_options(try PRIVATE -Wl,--no-as-needed)
+target_link_libraries(try ${linked} CUDA::cuda_driver CUDA::nvml)
+"""
+USES = "cublas_v2 cufft curand cusolverDn cusparse cupti nvrtc nvJitLink nvtx3/nvToolsExt cuda nvml"
+
+
+@needs_gcc
+@pytest.mark.slow
+def test_the_whole_cuda_of_pypi_has_all_libraries_for_cmake(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(toolkits={"cuda": "pypi-all"}), "cu130")
+    plain = planned(Toolchain(toolkits={"cuda": "pypi"}), "cu130")
+    assert toolchain.parts["compute/cu130"] != plain.parts["compute/cu130"]
+    tools = ("cmake==3.31.10", NINJA)
+    env = equipped(toolchain, "cu130", "torch2.13", tmp_path / "job", requires=tools)
+    (tmp_path / "CMakeLists.txt").write_text(LIBRARIES, encoding="utf-8")
+    headers = ["#include <cub/cub.cuh>", *(f"#include <{name}.h>" for name in USES.split())]
+    source = "\n".join([*headers, KERNEL, "int main() { return cuInit(0) == 0; }", ""])
+    (tmp_path / "try.cu").write_text(source, encoding="utf-8")
+    options = ["-G", "Ninja", "-DCMAKE_CUDA_ARCHITECTURES=90", "-S", ".", "-B", "build"]
+    run(["cmake", *options], env, tmp_path)
+    run(["ninja", "-C", "build"], env, tmp_path)
+    needed = run(["readelf", "--dynamic", "build/try"], env, tmp_path)
+    for name in (
+        "cublas",
+        "cublasLt",
+        "cufft",
+        "curand",
+        "cusolver",
+        "cusparse",
+        "nvJitLink",
+        "cuda",
+    ):
+        assert f"[lib{name}.so." in needed
+    assert "stubs" not in needed.partition("RUNPATH")[2]
+
+
 @needs_gcc
 def test_a_host_compiler_that_is_too_new_is_refused(gcc: Compiler) -> None:
     newest = TABLES.compute["cu130"].compilers

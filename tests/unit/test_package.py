@@ -204,6 +204,18 @@ def test_rpath_of_cuda_wheels_names_the_wheels_first() -> None:
     assert not policy_for("wheel", "cpu", "torch").force_rpath
 
 
+def test_rpath_of_rocm_wheels_leads_to_amd_s_wheels_since_they_exist() -> None:
+    policy = policy_for("wheel", "rocm7.14", "torch")
+    deep = "$ORIGIN/../../_rocm_sdk_core/lib:$ORIGIN/../../_rocm_sdk_libraries/lib:$ORIGIN"
+    assert policy.rpath(PurePosixPath("torch/lib/libtorch_hip.so")) == deep
+    needed = ["libamdhip64.so.7", "librocblas.so.5", "libMIOpen.so.1", "librocm_sysdeps_zstd.so.1"]
+    assert all(map(policy.is_outside, needed))
+    (requirement,) = policy.requirements(needed, {}, "7.14")
+    assert requirement == 'rocm[libraries]==7.14.*; platform_system == "Linux"'
+    older = policy_for("wheel", "rocm7.2", "torch")
+    assert [name for name in needed if older.is_outside(name)] == ["libamdhip64.so.7"]
+
+
 def test_rpath_of_conda_packages_leads_to_the_prefix() -> None:
     site = "lib/python3.12/site-packages/torch"
     policy = policy_for("conda", "cu130", site)

@@ -12,7 +12,7 @@ from torchyard.compute.table import ComputeRow, ComputeTable, LibraryRules
 from torchyard.errors import HostError
 from torchyard.model.matrix import any_match
 from torchyard.model.tables import Compute
-from torchyard.model.toolchain import Origin
+from torchyard.model.toolchain import ToolkitOrigin
 from torchyard.model.values import Value
 
 if TYPE_CHECKING:  # slow to import, and not needed by plans
@@ -129,7 +129,9 @@ class ComputePlatform(Protocol):
     cmake_archs: str = ""
     """The CMake cache entry and variable with the list of architectures."""
 
-    def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit | None":
+    def find_toolkit(
+        self, compute: str, origin: ToolkitOrigin, digests: "Digests"
+    ) -> "Toolkit | None":
         """Return the toolkit for a compute, without installing it."""
         if not self.needs_toolkit:
             return None

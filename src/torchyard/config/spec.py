@@ -271,9 +271,10 @@ class ToolchainSpec(Value, kw_only=True):
         str, Meta(description="gcc, gcc-12, clang-16 …, or the path of a compiler.")
     ] = "gcc"
     cuda: Annotated[
-        Literal["auto", "system", "pypi"],
+        Literal["auto", "system", "pypi", "pypi-all"],
         Meta(
-            description="Where CUDA comes from; `auto`: the system if its version fits, else PyPI."
+            description="Where CUDA comes from; `auto`: the system if its version fits, else PyPI. "
+            "`pypi` has the compiler and the runtime, `pypi-all` all libraries of the toolkit, too."
         ),
     ] = "auto"
     blas: Annotated[

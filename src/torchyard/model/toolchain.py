@@ -20,6 +20,9 @@ REGISTRY = "docker://"
 Origin = Literal["auto", "system", "pypi"]
 """The origin of a part; `auto` means the system's toolkit if its version fits, and PyPI's BLAS."""
 
+ToolkitOrigin = Literal[Origin, "pypi-all"]
+"""The origin of a toolkit; PyPI's has a compiler and its runtime, or all of its libraries, too."""
+
 Backend = Literal["setup.py", "scikit-build-core"]
 """A project's build backend, which runs CMake and makes wheels."""
 
@@ -36,13 +39,13 @@ class Toolchain(Value, kw_only=True):
 
     compiler: str = "gcc"
     blas: Origin = "auto"
-    toolkits: dict[str, Origin] = {}
+    toolkits: dict[str, ToolkitOrigin] = {}
     cache: str | None = None
     root: str | None = None
     platform: str = ""
     parts: dict[str, str] = {}
 
-    def origin_of(self, platform: str) -> Origin:
+    def origin_of(self, platform: str) -> ToolkitOrigin:
         """Return the origin of a compute platform's toolkit."""
         return self.toolkits.get(platform, "auto")
 

@@ -144,7 +144,8 @@ class Policy(Value, kw_only=True):
         ]
         if self._wheels and self.compute.triton and "triton" in pins:
             needed.append(f"{self.compute.triton}=={pins['triton']}")
-        return [f'{requirement}; platform_system == "Linux"' for requirement in needed]
+        distinct = dict.fromkeys(needed)
+        return [f'{requirement}; platform_system == "Linux"' for requirement in distinct]
 
     def opened_by(self, library: str) -> tuple[str, ...]:
         return self.layouts.opened_by(library)

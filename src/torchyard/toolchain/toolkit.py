@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from torchyard.model.toolchain import Origin
+from torchyard.model.toolchain import ToolkitOrigin
 from torchyard.toolchain.compilers import Compiler
 from torchyard.toolchain.digests import Digests
 
@@ -59,7 +59,7 @@ class ToolkitSource(Protocol):
     def version(self, compute: str) -> str:
         """Return the version in the name of a compute: `13.0` for cu130."""
 
-    def find_toolkit(self, compute: str, origin: Origin, digests: Digests) -> Toolkit | None:
+    def find_toolkit(self, compute: str, origin: ToolkitOrigin, digests: Digests) -> Toolkit | None:
         """Return the toolkit for a compute, without installing it."""
 
     def toolkits(self, digests: Digests) -> tuple[Toolkit, ...]:

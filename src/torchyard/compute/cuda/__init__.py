@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.compute.platform import CompilerLimits, ComputePlatform, MachineFact, Support
 from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
-from torchyard.model.toolchain import Origin
+from torchyard.model.toolchain import ToolkitOrigin
 from torchyard.model.version import version_numbers
 
 if TYPE_CHECKING:  # slow to import, and not needed by plans
@@ -106,7 +106,7 @@ class Cuda(ComputePlatform):
     def compute_of_version(self, version: str) -> str:
         return f"cu{''.join(version.split('.')[:2])}" if version else ""
 
-    def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit":
+    def find_toolkit(self, compute: str, origin: ToolkitOrigin, digests: "Digests") -> "Toolkit":
         from torchyard.compute.cuda.toolkit import find_cuda  # noqa: PLC0415 - slow
 
         return find_cuda(self.version(compute), origin, digests)

@@ -61,11 +61,12 @@ _SILENT = "CMake turns {switch} off, and reports it only in its summary"
 
 
 class _Kit(NamedTuple):
-    """The toolkit of a build; one from PyPI has no root yet."""
+    """The toolkit of a build; one from PyPI has a lock, and no root yet."""
 
     compute: str
     release: str
     root: Path | None
+    lock: str = ""
 
     @property
     def row(self) -> CudaRow | None:
@@ -114,7 +115,7 @@ def _of_job(bench: Bench, compute: str) -> _Kit:
     assert bench.demand.toolchain is not None  # noqa: S101 - else the build is manual
     origin = bench.demand.toolchain.origin_of(_PLATFORM.name)
     kit = find_cuda(_PLATFORM.version(compute), origin)
-    return _Kit(compute, kit.release, Path(kit.root) if kit.origin == "system" else None)
+    return _Kit(compute, kit.release, None if kit.lock else Path(kit.root), kit.lock)
 
 
 def _host_compiler(bench: Bench) -> Compiler:
@@ -365,12 +366,14 @@ def _feature(
         optional = bench.by_hand and feature.switch and feature.switch not in env
         what = f"there is no {feature.title} with its headers"
         why = _SILENT.format(switch=feature.switch) if feature.switch else "torch is linked to it"
-        cure = feature.cure.format(**words) if bench.by_hand else _choice(feature)
+        cure = feature.cure.format(**words) if bench.by_hand else _choice(kit, feature)
         yield Trouble(what, why, cure, Severity.WARNING if optional else Severity.ERROR)
 
 
-def _choice(feature: FeatureFiles) -> str:
+def _choice(kit: _Kit, feature: FeatureFiles) -> str:
     """Return a hint for a library that a job lacks."""
+    if kit.lock and not feature.switch:
+        return 'set `cuda = "pypi-all"` in [toolchain]'
     home = f"set {feature.homes[0]} in `env` of an [[override]]" if feature.homes else ""
     off = f'turn it off there: {feature.switch} = "0"' if feature.switch else ""
     return "; or ".join(filter(None, (f"install {feature.title}", home, off)))
@@ -395,7 +398,7 @@ def _versions(feature: FeatureFiles, found: FoundFeature, pin: str) -> Iterator[
 
 def _wheels(bench: Bench, kit: _Kit) -> list[str]:
     """Return the distributions that a job installs for compiling."""
-    locked = read_lock(f"cuda-{kit.release}").versions if kit.root is None else ()
+    locked = read_lock(kit.lock).versions if kit.lock else ()
     return [*bench.demand.pins, *locked]
 
 

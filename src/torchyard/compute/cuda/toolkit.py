@@ -10,14 +10,17 @@ from typing import Literal
 from torchyard.compute.cuda.table import cuda_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
-from torchyard.model.toolchain import Origin
+from torchyard.model.toolchain import ToolkitOrigin
 from torchyard.model.values import Value
 from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.compilers import Compiler, program_output
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.pypi import Lock, locks, read_lock, unpack
+from torchyard.toolchain.pypi import locks, read_lock, unpack
 from torchyard.toolchain.variables import search
 
+_LOCK = "cuda-"
+_DRIVER = {"cuda.h": ("cu", "libcuda.so.1"), "nvml.h": ("nvml", "libnvidia-ml.so.1")}
+"""Headers of the driver's libraries: the prefix of functions, and the name of the library."""
 _PROGRAMS = (
     "bin/nvcc",
     "bin/nvcc.profile",
@@ -31,12 +34,13 @@ _PROGRAMS = (
 
 
 class CudaToolkit(Value, kw_only=True):
-    """A CUDA toolkit; its root is relative if it comes from PyPI."""
+    """A CUDA toolkit; if it comes from PyPI, by a lock, its root is relative."""
 
     version: str
     origin: Literal["system", "pypi"]
     digest: str
     root: str
+    lock: str = ""
 
     @property
     def name(self) -> str:
@@ -56,7 +60,7 @@ class CudaToolkit(Value, kw_only=True):
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
         """Install it if it comes from PyPI; fail if it can't compile for the architectures."""
-        install_toolkit(self, folder, python)
+        install_toolkit(self, folder, python, compiler)
         check_cuda_archs(self, folder, archs)
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
@@ -72,35 +76,39 @@ class CudaToolkit(Value, kw_only=True):
         }
 
 
-def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> CudaToolkit:
+def find_cuda(release: str, origin: ToolkitOrigin, digests: Digests | None = None) -> CudaToolkit:
     """Return the toolkit for a release, without installing it."""
-    roots = system_roots() if origin != "pypi" else {}
+    roots = system_roots() if origin in ("auto", "system") else {}
     for root, version in roots.items():
         if _release(version) == release:
             return _look_at(root, version, digests or Digests())
-    lock = f"cuda-{release}"
-    if origin != "system" and lock in locks():
-        return _from_pypi(read_lock(lock), release)
+    if origin != "system" and release in _offered():
+        return _from_pypi(release, f"{_LOCK}{release}-all" if origin == "pypi-all" else "")
     found = ", ".join(f"{version} in {root}" for root, version in roots.items()) or "none"
     msg = f"there is no CUDA {release}; on this machine: {found}"
     if origin == "system":
         raise HostError(msg, hint=f'install CUDA {release}, or set `cuda = "auto"` in [toolchain]')
-    offered = ", ".join(lock.removeprefix("cuda-") for lock in locks() if lock.startswith("cuda-"))
-    msg = f"{msg}; from PyPI: {offered}"
+    msg = f"{msg}; from PyPI: {', '.join(_offered())}"
     raise HostError(msg, hint=f"install CUDA {release} in /usr/local/cuda-{release}")
 
 
-def _from_pypi(lock: Lock, release: str) -> CudaToolkit:
+def _offered() -> list[str]:
+    """Return the releases of which torchyard has locks."""
+    return [name.removeprefix(_LOCK) for name in locks() if re.fullmatch(rf"{_LOCK}[\d.]+", name)]
+
+
+def _from_pypi(release: str, name: str = "") -> CudaToolkit:
+    lock = read_lock(name or f"{_LOCK}{release}")
     version = lock.versions["nvidia-cuda-nvcc"]
     root = f"nvidia/cu{release.partition('.')[0]}"
-    return CudaToolkit(version=version, origin="pypi", digest=lock.digest, root=root)
+    return CudaToolkit(
+        version=version, origin="pypi", digest=lock.digest, root=root, lock=lock.name
+    )
 
 
 def all_toolkits(digests: Digests) -> tuple[CudaToolkit, ...]:
     """Return the toolkits of this machine and of PyPI."""
-    releases = [name.removeprefix("cuda-") for name in locks() if name.startswith("cuda-")]
-    offered = (find_cuda(release, "pypi") for release in releases)
-    return (*system_toolkits(digests), *offered)
+    return (*system_toolkits(digests), *map(_from_pypi, _offered()))
 
 
 def system_toolkits(digests: Digests | None = None) -> tuple[CudaToolkit, ...]:
@@ -159,11 +167,11 @@ def _look_at(root: Path, version: str, digests: Digests) -> CudaToolkit:
     return CudaToolkit(version=version, origin="system", digest=digest, root=str(root))
 
 
-def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
+def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str, compiler: Compiler) -> None:
     """Install a toolkit from PyPI, in the layout that CMake expects."""
     if toolkit.origin == "system":
         return
-    lock = read_lock(f"cuda-{toolkit.release}")
+    lock = read_lock(toolkit.lock)
 
     def fill(part: Path) -> None:
         unpack(lock, part, python)
@@ -173,8 +181,25 @@ def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
             plain = root / "lib" / f"{library.name.partition('.so.')[0]}.so"
             if not plain.exists():
                 plain.symlink_to(library.name)
+        _make_stubs(root, compiler)
 
     make_whole(folder, lock.stamp, fill)
+
+
+def _make_stubs(root: Path, compiler: Compiler) -> None:
+    """Make libraries to link with instead of the driver's, as PyPI has none."""
+    folder = root / "lib/stubs"
+    folder.mkdir()
+    for header, (prefix, library) in _DRIVER.items():
+        if (root / "include" / header).is_file():
+            text = compiler.query("-E", "-P", f"-I{root}/include", str(root / "include" / header))
+            names = sorted(set(re.findall(rf"\b({prefix}[A-Z]\w*) *\(", text)))
+            source = folder / "stub.c"
+            source.write_text("".join(f"void {name}(void) {{}}\n" for name in names), "utf-8")
+            stub = folder / f"{library.partition('.so')[0]}.so"
+            soname = f"-Wl,-soname,{library}"
+            compiler.query("-shared", "-fPIC", soname, "-o", str(stub), str(source))
+            source.unlink()
 
 
 def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -> None:

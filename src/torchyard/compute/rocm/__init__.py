@@ -13,7 +13,7 @@ from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit
 from torchyard.errors import HostError
 from torchyard.host.files import join, read_text
 from torchyard.model.tables import Compute
-from torchyard.model.toolchain import Origin
+from torchyard.model.toolchain import ToolkitOrigin
 from torchyard.model.version import version_numbers
 
 if TYPE_CHECKING:  # slow to import, and not needed by plans
@@ -63,7 +63,7 @@ class Rocm(ComputePlatform):
     def compute_of_version(self, version: str) -> str:
         return f"rocm{'.'.join(version.split('.')[:2])}" if version else ""
 
-    def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit":
+    def find_toolkit(self, compute: str, origin: ToolkitOrigin, digests: "Digests") -> "Toolkit":
         from torchyard.compute.rocm.toolkit import find_rocm  # noqa: PLC0415 - slow
 
         return find_rocm(self.version(compute), digests)
