@@ -35,7 +35,8 @@ class RootRequest(Value, kw_only=True):
 
     `components` are those of the archive besides `main`, such as `contrib` and `non-free`.
     `build_dep` are source packages whose build dependencies are installed. `exactly` lists all
-    packages as `name=version`; then nothing else is installed.
+    packages as `name=version`; then nothing else is installed. Lists of packages of a mirror can be
+    `expired`, as those of snapshots are.
     """
 
     suite: str
@@ -44,6 +45,7 @@ class RootRequest(Value, kw_only=True):
     build_dep: tuple[str, ...] = ()
     exactly: tuple[str, ...] = ()
     mirror: str = ""
+    expired: bool = False
 
 
 def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object]) -> None:
@@ -56,7 +58,7 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
     mirror = [request.mirror] if request.mirror else []
     _run("debootstrap", "--variant=buildd", request.suite, str(part), *mirror)
     _add_sources(part, request)
-    _apt(part, "update")
+    _update(part)
     if request.exactly:
         say(f"installing {len(request.exactly)} packages of the lock")
         _apt(part, "install", "--allow-downgrades", *request.exactly)
@@ -126,8 +128,20 @@ def _add_sources(root: Path, request: RootRequest) -> None:
     (line,) = re.findall(r"^deb (\S+) ", written, re.MULTILINE)
     components = " ".join(("main", *request.components))
     text = f"Types: deb deb-src\nURIs: {line}\nSuites: {request.suite}\nComponents: {components}\n"
+    if request.expired or request.exactly:  # a lock asks for versions of its time
+        text += "Check-Valid-Until: no\n"
     (root / _SOURCES).write_text(text, encoding="utf-8")
     (root / "etc/apt/sources.list").unlink()
+
+
+def _update(root: Path) -> None:
+    try:
+        _apt(root, "update")
+    except HostError as error:
+        if "is expired" not in str(error):
+            raise
+        hint = "take another mirror; for a snapshot, or an old mirror that you trust: --expired"
+        raise HostError(str(error), hint=hint) from error
 
 
 def _apt(root: Path, command: str, *words: str) -> None:

@@ -38,6 +38,11 @@ from torchyard.cli.output import calls
 )
 @click.option("--lock", metavar="FILE", help="Versions to install; written if it does not exist.")
 @click.option("--mirror", metavar="URL", default="", help="Mirror of Debian to take packages from.")
+@click.option(
+    "--expired",
+    is_flag=True,
+    help="Take lists of packages that are out of date, as those of snapshots are.",
+)
 @calls("make_root")
 def command() -> None:
     """Make a root: a directory with a Debian system to build in.

@@ -26,6 +26,7 @@ def make_root(
     pythons: Sequence[str] = (),
     lock: str | None = None,
     mirror: str = "",
+    expired: bool = False,
     on_line: Callable[[str], object] = ignore_line,
 ) -> str:
     """Make a root of Debian, and return its identity.
@@ -42,6 +43,7 @@ def make_root(
         pythons: Pythons of this machine to copy, such as cp312.
         lock: The file with the versions of all packages.
         mirror: The mirror of Debian to take packages from.
+        expired: Take lists of packages that are out of date, as those of snapshots are.
         on_line: Called with progress.
     """
     for what, names in (("suite", [suite]), ("component", components)):
@@ -61,6 +63,7 @@ def make_root(
         build_dep=tuple(build_dep),
         exactly=exactly,
         mirror=mirror,
+        expired=expired,
     )
     make_debian_root(request, folder, on_line)
     found = lock_of(packages_in(str(folder)))
