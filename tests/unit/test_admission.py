@@ -157,3 +157,21 @@ def test_ci_is_generated_only_for_what_a_machine_could_build(
         assert made.code != 0
         assert SPOILS[name].says in " ".join(made.err.split())
     assert (yard.folder / ".github").exists() == (name not in OF_PROJECT), made.err
+
+
+def test_libraries_beside_the_toolkit_are_facts_of_its_cells(
+    yard: Yard, torchyard: Command
+) -> None:
+    def core(name: str) -> tuple[str, dict[str, str]]:
+        done = torchyard("plan", f"core:{name}", "-f", yard.file, "--json")
+        (job,) = (one for one in json.loads(done.out)["jobs"] if one["id"].startswith("core:"))
+        return job["fingerprint"], job["settings"]["identity"]
+
+    (before, identity), plain = core("cu130-*"), core("cpu-*")
+    assert identity["cudnn"] == "cudnn 9.24.0 system"
+    assert {"cudnn", "nccl", "magma"} <= identity.keys()
+    header = yard.cuda / "include/cudnn_version.h"
+    header.write_text(header.read_text("utf-8").replace("MINOR 24", "MINOR 27"), "utf-8")
+    after, identity = core("cu130-*")
+    assert (after != before, identity["cudnn"]) == (True, "cudnn 9.27.0 system")
+    assert core("cpu-*") == plain

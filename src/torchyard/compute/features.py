@@ -1,7 +1,7 @@
 """Libraries for optional parts of torch, such as cuDNN: directories and versions."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,13 @@ def find_feature(feature: FeatureFiles, prefixes: Iterable[Path]) -> FoundFeatur
         if header is not None and library is not None:
             return FoundFeature(prefix, library, _version(header, feature.macros))
     return None
+
+
+def system_libraries(features: Mapping[str, FeatureFiles], root: str) -> dict[str, str]:
+    """Return the identities of libraries in or beside the system's toolkit, by name."""
+    prefixes = (Path(root), *SYSTEM_PREFIXES)
+    found = {name: find_feature(feature, prefixes) for name, feature in features.items()}
+    return {n: f"{n} {library.version} system" for n, library in found.items() if library}
 
 
 def _library(prefix: Path, names: Iterable[str]) -> Path | None:

@@ -31,10 +31,11 @@ class Toolchain(Value, kw_only=True):
     """The `[toolchain]` table.
 
     `parts` are identities found on the planning machine, whose platform is `platform`: `compiler`,
-    and `compute/cu130` or `blas/mkl` for each compute platform and BLAS of the matrix. Each has the
-    digest of the programs, and is part of the fingerprints of jobs that use them. With a `root`,
-    they come from the system in that directory, whose own identity is `root`. `toolkits` sets the
-    origins of compute platforms' toolkits.
+    `compute/cu130` or `blas/mkl` for each compute platform and BLAS of the matrix, and
+    `compute/cu130/cudnn` for libraries beside a system's toolkit. Those of programs have a digest;
+    all are part of the fingerprints of jobs that use them. With a `root`, they come from the system
+    in that directory, whose own identity is `root`. `toolkits` sets the origins of compute
+    platforms' toolkits.
     """
 
     compiler: str = "gcc"
@@ -59,7 +60,13 @@ class Toolchain(Value, kw_only=True):
             "blas": f"blas/{blas}",
             "root": "root",
         }
-        return {name: self.parts[key] for name, key in keys.items() if key in self.parts}
+        found = {name: self.parts[key] for name, key in keys.items() if key in self.parts}
+        libraries = f"{keys['compute']}/"
+        return found | {
+            name.removeprefix(libraries): identity
+            for name, identity in self.parts.items()
+            if name.startswith(libraries)
+        }
 
 
 Libraries = Literal["bundled", "channel"]

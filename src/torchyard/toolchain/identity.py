@@ -83,11 +83,16 @@ def survey(
     with ThreadPoolExecutor(4) as pool:
         answers = dict(zip(finders, pool.map(_attempt, finders.values()), strict=True))
     found = {"compiler": compiler, **answers}
-    return {
+    identities = {
         name: part if isinstance(part, HostError) else part.identity
         for name, part in found.items()
         if part is not None
     }
+    for name in computes:  # beside the toolkits, in the order of their platforms
+        kit = answers.get(f"compute/{name}")
+        libraries = {} if kit is None or isinstance(kit, (HostError, Blas)) else kit.libraries
+        identities |= {f"compute/{name}/{library}": libraries[library] for library in libraries}
+    return identities
 
 
 def _attempt(find: Callable[[], Part]) -> Part | HostError:

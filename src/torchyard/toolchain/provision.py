@@ -61,7 +61,8 @@ class Tools:
     def parts(self) -> dict[str, str]:
         """Their identities, by the keys of a task's settings."""
         found = {"compiler": self.compiler, "compute": self.kit, "blas": self.blas}
-        return {name: part.identity for name, part in found.items() if part}
+        libraries = self.kit.libraries if self.kit else {}
+        return {name: part.identity for name, part in found.items() if part} | dict(libraries)
 
 
 def equip(  # noqa: PLR0913 - one for each property of a job

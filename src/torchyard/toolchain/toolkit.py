@@ -3,7 +3,7 @@
 The compute platforms (`torchyard.compute`) implement both, each for its vendor.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -30,6 +30,10 @@ class Toolkit(Protocol):
     @property
     def identity(self) -> str:
         """Name, version, origin and digest, independent of its location."""
+
+    @property
+    def libraries(self) -> Mapping[str, str]:
+        """The identities of the system's libraries beside it, such as cuDNN, by name."""
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]

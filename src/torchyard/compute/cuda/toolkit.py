@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchyard.compute.cuda.table import cuda_table
+from torchyard.compute.features import system_libraries
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
 from torchyard.model.toolchain import ToolkitOrigin
@@ -41,6 +42,7 @@ class CudaToolkit(Value, kw_only=True):
     digest: str
     root: str
     lock: str = ""
+    libraries: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -164,7 +166,10 @@ def _release(version: str) -> str:
 def _look_at(root: Path, version: str, digests: Digests) -> CudaToolkit:
     files = {name: root / name for name in _PROGRAMS}
     digest = digests.of({name: path for name, path in files.items() if path.is_file()})
-    return CudaToolkit(version=version, origin="system", digest=digest, root=str(root))
+    libraries = system_libraries(cuda_table().machine.features, str(root))
+    return CudaToolkit(
+        version=version, origin="system", digest=digest, root=str(root), libraries=libraries
+    )
 
 
 def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str, compiler: Compiler) -> None:

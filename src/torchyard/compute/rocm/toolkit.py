@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from torchyard.compute.features import system_libraries
 from torchyard.compute.rocm.table import rocm_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
@@ -29,6 +30,7 @@ class RocmToolkit(Value, kw_only=True):
     digest: str
     root: str
     clang: str
+    libraries: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -138,7 +140,8 @@ def _identified(rocm: RocmToolkit, digests: Digests) -> RocmToolkit:
     folders = (folder for pattern in _DEVICE for folder in sorted(root.glob(pattern)))
     for folder in list(folders)[:1]:
         parts |= {path.name: path for path in folder.glob("*.bc")}
-    return msgspec.structs.replace(rocm, digest=digests.of(parts))
+    libraries = system_libraries(rocm_table().machine.features, rocm.root)
+    return msgspec.structs.replace(rocm, digest=digests.of(parts), libraries=libraries)
 
 
 def check_rocm_archs(rocm: RocmToolkit, archs: Sequence[str]) -> None:
