@@ -19,7 +19,7 @@ from torchyard.host.bubblewrap import can_confine, confined
 from torchyard.host.process import capture
 from torchyard.smoke import confined as smoke_confined
 from torchyard.smoke.confined import refuse_direct_references, run_pip, run_uv
-from torchyard.smoke.install import install_wheel, make_uv_venv
+from torchyard.smoke.install import _wanted, install_wheel, make_uv_venv
 from torchyard.smoke.installation import (
     Installation,
     Installer,
@@ -373,3 +373,19 @@ def test_an_overlay_has_the_folders_of_its_python(tmp_path: Path, name: str) -> 
     overlay = make_overlay(installation, tmp_path / "overlay", [tmp_path])
     (site,) = Path(overlay.prefix).glob("lib/*/site-packages")
     assert site.parent.name == name
+
+
+@pytest.mark.parametrize(
+    ("installer", "first", "more"),
+    [("pip", "--index-url", "--extra-index-url"), ("uv", "--default-index", "--index")],
+)
+def test_a_published_package_comes_from_its_index_whatever_the_caller_s_is(
+    installer: str, first: str, more: str
+) -> None:
+    """uv prefers UV_DEFAULT_INDEX, which is always set, to `--index-url`."""
+    package = PackageUnderTest(
+        path="", format="wheel", name="tiny", version="1.0", index="https://example.org/cpu/"
+    )
+    words = _wanted(package, Installer(installer), ["https://example.org/torch/"])
+    assert words[:4] == [first, "https://example.org/cpu/", more, "https://example.org/torch/"]
+    assert words[-2:] == ["--", "tiny==1.0"]

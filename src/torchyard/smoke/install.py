@@ -121,10 +121,11 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
     """Return the installer's arguments: a file, or a published version without caches."""
     if not package.index:
         return [package.path]
-    words = ["--index-url", package.index]
-    for other in others:
-        words += ["--extra-index-url", other]
-    if installer == Installer.PIP:
+    is_pip = installer == Installer.PIP
+    # uv takes UV_DEFAULT_INDEX of the caller rather than --index-url
+    first, more = ("--index-url", "--extra-index-url") if is_pip else ("--default-index", "--index")
+    words = [first, package.index, *(word for other in others for word in (more, other))]
+    if is_pip:
         words += ["--no-cache-dir"]
     else:  # it would only use the first index with any version
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]

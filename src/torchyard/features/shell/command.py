@@ -15,8 +15,24 @@ from torchyard.cli.options import (
 from torchyard.cli.output import calls
 
 
+class _CommandLast(click.Command):
+    """A command that runs another, whose options are not its own: `shell JOB ninja -v`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        valued = {o for p in self.params if not getattr(p, "is_flag", True) for o in p.opts}
+        is_value, arguments = False, 0
+        for index, word in enumerate(args):
+            if word == "--":
+                break
+            arguments += not (is_value or word.startswith("-"))
+            if arguments > 1:
+                return super().parse_args(ctx, [*args[:index], "--", *args[index:]])
+            is_value = not is_value and word in valued
+        return super().parse_args(ctx, args)
+
+
 @in_section(HelpSection.BUILD)
-@click.command("shell", context_settings={"ignore_unknown_options": True})
+@click.command("shell", cls=_CommandLast)
 @names_argument("job", required=False)
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @spec_option
