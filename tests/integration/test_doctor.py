@@ -109,7 +109,8 @@ def _no_submodule(checkout: Checkout) -> None:
 
 
 def _no_blas(checkout: Checkout) -> None:
-    del checkout.env["OpenBLAS_HOME"]
+    """The system may have an OpenBLAS; no machine of ours has MKL."""
+    checkout.env["BLAS"] = "MKL"
 
 
 BREAKS = (_old_cmake, _no_ninja, _no_compiler, _no_openmp, _no_submodule, _no_blas)

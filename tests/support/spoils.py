@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+from tests.support.recipe import call
 from tests.support.sabotage import write
 
 from torchyard.compute.cuda import machine_checks
@@ -414,6 +415,64 @@ def no_magma(yard: Yard) -> None:
 def no_magma_that_is_turned_off(yard: Yard) -> None:
     (yard.cuda / "lib/libmagma.a").unlink()
     yard.change("", '[[override]]\nstage = "core"\ncmake = { USE_MAGMA = "OFF" }')
+
+
+def override(yard: Yard, table: str) -> None:
+    """Add an override of the cores for CUDA."""
+    yard.change("", f'[[override]]\nstage = "core"\ncompute = "cu130"\n{table}')
+
+
+@spoils("cuDNN is 8.24.0, and wheels of this release require 9.24.0", CUDA)
+def cudnn_of_another_major(yard: Yard) -> None:
+    header = yard.cuda / "include/cudnn_version.h"
+    header.write_text(_DEFINE.replace("MAJOR 9", "MAJOR 8"), encoding="utf-8")
+
+
+@spoils("and cuda.h beside it of 12.4", CUDA)
+def headers_of_another_cuda(yard: Yard) -> None:
+    write(yard.cuda, {"include/cuda.h": "#define CUDA_VERSION 12040\n"})
+
+
+@spoils("requires nvidia-cudnn-cu12, which is for CUDA 12", CUDA)
+def a_wheel_for_another_cuda(yard: Yard) -> None:
+    pins = '"cmake==3.31.10", "ninja==1.13.2", "nvidia-cudnn-cu12==9.24.0.43"'
+    yard.change("[build]", f"[build]\nrequires = [{pins}]")
+
+
+@spoils("was linked with CUDA 12", CUDA)
+def magma_that_was_linked_with_another_cuda(yard: Yard) -> None:
+    folder = yard.cuda / "lib"
+    for name, more in (("libcublas.so.12", ()), ("libmagma.so", ("-l:libcublas.so.12",))):
+        words = ("-shared", "-x", "c", "/dev/null", f"-L{folder}", "-Wl,--no-as-needed", *more)
+        call("/usr/bin/gcc", *words, f"-Wl,-soname,{name}", "-o", folder / name)
+    (folder / "libmagma.a").unlink()
+
+
+@spoils("CUDA_HOME is /usr/local/cuda-12.4 in an [[override]]", CUDA)
+def a_variable_that_names_another_cuda(yard: Yard) -> None:
+    override(yard, 'env = { CUDA_HOME = "/usr/local/cuda-12.4" }')
+
+
+@spoils("with a stub in place of libcuda.so.1", CUDA)
+def a_stub_of_the_driver_that_would_be_loaded(yard: Yard) -> None:
+    override(yard, f'env = {{ LDFLAGS = "-Wl,-rpath,{yard.cuda}/lib64/stubs" }}')
+
+
+@spoils("with a stub in place of libcuda.so.1", CUDA)
+def a_stub_of_the_driver_in_an_rpath(yard: Yard) -> None:
+    override(yard, f'cmake = {{ CMAKE_INSTALL_RPATH = "{yard.cuda}/lib/stubs" }}')
+
+
+@spoils("can't compile for 9.9", CUDA)
+def an_architecture_in_a_variable_that_cuda_does_not_know(yard: Yard) -> None:
+    override(yard, 'env = { TORCH_CUDA_ARCH_LIST = "9.0;9.9" }')
+
+
+@spoils("there is no cuBLAS", CUDA)
+def a_toolkit_of_pypi_without_its_libraries(yard: Yard) -> None:
+    """Without the toolkit beside it, from which libraries would be taken."""
+    yard.change("[build]", 'cuda = "pypi"\n[build]')
+    (yard.cuda / "include/cublas_v2.h").unlink()
 
 
 @spoils("there is no ROCm 7.2", ("rocm7.2",))

@@ -40,11 +40,16 @@ def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
 
 def verdict_of_doctor(yard: Yard, cell: str) -> list[str]:
     """Return why `doctor` says that a cell can't be built."""
+    return [_timeless(what) for what, _ in remedies_of_doctor(yard, cell)]
+
+
+def remedies_of_doctor(yard: Yard, cell: str) -> list[tuple[str, str | None]]:
+    """Return why `doctor` says that a cell can't be built, each with the remedy."""
     try:
         found = examine_cells(BuildRequest(str(yard.file), select=[cell] if cell else []))
     except TorchyardError as error:
-        return [_timeless(fault.what) for fault in error.diagnostics]
-    return [_timeless(one.what) for one in found.errors]
+        return [(fault.what, fault.hint) for fault in error.diagnostics]
+    return [(one.what, one.cure) for one in found.errors]
 
 
 def verdict_of_build(yard: Yard, cell: str) -> list[str]:
@@ -75,6 +80,22 @@ def test_there_are_thirty_ways_to_spoil_a_machine() -> None:
     assert len(SPOILS) >= 30
     assert {"cpu", "cu130", "conda"} <= {cell for one in SPOILS.values() for cell in one.cells}
     assert SPOILS.keys() | HARMLESS.keys() >= QUICK
+
+
+GPU_SPOILS = [name for name, spoil in SPOILS.items() if spoil.cells[0].startswith(("cu", "rocm"))]
+
+
+def test_twenty_of_them_are_about_toolkits_for_gpus() -> None:
+    assert len(GPU_SPOILS) >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GPU_SPOILS)
+def test_what_is_wrong_with_a_toolkit_has_a_remedy(name: str, yard: Yard) -> None:
+    spoil = SPOILS[name]
+    spoil.spoil(yard)
+    found = remedies_of_doctor(yard, spoil.cells[0])
+    assert [cure for what, cure in found if spoil.says in what and cure], found
 
 
 @pytest.mark.parametrize("cell", ["cpu", "cu130", "conda"])

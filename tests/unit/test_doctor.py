@@ -74,7 +74,7 @@ def test_a_sabotage_is_named_and_its_cure_mends_it(name: str, world: World) -> N
 def test_every_check_has_a_sabotage_and_a_line_in_the_guide() -> None:
     checks = all_machine_checks()
     never = {"disk", "cuda-toolkit", "cuda-libraries"}  # tests of their own, below
-    never |= {"toolkit", "tree-version"}  # of jobs only: see test_admission.py
+    never |= {"toolkit", "tree-version", "cuda-mixture"}  # of jobs only: see test_admission.py
     assert {one.check for one in SABOTAGES.values()} == checks.keys() - never
     guide = (ROOT / "docs/guides/inspect-a-machine.md").read_text(encoding="utf-8")
     assert [name for name in (*checks, *JOB_CHECKS) if f"`{name}`" not in guide] == []

@@ -347,6 +347,21 @@ def test_hipcc_gets_the_compiler_the_headers_and_the_openmp_of_the_table() -> No
     assert "OpenMP_ROOT" not in old.variables("", compiler=compiler, archs=["gfx90a"])
 
 
+def test_a_rocm_in_usr_does_not_move_the_system_s_headers(tmp_path: Path) -> None:
+    """As Debian has it: before C++'s own headers, those of C are not found from there."""
+    clang = tmp_path / "lib/llvm-21/bin/clang-21"
+    device = tmp_path / "lib/llvm-21/lib/clang/21/amdgcn/bitcode"
+    for folder in (clang.parent, device):
+        folder.mkdir(parents=True)
+    clang.touch()
+    kit = RocmToolkit(version="6.4.3", digest="", root="/usr", clang=str(clang))
+    env = kit.variables("", compiler=find_compiler("gcc"), archs=["gfx90a"])
+    assert "CPLUS_INCLUDE_PATH" not in env
+    (flag,) = env["HIPCC_COMPILE_FLAGS_APPEND"].split()
+    assert flag.startswith("--gcc-install-dir=")
+    assert env["HIP_DEVICE_LIB_PATH"] == str(device)
+
+
 def test_architectures_of_rocm_are_in_the_cache(tmp_path: Path) -> None:
     cache = {"USE_CUDA": "0", "USE_ROCM": "1", "PYTORCH_ROCM_ARCH": "gfx906;gfx90a"}
     configured = recorded(tmp_path, cache)

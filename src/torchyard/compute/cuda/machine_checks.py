@@ -12,6 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.compute.cuda import Cuda
+from torchyard.compute.cuda.mixture import (
+    other_headers,
+    other_library,
+    other_variables,
+    other_wheels,
+)
 from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.compute.cuda.toolkit import (
     check_cuda_archs,
@@ -186,12 +192,14 @@ def _releases() -> list[str]:
 def _install(bench: Bench, release: str, name: str = "cuda-toolkit") -> str:
     words = {"name": name, "dashed": release.replace(".", "-")}
     packages = cuda_table().machine.packages.items()
-    return bench.install_packages({name: text.format(**words) for name, text in packages})
+    named = {name: text.format(**words) for name, text in packages}
+    return bench.install_packages(named) or f"install NVIDIA's {name} {release}"
 
 
 def _archs(bench: Bench, kit: _Kit) -> Iterator[Trouble]:
     """Yield architectures that the toolkit can't compile for."""
-    given = bench.env.get(_PLATFORM.cmake_archs, "") if bench.by_hand else ""
+    settings = (bench.env,) if bench.by_hand else bench.demand.settings.get(kit.compute, ())
+    given = " ".join(row.get(_PLATFORM.cmake_archs, "") for row in settings).strip()
     archs = re.split(r"[;, ]+", given) if given else bench.demand.archs.get(kit.compute, ())
     archs = [arch for arch in archs if re.fullmatch(_PLATFORM.arch, arch)]
     if kit.root is None or not archs:
@@ -200,7 +208,9 @@ def _archs(bench: Bench, kit: _Kit) -> Iterator[Trouble]:
         check_cuda_archs(find_cuda(kit.release, "system"), Path("/"), archs)
     except ConfigError as error:
         name = _PLATFORM.cmake_archs
-        cure = f"unset {name}" if given else "leave them out of `archs` in an [[override]]"
+        cure = f"unset {name}" if bench.by_hand else "correct `archs` of an [[override]]"
+        if given and not bench.by_hand:
+            cure = f"leave {name} out of the [[override]]: `archs` is for that"
         yield Trouble(str(error), "nvcc ends with `Unsupported gpu architecture`", cure)
     except HostError:
         return
@@ -393,7 +403,9 @@ def _versions(feature: FeatureFiles, found: FoundFeature, pin: str) -> Iterator[
     if version and wanted and version != wanted[: len(version)]:
         what = f"{feature.title} is {found.version}, and wheels of this release require {pin}"
         why = "torch compiled with one version may refuse the other when imported"
-        yield Trouble(what, why, "", Severity.WARNING)
+        cure = f"install {feature.title} {pin}"
+        is_other = version[0] != wanted[0]  # has another soname
+        yield Trouble(what, why, cure, Severity.ERROR if is_other else Severity.WARNING)
 
 
 def _wheels(bench: Bench, kit: _Kit) -> list[str]:
@@ -417,10 +429,29 @@ def _prefixes(
     yield from SYSTEM_PREFIXES
 
 
+def cuda_mixture(bench: Bench) -> Iterator[Trouble]:
+    """Headers, libraries, wheels and variables of a build are of the same CUDA as its compiler."""
+    for kit in _kits(bench):
+        if kit.root is not None:
+            yield from other_headers(kit.release, kit.root)
+        if bench.by_hand:
+            continue
+        yield from other_wheels(bench.demand.pins, kit.release)
+        for settings in bench.demand.settings.get(kit.compute, ()):
+            yield from other_variables(settings, kit.root)
+            for feature in cuda_table().machine.features.values():
+                prefixes = _prefixes(bench, kit, feature, settings)
+                if is_on(settings.get(feature.switch, "1")) and (
+                    found := find_feature(feature, prefixes)
+                ):
+                    yield from other_library(bench, feature.title, found, kit.release)
+
+
 CUDA_CHECKS = (
     make_check("cuda-toolkit", cuda_toolkit),
     make_check("cuda-host-compiler", cuda_host_compiler),
     make_check("cuda-variables", cuda_variables, by_hand=True),
     make_check("cuda-driver", cuda_driver),
     make_check("cuda-libraries", cuda_libraries),
+    make_check("cuda-mixture", cuda_mixture),
 )

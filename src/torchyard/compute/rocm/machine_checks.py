@@ -69,6 +69,7 @@ def rocm_toolkit(bench: Bench) -> Iterator[Seen | Trouble]:
             there = ", ".join(f"{other.version} in {other.root}" for other in found.values())
             what = f"there is no ROCm {release}".strip() + (f"; there is {there}" if there else "")
             cure = bench.install_packages(rocm_table().machine.packages)
+            cure = cure or f"install ROCm {release} in {_DEFAULT}".replace("  ", " ")
             yield Trouble(what, "hipcc compiles the code for GPUs", cure)
         elif rocm is not None:
             yield Seen(f"ROCm {rocm.version} ({rocm.root})")

@@ -22,6 +22,8 @@ from torchyard.toolchain.variables import search
 _DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/amdgcn/bitcode")
 _ANY_ARCH = "--offload-arch=gfx900"  # else hipcc probes for a GPU, which is slow
 
+_SYSTEM = "/usr"
+
 
 class RocmToolkit(Value, kw_only=True):
     """A ROCm installation on this machine."""
@@ -50,6 +52,13 @@ class RocmToolkit(Value, kw_only=True):
         """Name, version, origin and digest, independent of its location."""
         return f"rocm {self.version} system sha256:{self.digest[:16]}"
 
+    @property
+    def device_libraries(self) -> str:
+        """The folder of libraries for device code; clang finds those of ROCM_PATH only in one."""
+        beside = Path(self.clang).resolve().parent.parent.glob("lib/clang/*/amdgcn/bitcode")
+        own = (folder for pattern in _DEVICE for folder in sorted(Path(self.root).glob(pattern)))
+        return next((str(folder) for folder in (*sorted(beside), *own)), "")
+
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
@@ -65,7 +74,9 @@ class RocmToolkit(Value, kw_only=True):
             "HIP_CLANG_PATH": str(Path(self.clang).parent),
             "PYTORCH_ROCM_ARCH": ";".join(archs),
         }
-        if self.root == "/usr":  # searched by compilers by default
+        if device := self.device_libraries:
+            env["HIP_DEVICE_LIB_PATH"] = device
+        if self.root == _SYSTEM:  # searched by compilers by default
             return env
         return env | search(self.root) | {"PATH": f"{self.root}/bin"}
 
@@ -79,7 +90,14 @@ class RocmToolkit(Value, kw_only=True):
             "llvm": str(Path(self.clang).parent.parent),
             "gcc": str(Path(compiler.query("-print-libgcc-file-name").strip()).parent),
         }
-        return {name: value.format(**folders) for name, value in given.items()}
+        if self.root == _SYSTEM:  # put before C++'s own headers, C's are not found from there
+            given = {name: _without_root(value) for name, value in given.items()}
+        return {name: value.format(**folders) for name, value in given.items() if value}
+
+
+def _without_root(value: str) -> str:
+    """Return the words of a variable in the table that do not name the toolkit's folder."""
+    return " ".join(word for word in value.split() if "{root}" not in word)
 
 
 def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
@@ -137,9 +155,8 @@ def _identified(rocm: RocmToolkit, digests: Digests) -> RocmToolkit:
     root = Path(rocm.root)
     parts = programs_of(rocm.clang, "clang")
     parts |= {path.name: path for path in root.glob("bin/hipcc*") if path.is_file()}
-    folders = (folder for pattern in _DEVICE for folder in sorted(root.glob(pattern)))
-    for folder in list(folders)[:1]:
-        parts |= {path.name: path for path in folder.glob("*.bc")}
+    if rocm.device_libraries:
+        parts |= {path.name: path for path in Path(rocm.device_libraries).glob("*.bc")}
     libraries = system_libraries(rocm_table().machine.features, rocm.root)
     return msgspec.structs.replace(rocm, digest=digests.of(parts), libraries=libraries)
 
