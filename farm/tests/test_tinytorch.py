@@ -42,7 +42,7 @@ memory = "8 GB"
 disk = "8 GB"
 publish = true
 """
-EXTERNAL = ("cuda-toolkit", "python", "python_abi", "typing_extensions")
+EXTERNAL = ("cuda-toolkit", "libgcc", "libstdcxx", "python", "python_abi", "typing_extensions")
 USE = "import tinytorch as t; assert t.add([1, 2], [3, 4]) == [4, 6]; print(t.__version__)"
 PART = f'{{compute="cpu",blas="openblas",python="{python_name()}"}}'
 CELLS = (

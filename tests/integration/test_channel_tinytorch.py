@@ -30,9 +30,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 VIEW = "cpu-openblas"
 USE = "import tinytorch as t; assert t.add([1, 2], [3, 4]) == [4, 6]; print(t.__version__)"
 CELLS = ("{}/wheel", "{}/conda", "any/conda-libtorch", "any/conda-meta", "any/libtorch")
-EXTERNAL = [
-    f"--external={name}" for name in ("cuda-toolkit", "python", "python_abi", "typing_extensions")
-]
+RUNTIMES = ("libgcc", "libstdcxx")
+NEEDED = ("cuda-toolkit", "python", "python_abi", "typing_extensions", *RUNTIMES)
+EXTERNAL = [f"--external={name}" for name in NEEDED]
 
 
 @pytest.fixture(scope="module")

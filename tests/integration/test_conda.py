@@ -377,15 +377,15 @@ def test_a_project_with_a_dot_in_its_name(made: Made, tmp_path: Path) -> None:
 def test_the_solver_prefers_cuda_where_there_is_a_driver(channel: Path) -> None:
     assert solve(channel, ["demo"]).builds["demo"] == "cpu_openblas_py312_hbbbbbbb_0"
     chosen = solve(channel, ["demo"], GPU).builds
-    assert chosen["demo"] == "cuda130_openblas_py312_hbbbbbbb_200"
-    assert chosen["libdemo"] == "cuda130_openblas_hccccccc_200"
-    assert chosen["libdemo-linalg"] == "cuda130_openblas_magma_hccccccc_210"
+    assert chosen["demo"] == "cuda130_openblas_py312_hbbbbbbb_130200"
+    assert chosen["libdemo"] == "cuda130_openblas_hccccccc_130200"
+    assert chosen["libdemo-linalg"] == "cuda130_openblas_magma_hccccccc_130210"
 
 
 def test_the_plugin_without_magma_can_be_asked_for(channel: Path) -> None:
     chosen = solve(channel, ["demo", "libdemo-linalg * *_nomagma_*"], GPU).builds
     assert chosen["demo"].startswith("cuda130")
-    assert chosen["libdemo-linalg"] == "cuda130_openblas_nomagma_hccccccc_200"
+    assert chosen["libdemo-linalg"] == "cuda130_openblas_nomagma_hccccccc_130200"
 
 
 @pytest.mark.parametrize(
@@ -624,12 +624,13 @@ PACK = """\
 import sys
 from pathlib import Path
 
-from torchyard.package.conda.write import About, write_conda
+from torchyard.package.conda.about import About
 from torchyard.package.conda.metadata import CondaMetadata
+from torchyard.package.conda.write import write_conda
 
 metadata = CondaMetadata(name="demo", version="1.0", build="h_0", number=0, subdir="linux-64")
 spec, files, out = map(Path, sys.argv[1:])
-write_conda(files, out, metadata=metadata, about=About(), spec=spec)
+write_conda(files, out, metadata=metadata, description=About(), spec=spec)
 """
 
 

@@ -3,19 +3,32 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
 from rattler_build import ArchiveType
 from tests.support.channels import LATER
-from tests.support.conda import SUBDIR, SYSTEM, make_package, publish
+from tests.support.conda import (
+    SUBDIR,
+    SYSTEM,
+    UnsolvableError,
+    make_package,
+    publish,
+    solve_and_install,
+)
 from tests.support.services import Nginx
 
+from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.index.entry import State
+from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
+from torchyard.package.conda.name import SUFFIX
 from torchyard.publish.channel.channel import Channel
+from torchyard.publish.resolve.compatibility import MachineFacts, Reason
+from torchyard.publish.resolve.resolve import Resolution, find_package
 from torchyard.smoke.conda import index_channel, solve
 
 pytestmark = pytest.mark.integration
@@ -120,3 +133,88 @@ def test_records_are_those_of_another_indexer(
             for file, record in theirs[sort].items()
         }
         assert ours[sort] == expected
+
+
+BUILDS = [
+    (compute, blas, glibc)
+    for compute in ("cpu", "cu118", "cu126", "cu130", "cu132")
+    for blas in ("openblas", "mkl")
+    for glibc in ((2, 28), (2, 34))
+]
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Channel, Path]:
+    """Publish a version for all of these, described as real ones are."""
+    out, copy = tmp_path_factory.mktemp("builds"), tmp_path_factory.mktemp("copy")
+    made = [
+        make_package(out, "python", "3.12.1", "0", depends=["python_abi 3.12.*"]),
+        make_package(out, "python_abi", "3.12", "0_cp312"),
+    ]
+    for number, (compute, blas, glibc) in enumerate(BUILDS):
+        build = CondaBuild(
+            name="demo",
+            version="1.0",
+            compute=compute,
+            blas=blas,
+            subdir=SUBDIR,
+            build_hash=f"{number:07x}",
+            python="cp312",
+            glibc=glibc,
+        )
+        it = describe(CondaKind.PACKAGE, build)
+        made.append(
+            make_package(out, it.name, it.version, it.build, depends=it.depends, number=it.number)
+        )
+    (copy / SUBDIR).mkdir()
+    for package in made:
+        shutil.copy(package, copy / SUBDIR)
+    index_channel(copy)
+    channel = Channel.at(str(tmp_path_factory.mktemp("channel") / "channel"), make=True)
+    publish(channel, made)
+    return channel, copy
+
+
+@pytest.mark.parametrize("glibc", ["2.28", "2.34"])
+@pytest.mark.parametrize("driver", ["", "11.8", "12.4", "12.8", "13.0", "13.2"])
+def test_which_and_the_solver_choose_the_same_build(
+    builds: tuple[Channel, Path], driver: str, glibc: str
+) -> None:
+    channel, copy = builds
+    answer = which(channel, driver, glibc)
+    solved = solve_and_install(copy, ["demo"], None, system_of(driver, glibc)).builds["demo"]
+    assert answer.choice is not None
+    assert answer.choice.file == f"demo-1.0-{solved}{SUFFIX}"
+    assert solved.startswith("cuda" if driver else "cpu_mkl")
+
+
+def test_which_and_the_solver_refuse_the_same_builds(builds: tuple[Channel, Path]) -> None:
+    channel, copy = builds
+    answer = which(channel, "12.4", "2.28")
+    assert answer.choice is not None
+    system, fitting = system_of("12.4", "2.28"), {answer.choice.file}
+    fitting |= {it.entry.file for it in answer.others if it.misfit.reason is Reason.LESSER}
+    entries = channel.state(channel.head(), PART).entries
+    files = [entry.file for entry in entries if entry.file.startswith("demo-")]
+    assert len(files) == len(BUILDS)
+    for file in files:
+        build = file.removeprefix("demo-1.0-").removesuffix(SUFFIX)
+        assert is_solvable(copy, f"demo ==1.0 {build}", system) == (file in fitting), file
+
+
+def which(channel: Channel, driver: str, glibc: str) -> Resolution:
+    gpu = {"cuda": driver} if driver else {}
+    facts = MachineFacts(python="cp312", platform="linux-x86_64", glibc=glibc, gpu=gpu)
+    return find_package(channel, Requirement("demo"), "conda", facts, load_tables())
+
+
+def system_of(driver: str, glibc: str) -> dict[str, str]:
+    return {**SYSTEM, "__glibc": glibc, **({"__cuda": driver} if driver else {})}
+
+
+def is_solvable(copy: Path, spec: str, system: Mapping[str, str]) -> bool:
+    try:
+        solve_and_install(copy, [spec], None, system)
+    except UnsolvableError:
+        return False
+    return True

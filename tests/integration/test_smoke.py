@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.conda import SUBDIR, find_python, index, make_package, make_python_package
+from tests.support.conda import find_python, make_channel
 from tests.support.forked import TORCHYARD
 from tests.support.helpers import ROOT
 from tests.support.recipe import PREFIX, SAMPLE, run, shared_sample
@@ -415,9 +415,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with shared_sample(tmp_path_factory) as project:
         jobs = [f"package:{PREFIX}/cpu-openblas/{cell}" for cell in cells]
         project.torchyard("build", *jobs, "-o", folder / "packages")
-    make_python_package("cp311", folder / "channel" / SUBDIR)
-    make_package(folder / "channel" / SUBDIR, "typing_extensions", "4.16.0", "0")
-    index(folder / "channel")
+    make_channel(folder / "channel", ["cp311"])
     return folder
 
 

@@ -36,7 +36,15 @@ CUDNN = "9.13.0.50"
 ARCHS = ("8.0", "9.0+PTX")
 SETTINGS: dict[str, Setting] = {"archs": ARCHS, "cudnn": CUDNN}
 
-METADATA = "Metadata-Version: 2.4\nName: tinytorch\nVersion: 0\nRequires-Dist: numpy>=2\n\nText.\n"
+METADATA = """\
+Metadata-Version: 2.4
+Name: tinytorch
+Version: 0
+License-Expression: MIT
+Requires-Dist: numpy>=2
+
+Text.
+"""
 CONFIG = """\
 get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(TINYTORCH_INCLUDE_DIRS "${ROOT}/include")
@@ -150,6 +158,9 @@ def build(root: Path, compute: str) -> Built:
     written(package / "version.py", version)
     written(image / "tinytorch-0.dist-info/METADATA", METADATA)
     written(image / "tinytorch-0.dist-info/sboms/tinytorch.cdx.json", "{}\n")
+    written(image / "tinytorch-0.dist-info/licenses/LICENSE", "Use it.\n")
+    written(root / "core/tree/pyproject.toml", '[project]\nlicense = "MIT"\n')
+    written(root / "core/tree/LICENSE", "Use it.\n")
     return Built(root / "core", image)
 
 

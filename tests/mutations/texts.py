@@ -25,6 +25,8 @@ from tests.mutations.mutation import (
 ABOUT = "tinytorch-1.2.0+cpu.dist-info"
 INDEX = "info/index.json"
 LIBRARY = "lib/libc10.so"
+LICENSE = "info/licenses/LICENSE"
+ABI = "python_abi"
 MODULE_311 = f"tinytorch/_C.cpython-311-{MACHINE}-linux-gnu.so"
 CONDA = f"lib/python3.12/site-packages/tinytorch/{MODULE}"
 
@@ -94,6 +96,19 @@ def with_index(field: str, value: str) -> Break:
         index = json.loads(conda_members(good)[INDEX])
         assert index[field] != value
         return conda_edited({INDEX: json.dumps({**index, field: value}).encode()})(good, folder)
+
+    return make
+
+
+def with_depends(specs: dict[str, str | None]) -> Break:
+    """Require other versions of these packages; None requires them no more."""
+
+    def make(good: Path, folder: Path) -> Path:
+        index = json.loads(conda_members(good)[INDEX])
+        kept = [depend for depend in index["depends"] if depend.partition(" ")[0] not in specs]
+        new = [f"{name} {spec}".strip() for name, spec in specs.items() if spec is not None]
+        edited = json.dumps({**index, "depends": [*kept, *new]}).encode()
+        return conda_edited({INDEX: edited})(good, folder)
 
     return make
 
@@ -172,6 +187,10 @@ def _wheel(name: str, rule: str, make: Break, *also: str, good: str = "wheel") -
 
 def _conda(name: str, rule: str, make: Break, *also: str) -> Mutation:
     return Mutation(name, "conda-libraries", rule, make, also)
+
+
+def _package(name: str, rule: str, make: Break) -> Mutation:
+    return Mutation(name, "conda", rule, make, beside=("conda-libraries",))
 
 
 def _with_second_about(good: Path, folder: Path) -> Path:
@@ -268,6 +287,20 @@ TEXTS = [
         conda_replacing("version.py", "1.2.0", "1.2.9"),
         beside=("conda-libraries",),
     ),
+    _conda(
+        "prefix of the build in conda",
+        "leaked-prefix",
+        conda_replacing("Config.cmake", "${ROOT}/include", "/opt/b/_h_env_placehold_placehold/i"),
+    ),
+    _package("other Python required", "conda-python", with_depends({"python": "3.11.*"})),
+    _package("no Python required", "conda-python", with_depends({"python": None, ABI: None})),
+    _package("any Python allowed", "conda-python", with_depends({"python": "", ABI: None})),
+    _package(
+        "newer Pythons allowed", "conda-python", with_depends({"python": ">=3.12", ABI: None})
+    ),
+    _conda("runtime undeclared", "conda-runtime", with_depends({"libstdcxx": None})),
+    _conda("license not named", "conda-license", conda_replacing(INDEX, '"MIT"', "null")),
+    _conda("license without its text", "conda-license", conda_edited({LICENSE: None})),
     _conda(
         "path of the build machine in conda",
         "leaked-path",

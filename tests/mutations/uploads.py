@@ -150,7 +150,7 @@ UPLOADS = [
     _upload("no label", "metadata", adding("Project-URL: , https://example.org")),
     _upload("long label", "metadata", adding(f"Project-URL: {LONG[:33]}, https://example.org")),
     _upload("private", "metadata", adding("Classifier: Private :: Do Not Upload")),
-    _upload("two licences", "metadata", adding("License: MIT", "License-Expression: MIT")),
+    _upload("two licences", "metadata", adding("License: MIT")),
     _upload(
         "direct requirement", "requirement", adding("Requires-Dist: x @ https://example.org/x.whl")
     ),

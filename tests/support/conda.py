@@ -14,10 +14,12 @@ from typing import NamedTuple
 from rattler_build import ArchiveType, assemble_package
 from tests.support.channels import LATER, NOW, adding
 
+from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry
 from torchyard.package.conda.index import INDEX, RUN_EXPORTS
+from torchyard.package.conda.table import load_conda_table
 from torchyard.package.read import read_package
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.layout import PartName, key_of
@@ -97,6 +99,7 @@ def make_package(
     tree: Path | None = None,
     *,
     depends: Sequence[str] = (),
+    number: int = 0,
     archive: ArchiveType = ArchiveType.Conda,
 ) -> Path:
     """Pack a tree, or nothing."""
@@ -110,10 +113,17 @@ def make_package(
         out,
         files_dir=tree or empty,
         depends=depends,
+        build_number=number,
         compression_level=1,
         archive_type=archive,
         timestamp=datetime(2026, 1, 1, tzinfo=UTC),
     ).path
+
+
+def make_runtimes(out: Path) -> None:
+    """Pack nothing as the compiler's runtime libraries, so that the machine's are used."""
+    for row in load_conda_table().runtimes:
+        make_package(out, row.package, "15.2.0", "0")
 
 
 def make_channel(channel: Path, tags: Sequence[str]) -> None:
@@ -121,6 +131,7 @@ def make_channel(channel: Path, tags: Sequence[str]) -> None:
     for tag in tags:
         make_python_package(tag, channel / SUBDIR)
     make_package(channel / SUBDIR, "typing_extensions", "4.16.0", "0")
+    make_runtimes(channel / SUBDIR)
     index(channel)
 
 
@@ -174,12 +185,16 @@ def _entry(package: Path) -> Entry:
     return Entry(
         file=package.name,
         version=package.name.rsplit("-", 2)[1],
-        variant="cpu",
+        variant=compute_of(package.name) or "cpu",
         sha256=digest,
         size=len(data),
         uploaded=NOW,
         record=record,
     )
+
+
+def compute_of(file: str) -> str:
+    return platform_for("cu130").compute_of_conda_build(file.rsplit("-", 1)[1])
 
 
 def run_exports(package: Path) -> list[str]:

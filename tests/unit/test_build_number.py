@@ -136,7 +136,7 @@ def test_condas_numbers_are_above_their_offsets() -> None:
     package, libraries, linalg = (
         describe(kind, build) for kind in (CondaKind.PACKAGE, CondaKind.LIBRARIES, CondaKind.LINALG)
     )
-    assert (package.number, libraries.number, linalg.number) == (303, 303, 313)
-    assert package.build == "cuda130_mkl_py312_hbbbbbbb_303"
+    assert (package.number, libraries.number, linalg.number) == (130303, 130303, 130313)
+    assert package.build == "cuda130_mkl_py312_hbbbbbbb_130303"
     assert f"libtorch ==2.14.0 {libraries.build}" in package.depends
     assert f"libtorch ==2.14.0 {libraries.build}" in linalg.depends

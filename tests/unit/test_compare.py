@@ -1,9 +1,13 @@
 """What is different between two packages."""
 
+import json
+
 import pytest
+from tests.support.contents import CONDA_NAME, contents
 from tests.support.shapes import METADATA, WHEEL, library, package, text
 
 from torchyard.checks.compare import Moved, Rewritten, Sizes, compare_packages
+from torchyard.package.conda.index import INDEX
 from torchyard.package.contents import (
     DeviceCode,
     VersionNeed,
@@ -66,6 +70,29 @@ def test_a_wheel_and_a_conda_package_are_compared_below_site_packages() -> None:
         kind="conda",
     )
     assert compare_packages(wheel, conda).same == 3
+
+
+def test_all_fields_of_conda_packages_are_compared() -> None:
+    old, new = (
+        contents(
+            CONDA_NAME,
+            "conda",
+            {
+                INDEX: json.dumps(
+                    {"name": "tiny", "build_number": number, "constrains": [other]}
+                ).encode(),
+                "info/about.json": json.dumps({"license": license_}).encode(),
+                "info/run_exports.json": json.dumps({"weak": [f"tiny >=1.{number}"]}).encode(),
+            },
+        )
+        for number, other, license_ in ((0, "a <1", "MIT"), (1, "b <2", "BSD-3-Clause"))
+    )
+    assert compare_packages(old, new).metadata == (
+        Rewritten("build_number", "0", "1"),
+        Rewritten("constrains", "a <1", "b <2"),
+        Rewritten("about.license", "MIT", "BSD-3-Clause"),
+        Rewritten("run_exports.weak", "tiny >=1.0", "tiny >=1.1"),
+    )
 
 
 def test_what_changes_inside_a_library() -> None:

@@ -1,7 +1,7 @@
 """What conda packages say about themselves, compared with what the feedstock's say."""
 
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 import pytest
@@ -11,12 +11,14 @@ from tests.support.contents import contents
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, DataError, HostError, PlanError
 from torchyard.host.files import read_data
+from torchyard.package.assemble.vendor import Vendored
+from torchyard.package.conda.about import About, about
 from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import load_conda_table, parse_conda_table
-from torchyard.package.conda.write import About, write_conda
+from torchyard.package.conda.write import write_conda
 
 TORCH = CondaBuild(
     name="torch",
@@ -38,15 +40,15 @@ def test_the_package() -> None:
     assert torch(CondaKind.PACKAGE, requires=("filelock", "sympy>=1.13.3")) == CondaMetadata(
         name="pytorch",
         version="2.14.0",
-        build="cuda130_mkl_py312_hbbbbbbb_300",
-        number=300,
+        build="cuda130_mkl_py312_hbbbbbbb_130300",
+        number=130300,
         subdir="linux-64",
         depends=(
             "python >=3.12,<3.13.0a0",
             "python_abi 3.12.* *_cp312",
             "__glibc >=2.28,<3.0.a0",
-            "__cuda",
-            "libtorch ==2.14.0 cuda130_mkl_hccccccc_300",
+            "__cuda >=13.0",
+            "libtorch ==2.14.0 cuda130_mkl_hccccccc_130300",
             "filelock",
             "sympy >=1.13.3",
         ),
@@ -81,10 +83,10 @@ def test_the_libraries() -> None:
 
 def test_the_plugin() -> None:
     with_magma = torch(CondaKind.LINALG)
-    assert (with_magma.name, with_magma.number) == ("libtorch-cuda-linalg", 310)
-    assert with_magma.build == "cuda130_mkl_magma_hccccccc_310"
-    assert "libtorch ==2.14.0 cuda130_mkl_hccccccc_300" in with_magma.depends
-    assert torch(CondaKind.LINALG, magma=False).build == "cuda130_mkl_nomagma_hccccccc_300"
+    assert (with_magma.name, with_magma.number) == ("libtorch-cuda-linalg", 130310)
+    assert with_magma.build == "cuda130_mkl_magma_hccccccc_130310"
+    assert "libtorch ==2.14.0 cuda130_mkl_hccccccc_130300" in with_magma.depends
+    assert torch(CondaKind.LINALG, magma=False).build == "cuda130_mkl_nomagma_hccccccc_130300"
     either = "libtorch-cuda-linalg ==2.14.0 cuda130_mkl_*_hccccccc_*"
     assert either in torch(CondaKind.PACKAGE, linalg_apart=True).depends
     assert either in torch(CondaKind.LIBRARIES, linalg_apart=True).constrains
@@ -112,6 +114,41 @@ def test_libraries_of_the_channel_are_required_as_the_table_says() -> None:
     assert torch(CondaKind.LIBRARIES, needed=needed) == torch(CondaKind.LIBRARIES)
 
 
+def test_runtime_libraries_of_the_compiler_are_required_as_new_as_needed() -> None:
+    libraries = torch(
+        CondaKind.LIBRARIES,
+        compute="cpu",
+        needed=frozenset({"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6"}),
+        symbols=frozenset(
+            {"GLIBCXX_3.4.9", "GLIBCXX_3.4.30", "CXXABI_1.3.13", "GCC_3.0", "GCC_4.3.0"}
+        ),
+    )
+    assert libraries.depends == ("__glibc >=2.28,<3.0.a0", "libstdcxx >=12", "libgcc >=4")
+    zlib = torch(CondaKind.LIBRARIES, compute="cpu", needed=frozenset({"libz.so.1"}))
+    assert zlib.depends[1:] == ("libzlib",)
+
+
+def test_a_package_is_described_by_its_wheel_or_its_tree(tmp_path: Path) -> None:
+    assert about(None, tmp_path, (), "MIT") == About(license="MIT")
+    text = '[project]\ndescription = "D"\nlicense = "BSD"\nurls = {Homepage = "https://h"}\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "LICENSE.txt").touch()
+    (tmp_path / "vendor/licenses/libx.so.1").mkdir(parents=True)
+    (tmp_path / "vendor/licenses/libx.so.1/copyright").touch()
+    library = Vendored(tmp_path / "vendor/libx.so.1", "libx.so.1", PurePosixPath("lib/libx.so.1"))
+    assert about(None, tmp_path, (library,), "MIT") == About(
+        summary="D",
+        homepage="https://h",
+        license="BSD",
+        licenses={
+            "LICENSE.txt": tmp_path / "LICENSE.txt",
+            "libx.so.1-copyright": tmp_path / "vendor/licenses/libx.so.1/copyright",
+        },
+    )
+    (tmp_path / "pyproject.toml").write_text("[project]\nlicense = 5\n", encoding="utf-8")
+    assert about(None, tmp_path, ()).license is None
+
+
 def test_the_channel_has_what_wheels_take_from_vendors() -> None:
     """For each library of CUDA's wheels, the name of the same distribution on conda-forge."""
     table, known = load_conda_table(), set(load_conda_table().distributions.values())
@@ -127,8 +164,8 @@ def test_the_channel_has_what_wheels_take_from_vendors() -> None:
     [
         ("cpu", "generic", "pytorch-cpu", "cpu_generic_hccccccc_1"),
         ("cpu", "mkl", "pytorch-cpu", "cpu_mkl_hccccccc_101"),
-        ("cu126", "generic", "pytorch-gpu", "cuda126_generic_hccccccc_201"),
-        ("cu126", "mkl", "pytorch-gpu", "cuda126_mkl_hccccccc_301"),
+        ("cu126", "generic", "pytorch-gpu", "cuda126_generic_hccccccc_126201"),
+        ("cu126", "mkl", "pytorch-gpu", "cuda126_mkl_hccccccc_126301"),
         ("rocm7.2", "openblas", "pytorch-gpu", "rocm72_openblas_hccccccc_1"),
         ("xpu", "mkl", "pytorch-gpu", "xpu_mkl_hccccccc_101"),
     ],
@@ -147,7 +184,7 @@ def test_other_projects_are_named_by_the_rule() -> None:
 
 def test_a_free_threaded_python_has_another_abi() -> None:
     package = torch(CondaKind.PACKAGE, python="cp313t")
-    assert package.build == "cuda130_mkl_py313t_hbbbbbbb_300"
+    assert package.build == "cuda130_mkl_py313t_hbbbbbbb_130300"
     assert package.depends[:2] == ("python >=3.13,<3.14.0a0", "python_abi 3.13.* *_cp313t")
 
 
@@ -251,7 +288,7 @@ def test_without_rattler_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "rattler_build", None)
     metadata = torch(CondaKind.META)
     with pytest.raises(HostError, match="not installed") as failed:
-        write_conda(tmp_path, tmp_path, metadata=metadata, about=About(), spec=tmp_path / "o")
+        write_conda(tmp_path, tmp_path, metadata=metadata, description=About(), spec=tmp_path / "o")
     assert failed.value.diagnostics[0].hint == "pip install py-rattler-build"
 
 
@@ -259,7 +296,11 @@ def test_a_tree_that_can_not_be_packed(tmp_path: Path) -> None:
     metadata = torch(CondaKind.META)
     with pytest.raises(BuildError, match=r"pytorch-gpu-2\.14\.0-.*\.conda can't be written"):
         write_conda(
-            tmp_path / "none", tmp_path, metadata=metadata, about=About(), spec=tmp_path / "none"
+            tmp_path / "none",
+            tmp_path,
+            metadata=metadata,
+            description=About(),
+            spec=tmp_path / "none",
         )
 
 

@@ -14,6 +14,7 @@ from torchyard.compute.rocm.toolkit import RocmToolkit
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
+from torchyard.package.assemble.licenses import licenses_of
 from torchyard.package.policy import policy_for
 from torchyard.toolchain.cmake import (
     Configured,
@@ -490,6 +491,26 @@ def test_libraries_of_others_are_collected_with_what_they_need(tmp_path: Path) -
         collect([own], tmp_path / "other", policy, find)
     assert collect([text], tmp_path / "none", policy, find) == []
     assert not (tmp_path / "none").exists()
+
+
+def test_licenses_of_libraries_come_from_what_installed_them(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    dpkg, docs, site = root / "info", root / "doc", root / "site-packages"
+    library, wheels = root / "lib/libblas.so.3", site / "nvidia/lib/libcudnn.so.9"
+    for folder in (dpkg, docs / "libblas3", library.parent, wheels.parent, site / "cu-1.dist-info"):
+        folder.mkdir(parents=True)
+    library.touch()
+    wheels.touch()
+    (dpkg / "libblas3:amd64.list").write_text(f"/.\n{library}\n", encoding="utf-8")
+    (dpkg / "other.list").write_text(f"{library}.4\n", encoding="utf-8")
+    (docs / "libblas3/copyright").write_text("BSD\n", encoding="utf-8")
+    (site / "cu-1.dist-info/RECORD").write_text("nvidia/lib/libcudnn.so.9,,\n", encoding="utf-8")
+    (site / "cu-1.dist-info/licenses").mkdir()
+    (site / "cu-1.dist-info/licenses/License.txt").write_text("Theirs\n", encoding="utf-8")
+    (root / "libblas.so").symlink_to(library)
+    assert licenses_of(root / "libblas.so", dpkg, docs) == [docs / "libblas3/copyright"]
+    assert licenses_of(wheels, dpkg, docs) == [site / "cu-1.dist-info/licenses/License.txt"]
+    assert licenses_of(root / "libown.so", dpkg, docs) == []
 
 
 def test_a_switch_that_cmake_turned_off_is_found(tmp_path: Path) -> None:

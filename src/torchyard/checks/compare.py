@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from torchyard.model.values import Reported
-from torchyard.package.conda.index import conda_index
+from torchyard.package.conda.index import ABOUT, INDEX, RUN_EXPORTS, json_fields
 from torchyard.package.contents import Binary, Contents, PackageFile, VersionNeed
 from torchyard.package.formats import format_of
 from torchyard.package.wheel.metadata import about_text, fields_of
@@ -16,6 +16,9 @@ from torchyard.package.wheel.metadata import about_text, fields_of
 _PYTHON_TAG = re.compile(r"\.(cpython|cp)-?\d+t?(?=[-.])")
 _METADATA_FOLDER = re.compile(r"^[^/]+\.(dist-info|data)/")
 _SITE_PACKAGES = re.compile(r"^lib/python[^/]+/site-packages/")
+_CONDA_FIELDS = {INDEX: "", ABOUT: "about.", RUN_EXPORTS: "run_exports."}
+"""The files with fields of a conda package, and what their names begin with in reports."""
+
 _LINKERS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
 """Symbols that linkers add to every library."""
 
@@ -206,13 +209,14 @@ def _metadata(before: Contents, after: Contents) -> Iterator[Rewritten]:
 
 
 def _fields(contents: Contents) -> dict[str, str]:
-    """Return a package's fields of METADATA and WHEEL, or of a conda package's index."""
+    """Return a package's fields of METADATA and WHEEL, or of a conda package's JSON files."""
     found: dict[str, str] = {}
     for name in ("METADATA", "WHEEL"):
         for field, value in fields_of(about_text(contents, name) or b""):
             key = field.lower()  # their case does not matter
             found[key] = f"{found[key]}\n{value}" if key in found else value
-    index = conda_index(contents)
-    for field, value in msgspec.to_builtins(index).items() if index else ():
-        found[field] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+    for member, prefix in _CONDA_FIELDS.items():
+        for field, stated in json_fields(contents, member).items():
+            lines = stated if isinstance(stated, list) else [stated]
+            found[prefix + field] = "\n".join(map(str, lines))
     return found

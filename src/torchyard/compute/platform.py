@@ -217,6 +217,10 @@ class ComputePlatform(Protocol):
     conda_virtual_package: str = ""
     """Conda's name of the driver; packages for the platform depend on it."""
 
+    def driver_family(self, compute: str) -> str:
+        """Return the oldest version of the driver's interface that runs packages for a compute."""
+        return ""
+
     def conda_build(self, compute: str) -> str:
         """Return the prefix of the build strings of packages for a compute."""
         return compute.replace(".", "")

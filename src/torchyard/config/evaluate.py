@@ -103,6 +103,7 @@ def evaluate(
         lock=lock,
         build=_build(spec.build, project, problems, tables),
         conda_libraries=spec.conda.libraries,
+        conda_license=spec.conda.license,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, project.recipe, problems),
         ci=read_ci(spec.ci, reader, channels, spec.subset),

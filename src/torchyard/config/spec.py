@@ -378,6 +378,13 @@ class CondaSpec(Value, kw_only=True):
             "`channel`: packages of a conda channel provide those in `data/conda.toml`."
         ),
     ] = "bundled"
+    license: Annotated[
+        str,
+        Meta(
+            description="License of the project, an SPDX expression such as `BSD-3-Clause`, if "
+            "neither `pyproject.toml` nor its wheel names one."
+        ),
+    ] = ""
 
 
 class CheckSpec(Value, kw_only=True):

@@ -95,6 +95,8 @@ class ChannelSection(Protocol):
     """Whether files of the same name may exist in several variants."""
     KEYED_BY_NAME: bool
     """Whether files are stored in its own folder by name, not in `packages/` by digest."""
+    IGNORES_DRIVERS: bool
+    """Whether installers ignore by how much a driver is newer than required."""
     HAS_PROVENANCE: bool
     """Whether files may have a provenance (PEP 740)."""
     FIRST_PART: str
@@ -189,6 +191,7 @@ class ProjectSection:
     MANY_PROJECTS = False
     HAS_VARIANTS = True
     KEYED_BY_NAME = False
+    IGNORES_DRIVERS = False
     FIRST_PART = ""
 
     def project(self, part: str, _entry: Entry) -> str:

@@ -175,6 +175,7 @@ class Config(Value, kw_only=True):
     build: Build = Build()
     lock: BuildLock = BuildLock()
     conda_libraries: Libraries = "bundled"
+    conda_license: str = ""
     check: Check = Check()
     smoke: Smoke = Smoke()
     ci: CiSettings = CiSettings()

@@ -220,6 +220,9 @@ class SettingsMaker:
         libraries = self.config.conda_libraries
         if self.tables.formats[form].channels and libraries != "bundled":
             draft.set("libraries", libraries, self.config.origin("conda.libraries"))
+        if self.tables.formats[form].channels and self.config.conda_license:
+            origin = self.config.origin("conda.license")
+            draft.set("license", self.config.conda_license, origin)
         if self.tables.formats[form].library_pins:
             self._set_libraries(draft, compute, variant)
             release = self._release(variant)

@@ -154,6 +154,10 @@ class Cuda(ComputePlatform):
         version = next((pinned[name] for name in _TOOLKIT if name in pinned), "")
         return self.compute_of_version(version)
 
+    def driver_family(self, compute: str) -> str:
+        """Return `13.0` for 13.2: CUDA's minor versions are compatible."""
+        return f"{version_numbers(self.version(compute))[0]}.0"
+
     def conda_build(self, compute: str) -> str:
         return f"cuda{self.version(compute).replace('.', '')}"
 
@@ -179,7 +183,7 @@ class Cuda(ComputePlatform):
         wanted, row = version_numbers(self.version(compute)), cuda_table().rows.get(compute)
         driver, cuda = facts.get("driver", ""), facts.get("cuda", "")
         if cuda:
-            here, least, family = cuda, self.version(compute), str(wanted[0])
+            here, least, family = cuda, self.version(compute), self.driver_family(compute)
             what = f"the driver's CUDA {here}"
         elif driver and row and row.driver_family:
             linux = not platform.startswith("windows-")

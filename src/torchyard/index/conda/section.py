@@ -70,6 +70,7 @@ class CondaSection:
     MANY_PROJECTS = True
     HAS_VARIANTS = False
     KEYED_BY_NAME = True
+    IGNORES_DRIVERS = True
     HAS_PROVENANCE = False
     FIRST_PART = NOARCH
     """Solvers request it from every conda channel."""

@@ -1,4 +1,4 @@
-"""Collect the third-party libraries of a core while its toolchain is available.
+"""Collect a core's third-party libraries and their licences while its toolchain is available.
 
 Packages are made later, maybe on another machine, so the libraries are kept with the core.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torchyard.errors import BuildError
 from torchyard.model.matrix import any_match
+from torchyard.package.assemble.licenses import FOLDER, licenses_of
 from torchyard.package.elf.file import read_elf
 from torchyard.package.policy import Policy
 
@@ -37,7 +38,14 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
                 if called not in collected:
                     collected[called] = Path(shutil.copyfile(path, to / called))
                     waiting.append(collected[called])
+                    _keep_licenses(path, to / FOLDER / called)
     return list(collected.values())
+
+
+def _keep_licenses(library: Path, folder: Path) -> None:
+    for path in licenses_of(library):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / path.name)
 
 
 def _opened(library: Path, policy: Policy) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from torchyard.package.contents import Contents
 NAME = "conda"
 INDEX = "info/index.json"
 PATHS = "info/paths.json"
+ABOUT = "info/about.json"
 RUN_EXPORTS = "info/run_exports.json"
 _LONGEST_INDEX = 256 << 10
 
@@ -23,6 +24,7 @@ class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
     build: str
     subdir: str = ""
     depends: tuple[str, ...] = ()
+    license: str | None = None
 
 
 class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
@@ -32,6 +34,7 @@ class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
     path_type: str = "hardlink"
     sha256: str | None = None
     size_in_bytes: int | None = None
+    prefix_placeholder: str | None = None
 
 
 class _Paths(Value, kw_only=True, forbid_unknown_fields=False):
@@ -73,3 +76,12 @@ def conda_index(contents: Contents) -> CondaIndex | None:
         return None if text is None else parse_index(text)
     except BuildError:
         return None
+
+
+def json_fields(contents: Contents, member: str) -> dict[str, object]:
+    """Return all fields of a JSON file in `info/`; none for other formats, or if unreadable."""
+    try:
+        text = contents.texts.get(member, b"{}") if is_conda(contents) else b"{}"
+        return msgspec.json.decode(text, type=dict[str, object])
+    except UNDECODABLE:
+        return {}

@@ -19,6 +19,7 @@ from torchyard.model.matrix import any_match
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Python, python_of
 from torchyard.model.values import Value
+from torchyard.model.version import version_numbers
 from torchyard.package.conda.name import SUFFIX
 from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import Names, load_conda_table
@@ -42,6 +43,8 @@ class CondaBuild(Value, kw_only=True):
     An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that works, if
     known; the platform's tag promises at least its own. With `channel_libraries`, the channel's
     packages provide the libraries in `needed` that are in the table, in versions of its `pins`.
+    `symbols` are the symbol versions that the system and the compiler's runtime must have.
+    `license` is an SPDX expression for projects that do not state theirs.
     """
 
     name: str
@@ -60,6 +63,8 @@ class CondaBuild(Value, kw_only=True):
     channel_libraries: bool = False
     pins: dict[str, str] = {}
     needed: frozenset[str] = frozenset()
+    symbols: frozenset[str] = frozenset()
+    license: str = ""
 
 
 class CondaMetadata(Value, kw_only=True):
@@ -115,8 +120,11 @@ def build_number(build: CondaBuild) -> int:
     """Return the build number, by which solvers choose between builds of a version."""
     offsets = load_conda_table().offsets
     mkl = offsets.mkl if build.blas == "mkl" else 0
-    driver = offsets.driver if platform_for(build.compute).conda_virtual_package else 0
-    return build.number + mkl + driver
+    platform = platform_for(build.compute)
+    if not platform.conda_virtual_package:
+        return build.number + mkl
+    toolkit = int("".join(map(str, version_numbers(platform.version(build.compute)))))
+    return build.number + mkl + offsets.driver + offsets.toolkit * toolkit
 
 
 def flavour(build: CondaBuild) -> str:
@@ -127,12 +135,13 @@ def flavour(build: CondaBuild) -> str:
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
     version = conda_version(build.version)
-    depends = [*_python(build), *_system(build), *_brought(build)]
+    depends = [*_python(build), *_system(build), *_runtimes(build), *_brought(build)]
     constrains: list[str] = []
     exports = [names.package]
-    driver = platform_for(build.compute).conda_virtual_package
-    if driver:
-        depends.append(driver)  # keeps this build from machines without a GPU
+    platform = platform_for(build.compute)
+    if platform.conda_virtual_package:  # keeps this build from machines without such a driver
+        family = platform.driver_family(build.compute)
+        depends.append(f"{platform.conda_virtual_package} >={family}")
     if build.core_hash is not None:
         libraries = _libraries(build, names)
         depends.append(f"{libraries.name} =={version} {libraries.build}")
@@ -170,7 +179,12 @@ def _libraries(build: CondaBuild, names: Names) -> CondaMetadata:
         build,
         names.libraries,
         _core(build),
-        depends=[*_system(build), *(blas.depends if blas else ()), *_brought(build)],
+        depends=[
+            *_system(build),
+            *(blas.depends if blas else ()),
+            *_runtimes(build),
+            *_brought(build),
+        ],
         constrains=[*constrains, *(blas.constrains if blas else ())],
         run_exports=[_pin(names.libraries, version)],
     )
@@ -185,7 +199,7 @@ def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
         names.linalg,
         "magma" if build.magma else "nomagma",
         _core(build),
-        depends=[*_system(build), core, *_brought(build)],
+        depends=[*_system(build), core, *_runtimes(build), *_brought(build)],
     )
 
 
@@ -271,6 +285,13 @@ def _system(build: CondaBuild) -> Iterator[str]:
                 yield f"__glibc >={least[0]}.{least[1]},<3.0.a0"
             elif found:
                 yield f"__osx >={found['major']}.{found['minor']}"
+
+
+def _runtimes(build: CondaBuild) -> Iterator[str]:
+    """Yield the packages with the compiler's runtime libraries, at least as new as needed."""
+    for row in load_conda_table().runtimes:
+        if row.soname in build.needed:
+            yield row.requirement(build.symbols)
 
 
 def _brought(build: CondaBuild) -> Iterator[str]:

@@ -1,9 +1,11 @@
 """Make the conda packages of a job; imported only by jobs that write packages."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import channel_sonames, load_conda_table
@@ -42,18 +44,20 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     task = spec.task
     facts = task.facts
     bindings = next((t for t in spec.tasks if t.stage is Stage.BINDINGS), None)
+    channel = bool(channel_sonames(task.text("libraries")))
     build = CondaBuild(
         name=facts["name"],
         version=facts["version"],
         compute=facts["compute"],
         blas=facts["variant"],
         subdir=task.text("subdir"),
-        build_hash=(bindings or core).fingerprint[:_HASH],
-        core_hash=core.fingerprint[:_HASH],
+        build_hash=_build_hash(bindings or core, channel=channel),
+        core_hash=_build_hash(core, channel=channel),
         number=made.number,
         python=facts["python"] if bindings else None,
         linalg_apart=bool(core.text("linalg")),
-        channel_libraries=bool(channel_sonames(task.text("libraries"))),
+        channel_libraries=channel,
+        license=task.text("license"),
         pins={pin: core.text(pin) for pin in load_conda_table().pins if core.text(pin)},
     )
     sources = Sources(
@@ -72,6 +76,12 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         )
         for build in builds
     ]
+
+
+def _build_hash(task: Task, *, channel: bool) -> str:
+    """Return the digits for a build string; other ones if libraries are the channel's."""
+    text = task.fingerprint
+    return (sha256(f"{text} channel".encode()).hexdigest() if channel else text)[:_HASH]
 
 
 def _tests(tree: Path) -> Path | None:

@@ -1,6 +1,6 @@
 """The table of conda names and pins, read only to make conda packages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 import msgspec
@@ -10,6 +10,7 @@ from torchyard.host.data_tables import parse_table
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
+from torchyard.model.version import version_numbers
 
 
 class Names(Value, kw_only=True):
@@ -35,6 +36,8 @@ class Offsets(Value, kw_only=True):
     mkl: int
     driver: int
     magma: int
+    toolkit: int
+    """For each minor version of a GPU's toolkit."""
 
 
 class CondaNeeds(Value, kw_only=True):
@@ -62,6 +65,27 @@ class LibraryRow(Value, kw_only=True):
         return f"{self.package} >={pins.get(self.pin, self.least)}{end}"
 
 
+class RuntimeRow(Value, kw_only=True):
+    """A package with a library of the compiler, and the compilers that its symbol versions are of.
+
+    Without `releases`, a symbol version is the compiler's own: `GCC_12.0.0`.
+    """
+
+    package: str
+    soname: str
+    versions: str
+    aliases: tuple[str, ...] = ()
+    releases: dict[str, str] = {}
+
+    def requirement(self, symbols: Iterable[str]) -> str:
+        """Return the requirement for a package that needs these symbol versions."""
+        prefix = f"{self.versions}_"
+        own = (text.removeprefix(prefix) for text in symbols if text.startswith(prefix))
+        found = [self.releases.get(version, version) for version in own]
+        majors = [version_numbers(version)[0] for version in found if version[:1].isdecimal()]
+        return f"{self.package} >={max(majors)}" if majors else self.package
+
+
 class Markers(Value, kw_only=True):
     """The environment values for markers of requirements."""
 
@@ -79,6 +103,7 @@ class CondaTable(Value, kw_only=True):
     offsets: Offsets
     blas: dict[str, CondaNeeds]
     libraries: tuple[LibraryRow, ...]
+    runtimes: tuple[RuntimeRow, ...]
     tests: CondaNeeds
     markers: dict[str, Markers]
     distributions: dict[str, str]

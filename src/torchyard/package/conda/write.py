@@ -1,5 +1,6 @@
 """Write conda packages with rattler-build, without a recipe or conda-forge."""
 
+import shutil
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
@@ -11,7 +12,6 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.entry_points import require_module
 from torchyard.host.snapshot import EPOCH
-from torchyard.model.values import Value
 from torchyard.package.assemble.prepare import (
     PackingTrees,
     Prepared,
@@ -21,6 +21,7 @@ from torchyard.package.assemble.prepare import (
 )
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
+from torchyard.package.conda.about import About, about
 from torchyard.package.conda.index import NAME
 from torchyard.package.conda.layout import (
     Core,
@@ -45,20 +46,15 @@ from torchyard.package.versions import glibc_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
 
+_BRING = (CondaKind.LIBRARIES,)
+"""The kinds of packages with vendored libraries; others link to them."""
+
 _WITHOUT_MAGMA = "linalg"
 """The folder of a core's result with the linalg plugin built without MAGMA."""
 
 _LEVEL = 9
 """The compression level. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
 level 5 save each download 11 MB of 147; level 1 is 8 seconds faster, with 191 MB."""
-
-
-class About(Value, kw_only=True):
-    """The description of a package."""
-
-    summary: str | None = None
-    homepage: str | None = None
-    license: str | None = None
 
 
 class Sources(NamedTuple):
@@ -74,7 +70,7 @@ class Sources(NamedTuple):
 
 
 def write_conda(
-    folder: Path, out: Path, *, metadata: CondaMetadata, about: About, spec: Path
+    folder: Path, out: Path, *, metadata: CondaMetadata, description: About, spec: Path
 ) -> Path:
     """Pack a prefix tree; the same tree gives the same bytes.
 
@@ -89,6 +85,9 @@ def write_conda(
     with TemporaryDirectory(prefix="torchyard-conda-") as scratch:
         exports = Path(scratch, "run_exports.json")
         exports.write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))
+        texts = Path(scratch, "licenses")
+        texts.mkdir()
+        licenses = [shutil.copy(path, texts / name) for name, path in description.licenses.items()]
         try:
             return assemble_package(
                 name=metadata.name,
@@ -100,9 +99,10 @@ def write_conda(
                 files_dir=folder,
                 depends=metadata.depends,
                 constrains=metadata.constrains,
-                summary=about.summary,
-                homepage=about.homepage,
-                license=about.license,
+                summary=description.summary,
+                homepage=description.homepage,
+                license=description.license,
+                license_files=licenses,
                 # There is no argument for run exports. These files get into info/ under their own
                 # names; files in info/ of the tree do, too, but are listed as files to install.
                 test_files=[*([exports] if metadata.run_exports else []), spec],
@@ -125,16 +125,18 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     describe(kind, build)  # refuses kinds that the build lacks, before any work
     packing = make_trees(scratch)
     filled = _fill(kind, build, packing, sources)
+    vendored = _vendored(build, sources.core) if sources.core and kind in _BRING else ()
     if filled is not None:
         needed = filled.needed - _own_names(packing, sources.core)
         glibc = glibc_of(filled.versions)
-        build = msgspec.structs.replace(build, glibc=glibc, needed=needed)
+        build = msgspec.structs.replace(build, glibc=glibc, needed=needed, symbols=filled.versions)
     out.mkdir(parents=True, exist_ok=True)
+    tree = sources.core / "tree" if sources.core else None
     return write_conda(
         packing.root,
         out,
         metadata=describe(kind, build),
-        about=_about(distribution),
+        description=about(sources.image, tree, vendored, build.license),
         spec=spec,
     )
 
@@ -228,20 +230,3 @@ def _given(path: Path | None, kind: CondaKind, what: str) -> Path:
 def _library_folder(build: CondaBuild) -> str:
     python = python_for(build)
     return f"python{python.version}{'t' if python.free_threaded else ''}"
-
-
-def _about(distribution: Distribution | None) -> About:
-    """Return the description in a wheel's metadata, which may lack fields."""
-    if distribution is None:
-        return About()
-    fields = distribution.metadata
-    about = {
-        key: fields[key]
-        for key in ("Summary", "License-Expression", "License", "Home-page")
-        if key in fields
-    }
-    return About(
-        summary=about.get("Summary"),
-        homepage=about.get("Home-page"),
-        license=about.get("License-Expression", about.get("License")),
-    )

@@ -87,9 +87,12 @@ class _Candidate(NamedTuple):
             return ""
         return f"was yanked: {self.entry.yanked}" if self.entry.yanked else "was yanked"
 
-    def rank(self) -> tuple[bool, Version, Misfit | Grade]:
+    def rank(self, section: ChannelSection) -> tuple[bool, Version, Misfit | Grade]:
         """Return the order of preference; yanked files come last, even if requested by version."""
-        return self.entry.yanked is None, self.public, self.found
+        found = self.found
+        if isinstance(found, Grade) and section.IGNORES_DRIVERS:
+            found = found._replace(support=min(found.support, 1))
+        return self.entry.yanked is None, self.public, found
 
 
 def find_package(
@@ -107,7 +110,7 @@ def find_package(
     versions = {candidate.version for candidate in fitting}
     admitted = set(wanted.specifier.filter(versions))  # like installers: finals, if there are any
     allowed = [candidate for candidate in fitting if candidate.version in admitted]
-    best = max(allowed, key=_Candidate.rank, default=None)
+    best = max(allowed, key=lambda candidate: candidate.rank(section), default=None)
     others = tuple(
         Other(candidate.entry, _why_not(candidate, best, admitted=candidate.version in admitted))
         for candidate in candidates

@@ -1,0 +1,170 @@
+"""Rules about conda packages alone: their Pythons, requirements, licences and prefixes."""
+
+import re
+from collections.abc import Iterator
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.errors import BuildError
+from torchyard.package.conda.index import (
+    INDEX,
+    PATHS,
+    conda_index,
+    is_conda,
+    parse_paths,
+)
+from torchyard.package.conda.table import load_conda_table
+
+_SITE = re.compile(r"lib/python(?P<version>3\.\d+)t?/site-packages/.")
+_MODULE = re.compile(r"\.cpython-3\d+t?-")
+_PLACEHOLDER = re.compile(rb"[\w./-]+_placehold_[\w]*placehold[\w]*")
+_LICENSES = "info/licenses/"
+
+
+@rule("conda-python", Severity.ERROR, "it would be installed where its files are not found")
+def conda_python(subject: Subject) -> Iterator[Hit]:
+    """A conda package's files are for another Python than its `depends` admit.
+
+    Files in `lib/python3.11/site-packages` are seen by Python 3.11 only. If `depends` has no
+    `python`, or one that admits others, solvers install the package beside any of them: `import`
+    fails, or an extension module does not load.
+
+    Require the Python that it was built with: `python >=3.12,<3.13.0a0` and `python_abi 3.12.*`.
+    Packages of pure Python for all versions are `noarch: python`.
+    """
+    index, versions = conda_index(subject.contents), _site_versions(subject)
+    if index is None or index.name == "python":
+        return
+    specs = [rest for first, rest in map(_split, index.depends) if first == "python"]
+    is_pinned = any(first == "python_abi" and rest for first, rest in map(_split, index.depends))
+    for version, member in versions.items():
+        major, minor = map(int, version.split("."))
+        stated = f"`depends` has `{f'python {specs[0]}'.strip()}`" if specs else ""
+        if not specs and not is_pinned:
+            yield Hit(f"is for Python {version}, but `depends` has no python", member, _PIN)
+        elif specs and not all(_admits(spec, version) for spec in specs):
+            yield Hit(f"is for Python {version}, but {stated}", member, _PIN)
+        elif _MODULE.search(member) and not is_pinned:
+            others = (f"{major}.{minor - 1}", f"{major}.{minor + 1}")
+            if any(all(_admits(spec, other) for spec in specs) for other in others):
+                yield Hit(f"is for Python {version} only, but {stated}", member, _PIN)
+
+
+_PIN = "require the Python that it was built with"
+
+
+def _site_versions(subject: Subject) -> dict[str, str]:
+    """Return the Python versions with files, and one file of each: a module, if there is any."""
+    found: dict[str, str] = {}
+    for name in sorted(subject.contents.files):
+        match = _SITE.match(name)
+        if match and (match["version"] not in found or _MODULE.search(name)):
+            found[match["version"]] = name
+    return found
+
+
+def _split(depend: str) -> tuple[str, str]:
+    name, _, rest = depend.partition(" ")
+    return name, rest.strip()
+
+
+def _admits(spec: str, version: str) -> bool:
+    """Return whether a conda version spec admits a Python; also if it can't be read."""
+    clauses = spec.partition(" ")[0]
+    try:
+        sets = [SpecifierSet(",".join(map(_clause, one.split(",")))) for one in clauses.split("|")]
+    except InvalidSpecifier:
+        return True
+    patches = (f"{version}.{patch}" for patch in (0, 99))
+    return any(one.contains(patch, prereleases=True) for patch in patches for one in sets)
+
+
+def _clause(clause: str) -> str:
+    """Translate `3.12.*`, `=3.12` and `3.12` to `==3.12.*`; other operators are Python's."""
+    if clause in ("", "*"):
+        return ""
+    if clause[:1].isdecimal() or re.match(r"=[^=]", clause):
+        return f"=={clause.lstrip('=').removesuffix('.*').removesuffix('*')}.*"
+    return clause
+
+
+@rule("conda-runtime", Severity.WARNING, "it works only beside others that bring the library")
+def conda_runtime(subject: Subject) -> Iterator[Hit]:
+    """A conda package needs a library of the compiler, or zlib, and does not require it.
+
+    Programs in an environment use the environment's own libstdc++, libgcc and zlib. Solvers install
+    those only if a package requires them, and in a version that is new enough only if it says so.
+    `data/conda.toml` lists these libraries.
+
+    Require the package, as conda-forge's compilers do by their run exports: `libstdcxx >=13`.
+    """
+    index = conda_index(subject.contents)
+    if index is None:
+        return
+    names = {first for first, _ in map(_split, index.depends)} | {index.name}
+    own = {name.rpartition("/")[2] for name in subject.contents.files}
+    for row in load_conda_table().runtimes:
+        users = [
+            member
+            for member, file in subject.contents.files.items()
+            if file.binary is not None and row.soname in file.binary.needed
+        ]
+        if users and row.soname not in own and not names & {row.package, *row.aliases}:
+            more = f", and {len(users) - 1} more" if len(users) > 1 else ""
+            what = f"needs `{row.soname}`, but `depends` has no {row.package}{more}"
+            yield Hit(what, users[0], f"require {row.package}")
+
+
+@rule("conda-license", Severity.WARNING, "channels and companies refuse it, or have to ask")
+def conda_license(subject: Subject) -> Iterator[Hit]:
+    """A conda package does not say under which licence it may be used.
+
+    `info/index.json` names the licence, and `info/licenses/` has its text; most licences demand
+    that the text comes with compiled code. conda-forge requires both. Packages without files need
+    no text.
+
+    Set `license` and `license_file` in the recipe. torchyard takes both from the project, and the
+    name from `license` in `[conda]` if the project has none.
+    """
+    index, files = conda_index(subject.contents), subject.contents.files
+    if index is None:
+        return
+    if not index.license:
+        yield Hit("names no license", INDEX, "name one, as an SPDX expression")
+    if _installs(subject) and not any(name.startswith(_LICENSES) for name in files):
+        yield Hit("has no text of its license", _LICENSES, "add the licence's file")
+
+
+def _installs(subject: Subject) -> bool:
+    return any(not name.startswith("info/") for name in subject.contents.files)
+
+
+@rule("leaked-prefix", Severity.ERROR, "a path to the build environment, which exists nowhere else")
+def leaked_prefix(subject: Subject) -> Iterator[Hit]:
+    """A file contains the prefix it was built in, and installers do not know it.
+
+    Build tools use a very long prefix, with `_placehold` at its end, and list the files that
+    contain it in `info/paths.json`, so that installers write the real one into them. A file that is
+    not listed keeps the path of the build machine.
+
+    Build the package again without changing files after the prefix was looked for, or write paths
+    relative to the file.
+    """
+    if not is_conda(subject.contents):
+        return
+    for member, text in subject.contents.texts.items():
+        found = _PLACEHOLDER.search(text) if not member.startswith("info/") else None
+        if found and member not in _registered(subject):
+            what = f"contains {found[0][:60].decode(errors='replace')}…, which is not replaced"
+            yield Hit(what, member, "write it relative to the file")
+
+
+def _registered(subject: Subject) -> set[str]:
+    """Return the files into which installers write the prefix."""
+    try:
+        rows = parse_paths(subject.contents.texts.get(PATHS, b""))
+    except BuildError:
+        return set()
+    return {row.path for row in rows if row.prefix_placeholder}
