@@ -49,6 +49,9 @@ PAGES = {
     "docs/guides/build-an-extension.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++")),
     "docs/guides/develop.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++", "jq")),
     "docs/guides/roots-and-containers.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/gpu-toolkits.md": Page(
+        Preparer.clone, slow=True, programs=("bwrap", "debootstrap", "g++")
+    ),
     "docs/guides/check-a-package.md": Page(Preparer.torch),
     "docs/guides/smoke-a-package.md": Page(
         Preparer.small_wheels, slow=True, programs=("cmake", "g++")
