@@ -27,8 +27,10 @@ from torchyard.index.entry import State
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
 from torchyard.package.conda.name import SUFFIX
 from torchyard.publish.channel.channel import Channel
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.resolve.compatibility import MachineFacts, Reason
 from torchyard.publish.resolve.resolve import Resolution, find_package
+from torchyard.publish.select import parse_selection
 from torchyard.smoke.conda import index_channel, solve
 
 pytestmark = pytest.mark.integration
@@ -133,6 +135,39 @@ def test_records_are_those_of_another_indexer(
             for file, record in theirs[sort].items()
         }
         assert ours[sort] == expected
+
+
+def test_packages_that_need_a_yanked_one_exactly_follow_it(tmp_path: Path) -> None:
+    out = tmp_path / "packages"
+    out.mkdir()
+    made = [make_package(out, "libdemo", "1.0", f"h{core}_0") for core in "12"]
+    for core in "12":
+        libraries = f"libdemo ==1.0 h{core}_0"
+        made.append(make_package(out, "demo", "1.0", f"py312_h{core}_0", depends=[libraries]))
+    made.append(make_package(out, "demo-cpu", "1.0", "h1_0", depends=["demo ==1.0 py312_h1*"]))
+    made.append(make_package(out, "demo-any", "1.0", "h1_0", depends=["demo ==1.0 py312_*"]))
+    channel = Channel.at(str(tmp_path / "channel"), make=True)
+    publish(channel, made)
+    before = channel.state(channel.head(), PART).entries
+    one = parse_selection(["libdemo"], files=["*-h1_0.conda"])
+    _, changed = yank(channel, one, "it is broken", LATER)
+    assert {it.entry.file for it in changed} == {
+        "libdemo-1.0-h1_0.conda",
+        "demo-1.0-py312_h1_0.conda",
+        "demo-cpu-1.0-h1_0.conda",
+    }
+    marked = {it.file: it.yanked for it in channel.state(channel.head(), PART).entries}
+    assert (
+        marked["demo-1.0-py312_h1_0.conda"] == "requires libdemo-1.0-h1_0.conda, which was yanked"
+    )
+    listed = json.loads(channel.objects.read(f"{PART}/repodata.json") or b"")
+    assert {*listed["packages.conda"]} == {
+        "libdemo-1.0-h2_0.conda",
+        "demo-1.0-py312_h2_0.conda",
+        "demo-any-1.0-h1_0.conda",
+    }
+    yank(channel, one, None, LATER)
+    assert channel.state(channel.head(), PART).entries == before
 
 
 BUILDS = [

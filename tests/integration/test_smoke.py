@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.conda import find_python, make_channel
+from rattler_build import Stage0Recipe
+from tests.support.conda import SUBDIR, find_python, index, make_channel, make_package
 from tests.support.forked import TORCHYARD
 from tests.support.helpers import ROOT
 from tests.support.recipe import PREFIX, SAMPLE, run, shared_sample
@@ -352,6 +353,37 @@ def test_what_can_not_be_run_is_told(tmp_path: Path) -> None:
         assert numpy["why"].startswith("numpy can't be installed: ")
 
 
+RECIPE = """\
+package: {name: demo, version: "1.0"}
+build: {script: "mkdir -p $PREFIX/share && echo hi > $PREFIX/share/hi"}
+about: {license: MIT}
+tests:
+  - script: ["test -f $PREFIX/share/hi", "test -f $PREFIX/share/needed"]
+    requirements: {run: [needed]}
+  - script: ["false", "true"]
+  - package_contents: {files: [share/hi]}
+"""
+
+
+def test_the_tests_of_a_conda_recipe_are_run(tmp_path: Path) -> None:
+    """A package that rattler-build made, whose first test needs another package."""
+    recipe = Path(tmp_path, "recipe/recipe.yaml")
+    recipe.parent.mkdir()
+    recipe.write_text(RECIPE, encoding="utf-8")
+    made = Stage0Recipe.from_file(recipe).run_build(output_dir=tmp_path / "made", channels=[])
+    tree = tmp_path / "tree"
+    (tree / "share").mkdir(parents=True)
+    (tree / "share/needed").touch()
+    channel = tmp_path / "channel"
+    make_package(channel / SUBDIR, "needed", "1.0", "0", tree)
+    index(channel)
+    package = made[0].packages[0]
+    tried = Tried(package, "--conda-channel", channel, "--environment", "clean")
+    assert tried.code != 0
+    assert tried.outcomes["recipe/script-0.sh"] == "passed"
+    assert tried.outcomes["recipe/script-1.sh"] == "failed", "a script stops where a line fails"
+
+
 @needs_gcc
 def test_a_library_of_the_system_that_not_every_system_has_is_found(tmp_path: Path) -> None:
     """As when a package forgets to bring its libgomp, on a machine that has one."""
@@ -443,7 +475,7 @@ def test_a_conda_package_without_its_channel_is_told(packages: Path) -> None:
     assert tried.code == SmokeError.exit_code
     failed = tried.test("install")
     assert "for which no candidates were found" in failed["why"]
-    assert failed["why"].endswith("; name channels with its requirements by --channel")
+    assert failed["why"].endswith("; name channels with its requirements by --conda-channel")
 
 
 # ---------------------------------------------------------------------------- torch

@@ -120,6 +120,9 @@ class ChannelSection(Protocol):
         `parts` are the existing ones.
         """
 
+    def follow_yanks(self, entries: Sequence[Entry], /) -> tuple[Entry, ...]:
+        """Return a part's entries, those yanked too that can't be installed without yanked ones."""
+
     def fixed_keys(self, part: str, state: State, /) -> Iterator[str]:
         """Yield the keys of objects of a state that are neither packages nor pages."""
 
@@ -205,6 +208,9 @@ class ProjectSection:
 
     def upload_key(self, key: str, _digest: str) -> str:
         return key
+
+    def follow_yanks(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        return tuple(entries)
 
     def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
         yield from ()

@@ -82,10 +82,11 @@ def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:
     installation = around.installation
     if test.language == "python" and not installation.python:
         return "there is no Python in this environment"
-    needs_compiler = Need.COMPILER in test.needs or test.language != "python"
+    compiles = test.language in ("c++", "cmake")
+    needs_compiler = Need.COMPILER in test.needs or compiles
     if needs_compiler and not shutil.which("c++", path=SYSTEM_PATH):
         return "there is no C++ compiler here"
-    if test.language != "python" and not _cmake():
+    if compiles and not _cmake():
         return "there is no cmake here"
     if Need.HEADERS in test.needs and not installation.include:
         return "this Python has no headers"
@@ -142,6 +143,9 @@ def attempt(
     seconds = counted = 0.0
     lines = [""]
     env = around.env | facts(package, around)
+    if test.language == "shell":
+        env |= {"PREFIX": around.installation.prefix, "CONDA_PREFIX": around.installation.prefix}
+        env["PATH"] = f"{around.installation.prefix}/bin:{env.get('PATH', SYSTEM_PATH)}"
     for argv in _commands(test, around, folder):
         trial = run_with_timeout(
             argv,
@@ -170,6 +174,8 @@ def _wrapped(around: Surroundings, folder: Path) -> list[str]:
 def _commands(test: Test, around: Surroundings, folder: Path) -> list[list[str]]:
     if test.language == "python":
         return [[around.installation.python, "-I", "-X", "faulthandler", test.path]]
+    if test.language == "shell":
+        return [["bash", "-e", test.path]]
     source, name = Path(test.path), re.sub(r"\W", "_", Path(test.path).stem)
     if test.language == "c++":
         source = folder / "source"

@@ -14,6 +14,7 @@ from torchyard.host.files import link_or_copy
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture_done
 from torchyard.smoke import rattler_child
+from torchyard.smoke.conda_tests import stated_tests, written_tests
 from torchyard.smoke.installation import (
     Installation,
     Installer,
@@ -72,7 +73,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
     answer = msgspec.json.decode(output, type=_Answer)
     if answer.error:
         msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
-        hint = "name channels with its requirements by --channel"
+        hint = "name channels with its requirements by --conda-channel"
         raise HostError(msg, hint=hint, reason=UNSOLVABLE)
     return answer.builds
 
@@ -91,13 +92,17 @@ def install_conda(
 ) -> Installation:
     """Install a package from a channel of the given packages, and from other channels.
 
-    A published package is installed from its own channel.
+    A published package is installed from its own channel. A file is installed together with what
+    the tests in it require.
     """
     spec = f"{package.name} =={package.version} {package.build}"
     first = package.index or _channel_of(beside, folder.with_name("channel"))
     sources = (first, *map(_address, channels))
-    solve(sources, [spec], folder, folder.with_name("cache"), _driver(package.compute))
-    return _installed(package, folder)
+    tests = stated_tests(Path(package.path)) if not package.index else []
+    specs = [spec, *(need for test in tests for need in test.required)]
+    solve(sources, specs, folder, folder.with_name("cache"), _driver(package.compute))
+    found = written_tests(tests, folder.with_name("recipe-tests"))
+    return msgspec.structs.replace(_installed(package, folder), tests=found)
 
 
 def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.table import load_rule_table
 from torchyard.host.files import link_or_copy
 from torchyard.model.values import Value
+from torchyard.smoke.suite import Test
 
 _SUFFIX = re.compile(r"\.(py|so|(cpython-[\w-]+|abi3t?)\.so)")
 _PROGRAM = re.compile(r"\.\./\.\./\.\./bin/\w[^/]*")
@@ -48,6 +49,8 @@ class Installation(Value, kw_only=True):
     """The importable modules of the package itself."""
     libraries: tuple[str, ...] = ()
     """The names of the package's shared libraries."""
+    tests: tuple[Test, ...] = ()
+    """The tests that the package itself has."""
 
     @property
     def roots(self) -> tuple[str, ...]:

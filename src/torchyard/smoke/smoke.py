@@ -221,7 +221,8 @@ class _Trier:
         if around.installation.is_extension and not self._request.tests:
             suites += built_in("with_torch")
         only, level = self._request.only, self._request.level
-        tests = [self._timed(test) for test in (*suites, *self._request.tests)]
+        own = self._installation.tests
+        tests = [self._timed(test) for test in (*suites, *own, *self._request.tests)]
         tests = [t for t in tests if level.includes(t.level) and only in ("", t.name)]
         numpies, counter = [around], self._counter
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):

@@ -50,7 +50,7 @@ class Need(StrEnum):
     GPU = "gpu"
 
 
-Language = Literal["python", "c++", "cmake"]
+Language = Literal["python", "c++", "cmake", "shell"]
 
 
 class Test(Value, kw_only=True):

@@ -10,6 +10,8 @@ import msgspec
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import PublishError
+from torchyard.index.conda.dependents import follow_yanks
+from torchyard.index.conda.record import conda_record
 from torchyard.index.conda.repodata import NOARCH, of_name, record_of, repodata_pages
 from torchyard.index.conda.shards import changed_shards, is_shard_key, shard_key, shards_page
 from torchyard.index.entry import Entry, State
@@ -41,22 +43,6 @@ def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
     """Return the names of all requirements of a conda package, except virtual packages."""
     names = map(_REQUIRED.match, depends)
     return tuple(found[0] for found in names if found and not found[0].startswith("__"))
-
-
-class CondaRecord(msgspec.Struct):
-    """The fields of a package's record that are needed to choose a package."""
-
-    name: str = ""
-    build: str = ""
-    build_number: int = 0
-    depends: list[str] = []
-
-
-_RECORD = msgspec.json.Decoder(CondaRecord | None)
-
-
-def conda_record(entry: Entry) -> CondaRecord:
-    return _RECORD.decode(entry.record) or CondaRecord()
 
 
 class CondaSection:
@@ -94,6 +80,9 @@ class CondaSection:
         section, _, rest = key.partition("/")
         is_fixed = key.endswith(SUFFIXES) or is_shard_key(key)
         return rest.partition("/")[0] if section == self.NAME and is_fixed else None
+
+    def follow_yanks(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        return follow_yanks(entries)
 
     def fixed_keys(self, part: str, state: State) -> Iterator[str]:
         for digest in state.shards.values():

@@ -19,7 +19,7 @@ def yank(
     """Yank files with a reason, or undo that with None; return the changed files.
 
     Yanked files stay available to users who pin the exact version. Parts change in reverse order of
-    publishing: dependents first.
+    publishing: dependents first. Files that can't be installed without yanked ones follow them.
     """
     head = channel.head()
     choose(channel, head, selection)
@@ -29,14 +29,12 @@ def yank(
         part = parse_part(name)
 
         def marked(entry: Entry) -> Entry:
-            if entry.yanked == note or not selection.matches(part, entry):
-                return entry
-            changed[name].append(Chosen(name, entry))
-            return replace(entry, yanked=note)
+            return replace(entry, yanked=note) if selection.matches(part, entry) else entry
 
         def edit(state: State) -> State:
-            changed[name] = []
-            entries = tuple(map(marked, state.entries))
+            entries = part.rules.follow_yanks(tuple(map(marked, state.entries)))
+            pairs = zip(state.entries, entries, strict=True)
+            changed[name] = [Chosen(name, old) for old, new in pairs if old.yanked != new.yanked]
             return replace(state, entries=entries) if changed[name] else state
 
         return edit

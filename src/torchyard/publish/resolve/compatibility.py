@@ -11,7 +11,8 @@ from packaging.tags import Tag, mac_platforms
 from packaging.utils import BuildTag, InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
-from torchyard.index.conda.section import CondaSection, conda_record
+from torchyard.index.conda.record import conda_record
+from torchyard.index.conda.section import CondaSection
 from torchyard.index.entry import Entry, cell_of
 from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.section import ANY_PLATFORM, ChannelSection
