@@ -276,14 +276,17 @@ def test_the_steps_of_bindings(compute: str, backend: str) -> None:
     spec = spec_in(plan_with(), Stage.BINDINGS, f"{compute}-openblas", "cp312")
     assert compiles_by_recipe(spec.task)
     steps = steps_of(spec)
+    again = ["configure as the wheel will"] if compute == "cpu" else []
     assert titles(steps) == [
         "restore the core's build",
         "tell CMake of this Python",
+        *again,
+        "keep the times of what is unchanged",
         "compile the bindings",
         "make the project's own wheel",
         "take it apart",
     ]
-    assert f"from {backend} import build_wheel" in steps[3].run[-1]
+    assert f"from {backend} import build_wheel" in steps[-2].run[-1]
 
 
 def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:

@@ -35,9 +35,22 @@ _CONFIGURE = {
 _WHEEL = {
     "setup.py": "from setuptools.build_meta import build_wheel; build_wheel('{work}/tmp/dist')",
     "scikit-build-core": "from scikit_build_core.build import build_wheel;"
-    "build_wheel('{work}/tmp/dist', dict([('build-dir', 'build'), ('install.strip', 'false')]))",
+    "settings = dict([('build-dir', 'build'), ('install.strip', 'false')]);"
+    "build_wheel('{work}/tmp/dist', settings | dict([('build.targets', 'help')]))",
 }
-"""How to make each backend package the built files as a wheel."""
+"""How to make each backend package the built files as a wheel.
+
+scikit-build-core runs CMake before. Headers that the project's CMake code always writes are newer
+than what was compiled then, so it must build no target: `help` only lists them.
+"""
+
+_AS_THE_WHEEL = {
+    "setup.py": (),
+    "scikit-build-core": (
+        Step(run=_CONFIGURE["scikit-build-core"], name="configure as the wheel will"),
+    ),
+}
+"""How to run CMake with all that a backend passes to it, before the bindings are compiled."""
 
 _IN_PLACE = {
     "setup.py": (Step(run=(_PYTHON, "setup.py", "build_ext", "--inplace"), name="link modules"),),
@@ -118,7 +131,9 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
     backend = _backend(spec.compiled)
     return (
         Step(run=(*SHELL, _RESTORE), name="restore the core's build"),
-        tool("repoint build --core {core}/tree", "tell CMake of this Python"),
+        tool("repoint build", "tell CMake of this Python"),
+        *_AS_THE_WHEEL[backend],
+        tool("keep-times {core}/tree", "keep the times of what is unchanged"),
         tool("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         tool("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),

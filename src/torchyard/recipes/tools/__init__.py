@@ -20,6 +20,7 @@ TOOLS = {
     "pack": "packing",
     "project-wheel": "tools.project",
     "repoint": "tools.cmake",
+    "keep-times": "tools.cmake",
     "restore": "tools.cmake",
     "unpack": "tools.project",
 }

@@ -96,20 +96,20 @@ def restore_tool(tree: Path, to: Path) -> None:
     restore_tree(tree, to)
 
 
-def repoint_tool(build: Path, *, core: Path | None = None) -> None:
-    """Replace the Python in CMake's cache by the environment's.
-
-    Files that are rewritten unchanged keep their times from the core's tree.
-    """
+def repoint_tool(build: Path) -> None:
+    """Replace the Python in CMake's cache by the environment's."""
     executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
     python = query_interpreter(executable)
     argv = repoint(build, str(executable), python.include, python.prefix)
     say("+ " + " ".join(argv))
     _exit_unless_done(stream(argv, _relay))
     check_bindings(Configured(build))
-    if core is not None:
-        kept = keep_times(core, Path.cwd())
-        _relay(f"{len(kept)} files were rewritten unchanged, and keep their times")
+
+
+def keep_times_tool(core: Path) -> None:
+    """Give files that CMake wrote again, unchanged, the times that they have in the core's tree."""
+    kept = keep_times(core, Path.cwd())
+    _relay(f"{len(kept)} files were rewritten unchanged, and keep their times")
 
 
 def bind_tool(build: Path, *, core: Path) -> None:

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tt_configured.h"
+
 namespace tt::python {
 
 // tinytorch.Error, once the module is made.
