@@ -49,7 +49,7 @@ PAGES = {
     "docs/guides/build-an-extension.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++")),
     "docs/guides/develop.md": Page(Preparer.clone, slow=True, programs=("bwrap", "g++", "jq")),
     "docs/guides/roots-and-containers.md": Page(Preparer.small, programs=("cmake", "g++")),
-    "docs/guides/gpu-toolkits.md": Page(
+    "docs/getting-started/gpu.md": Page(
         Preparer.clone, slow=True, programs=("bwrap", "debootstrap", "g++")
     ),
     "docs/guides/check-a-package.md": Page(Preparer.torch),

@@ -45,6 +45,7 @@ INDEX = {
     "build": "cpu_openblas_py312_h964da31_0",
     "subdir": "linux-64",
     "depends": ["python >=3.12,<3.13.0a0", "python_abi 3.12.* *_cp312"],
+    "license": "MIT",
 }
 
 
@@ -94,6 +95,7 @@ def conda(
     files = [member(name, content) for name, content in members.items()]
     rows = [{"_path": f.name, "sha256": f.digest, "size_in_bytes": f.size} for f in files]
     members["info/index.json"] = msgspec.json.encode(index)
+    members["info/licenses/LICENSE"] = b"Use it.\n"
     members["info/paths.json"] = msgspec.json.encode({"paths": rows}) if paths is None else paths
     return contents(name, "conda", members)
 
