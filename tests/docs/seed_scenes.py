@@ -232,7 +232,7 @@ SCENES = {
     "farm, slow": SceneMaker(SeedScenes.running_farm, slow=True),
     "2.5.1": SceneMaker(SeedScenes.release),
     "tree": SceneMaker(SeedScenes.tree, programs=("gcc",)),
-    "fake CUDA": SceneMaker(SeedScenes.fake_cuda, programs=("gcc",)),
+    "fake CUDA, slow": SceneMaker(SeedScenes.fake_cuda, slow=True, programs=("gcc",)),
     "fake ROCm": SceneMaker(SeedScenes.fake_rocm, programs=("gcc",)),
-    "channel": SceneMaker(SeedScenes.torch),
+    "channel, slow": SceneMaker(SeedScenes.torch, slow=True),
 }

@@ -176,6 +176,7 @@ run = ["sh", "-c", "cp {core}/x.o {out}/x.zip"]
 """
 
 
+@pytest.mark.slow
 def test_a_restricted_pod_compiles_to_the_bytes_of_a_sandbox(yard: Yard) -> None:
     """It has no rights, no name, no home, and one directory that it can write to."""
     made = []

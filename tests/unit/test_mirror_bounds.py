@@ -16,7 +16,7 @@ from tests.support.channels import Made, put, wheel
 
 from torchyard.errors import ElsewhereError, PublishError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import HttpClient, _followed
+from torchyard.host.http import FetchResult, HttpClient, _followed
 from torchyard.index.simple.read import FileLink
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.mirror import fetch
@@ -40,7 +40,10 @@ class _Endless(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        status = int(self.path.partition("?")[2] or 200)
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/again?302")
         self.end_headers()
         try:
             while True:
@@ -89,6 +92,17 @@ def test_a_body_without_an_end_is_not_read_to_it(endless: str) -> None:
         got.extend(HttpClient().pieces(endless, most=most))
     assert failed.value.errno == EFBIG
     assert sum(map(len, got)) <= most
+
+
+@pytest.mark.parametrize(
+    ("status", "why"), [(302, "redirects too often"), (503, "answers 503 repeatedly")]
+)
+@pytest.mark.parametrize("ask", [HttpClient.get, HttpClient.head])
+def test_a_body_without_an_end_is_not_read_before_a_retry(
+    endless: str, status: int, why: str, ask: Callable[[HttpClient, str], FetchResult]
+) -> None:
+    with pytest.raises(ElsewhereError, match=why):
+        ask(HttpClient(tries=2), f"{endless}?{status}")
 
 
 @pytest.mark.parametrize("size", [None, 1 << 17, 1 << 40])

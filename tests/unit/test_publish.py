@@ -17,7 +17,7 @@ from tests.support.made_wheel import make_wheel, spec_for
 from tests.support.schemas import validate
 
 from torchyard.checks.policies import load_policy
-from torchyard.errors import Diagnostic, ElsewhereError, PublishError
+from torchyard.errors import Diagnostic, ElsewhereError, PublishError, SelectionError
 from torchyard.index.conda.section import conda_requires
 from torchyard.index.entry import Hidden, State
 from torchyard.package.contents import Contents
@@ -99,6 +99,17 @@ def test_a_package_that_lies_in_two_places_is_taken_once(tmp_path: Path) -> None
     make_wheel(tmp_path / "c" / "deep", text="x = 2\n")
     (tmp_path / "a" / "demo-1.0-py3-none-any-debug.zip").write_bytes(b"")
     assert len(staged(tmp_path)) == 2
+
+
+def test_a_link_out_of_a_directory_is_refused(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "theirs", "torch")
+    (private,) = (tmp_path / "theirs").glob("*.whl")
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / private.name).symlink_to(private)
+    with pytest.raises(SelectionError, match="is a link to a file outside of"):
+        staged(tmp_path / "dist")
+    (tmp_path / "inside").symlink_to(tmp_path / "theirs")
+    assert len(staged(tmp_path / "inside")) == 1
 
 
 def test_all_that_are_no_packages_are_told_at_once(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.support.helpers import WORKS, Command, make_project
 
 from torchyard.errors import HostError
 from torchyard.host import tree
+from torchyard.host.git import export_tree
 from torchyard.host.own_files import SECRET, STAMP, WRITTEN, make_own_directory
 from torchyard.host.snapshot import copy_folder
 from torchyard.host.tree import SourceContent, read_source_tree
@@ -138,6 +139,30 @@ def test_no_program_that_a_repository_names_is_run(checkout: Path, tmp_path: Pat
     (tmp_path / "ran").unlink(missing_ok=True)
     read_source_tree(str(checkout))
     assert not (tmp_path / "ran").exists()
+
+
+def test_an_exported_tree_runs_no_program_of_its_repository(checkout: Path, tmp_path: Path) -> None:
+    """`ci impact` exports the base of a pull request, whose settings a build step can change."""
+    write(checkout / ".gitattributes", "*.txt filter=s'p=y\n*.c filter=mine\n")
+    write(checkout / "a.txt", "text\n")
+    write(checkout / "b.c", "code\n")
+    commit_all(checkout)
+    spy = write(tmp_path / "spy", f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    spy.chmod(0o755)
+    for key in (
+        "core.fsmonitor",
+        "filter.s'p=y.smudge",
+        "filter.s'p=y.process",
+        "filter.mine.smudge",
+    ):
+        git(checkout, "config", key, spy)
+    git(checkout, "config", "filter.s'p=y.required", "true")
+    write(checkout / ".git/hooks/post-checkout", spy.read_text("utf-8")).chmod(0o755)
+    (tmp_path / "ran").unlink(missing_ok=True)
+    export_tree("HEAD", checkout, tmp_path / "exported")
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "exported/a.txt").read_text("utf-8") == "text\n"
+    assert (tmp_path / "exported/b.c").read_text("utf-8") == "code\n"
 
 
 def test_no_link_of_a_checkout_leads_out_of_it(checkout: Path, tmp_path: Path) -> None:

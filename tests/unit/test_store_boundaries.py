@@ -26,7 +26,14 @@ from tests.support.hostile_store import (
     task_at,
 )
 
-from torchyard.errors import BuildError, HostError, SelectionError, StoreError, TorchyardError
+from torchyard.errors import (
+    BuildError,
+    HostError,
+    SelectionError,
+    StoreError,
+    TorchyardError,
+    UsageError,
+)
 from torchyard.host.untrusted_tree import TreeEntry, UntrustedTree
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec
@@ -589,6 +596,13 @@ def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text("0123456789abcdef" * 4 + "\n", encoding="utf-8")
     monkeypatch.setenv(STORE_KEY, str(path))
     return path
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_key_that_others_can_replace_is_refused(key: Path, tmp_path: Path, mode: int) -> None:
+    key.chmod(mode)
+    with pytest.raises(UsageError, match="can be replaced by other users"):
+        Store.at(str(tmp_path / "store"))
 
 
 @pytest.mark.usefixtures("key")

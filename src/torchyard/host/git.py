@@ -2,8 +2,10 @@
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture
@@ -16,13 +18,13 @@ _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR
 """Variables that git sets for hooks: they name the hook's repository, not the tree's."""
 
 
-def read_git(tree: Path, *words: str) -> str:
+def read_git(tree: Path, *words: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return git's output about a tree, without running programs from the tree's settings.
 
-    These include the programs that fetch objects for a partial clone.
+    These include the programs that fetch objects for a partial clone. `more` are variables.
     """
     env = {n: text for n, text in os.environ.items() if n not in _HOOK_VARIABLES}
-    env |= {"GIT_ALLOW_PROTOCOL": "none", **HARMLESS}
+    env |= {"GIT_ALLOW_PROTOCOL": "none", **HARMLESS, **more}
     return capture(["git", *words], cwd=tree, env=env)
 
 
@@ -88,16 +90,38 @@ def find_top(inside: str) -> Path:
 
 def export_tree(revision: str, top: Path, folder: Path) -> None:
     """Write the files of a revision, without submodules, to a new directory."""
-    command = ["git", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
+    asked = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     try:
-        commit = capture(command, cwd=top).strip()
+        commit = read_git(top, *asked).strip()
     except HostError as error:
         msg = f"the repository has no commit `{revision}`"
         raise HostError(msg, hint="name a commit, tag or branch; fetch it first in CI") from error
     folder.mkdir(parents=True)
     own_index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
-    words = ["git", "--work-tree", str(folder), "checkout", "--quiet", "--force", commit, "--", "."]
-    capture(words, cwd=top, env={**os.environ, **HARMLESS, **own_index})
+    words = ("--work-tree", str(folder), "checkout", "--quiet", "--force", commit, "--", ".")
+    read_git(top, *words, more={**_without_filters(top), **own_index})
+
+
+def _without_filters(top: Path) -> dict[str, str]:
+    """Return variables that turn off the filters in a repository's own settings.
+
+    A checkout would run their programs. Filters in the user's settings, such as LFS, are kept.
+    """
+    try:
+        names = read_git(
+            top, "config", "--local", "-z", "--name-only", "--get-regexp", r"^filter\."
+        )
+    except HostError:
+        return {}  # there are none
+    filters = sorted({name.rpartition(".")[0] for name in names.split("\0") if name})
+    keys = [f"{name}.{key}" for name in filters for key in ("smudge", "process", "required")]
+    pairs = enumerate(keys)
+    off = {name: text for n, key in pairs for name, text in _setting(n, key)}
+    return {"GIT_CONFIG_COUNT": str(len(keys)), **off}
+
+
+def _setting(number: int, key: str) -> tuple[tuple[str, str], ...]:
+    return (f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", "")
 
 
 def is_commit(revision: str) -> bool:

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from errno import EFBIG
 from http import HTTPStatus
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 from urllib.parse import urljoin, urlsplit
 
 import urllib3
+from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, ProxyError
 from urllib3.util import Retry, Timeout
 
@@ -50,7 +52,20 @@ _AGENT = {"User-Agent": f"torchyard/{__version__}"}
 
 
 class _Retry(Retry):
-    """Honours `Retry-After`, up to a limit."""
+    """Honours `Retry-After`, up to a limit, and reads no body of a response that is retried."""
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: urllib3.BaseHTTPResponse | None = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> Self:
+        if response is not None:
+            response.close()  # else urllib3 reads it to its end, which may never come
+        return super().increment(method, url, response, error, _pool, _stacktrace)
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         wait = super().get_retry_after(response)
@@ -141,7 +156,6 @@ class HttpClient:
         headers = {"Accept-Encoding": "identity"}
         with closing(self._ask("HEAD", url, headers)) as response:
             answer = response.answer()
-            response.raw.drain_conn()
         if answer.status not in _NO_HEAD:
             return answer
         with closing(self._ask("GET", url, {**headers, "Range": "bytes=0-0"})) as response:
@@ -208,7 +222,7 @@ class HttpClient:
             target = response.get_redirect_location()
             if not target:
                 return _Response(response, url)
-            response.drain_conn()
+            response.close()  # its body may be endless
             url = _followed(url, target)
         raise _unreachable(url, "it redirects too often")
 

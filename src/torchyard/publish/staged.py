@@ -168,6 +168,8 @@ def find_packages(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             below = sorted(p for p in path.rglob("*") if is_package_name(p.name) and p.is_file())
+            for package in below:
+                _refuse_outside(package, path)
             found.update(dict.fromkeys(below))
         elif path.is_file():
             format_named(path.name)
@@ -176,6 +178,13 @@ def find_packages(paths: Iterable[Path]) -> list[Path]:
             msg = f"there is no `{path}`"
             raise SelectionError(msg, hint="name packages, or directories with packages")
     return list(found)
+
+
+def _refuse_outside(package: Path, folder: Path) -> None:
+    """Fail if a package in a directory is a link to a file outside of it."""
+    if not package.resolve().is_relative_to(folder.resolve()):
+        msg = f"`{package}` is a link to a file outside of `{folder}`"
+        raise SelectionError(msg, hint="copy the file there, or name it instead of the directory")
 
 
 def digests_of(path: Path) -> FileDigests:

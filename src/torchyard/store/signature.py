@@ -5,6 +5,7 @@ Without a key, anyone with access to a store's files can replace a result.
 
 import hmac
 import os
+import stat
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ STORE_KEY = "TORCHYARD_STORE_KEY"
 """The variable with the path of the key's file; no environment or log contains the key itself."""
 
 _SHORTEST = 32
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def load_store_key() -> bytes | None:
@@ -25,10 +27,15 @@ def load_store_key() -> bytes | None:
     if not path:
         return None
     try:
-        key = Path(path).read_bytes().strip()
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read().strip()
     except OSError as error:
         msg = f"the key of the store can't be read: {error}"
         raise UsageError(msg, hint=f"set {STORE_KEY} to the path of a file") from error
+    if mode & _OTHERS_WRITE:
+        msg = f"the key of the store in `{path}` can be replaced by other users"
+        raise UsageError(msg, hint=f"make a new one, and only yours: chmod 600 {path}")
     if len(key) < _SHORTEST:
         msg = f"the key of the store in `{path}` has less than {_SHORTEST} bytes"
         raise UsageError(msg, hint=f"make one: (umask 077; openssl rand -hex 32 > {path})")
