@@ -161,6 +161,15 @@ def test_a_provenance_is_published_beside_its_wheel(tmp_path: Path, channel: Cha
     assert channel.objects.read(key) == path.read_bytes()
 
 
+def test_a_provenance_without_an_end_is_not_read(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path)
+    path = provenance_of(wheel, sha256(wheel.read_bytes()).hexdigest())
+    with path.open("ab") as file:
+        file.truncate(20 << 30)  # sparse: it takes no space
+    with pytest.raises(PublishError, match="has more than 1,048,576 bytes"):
+        staged(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [("{}", "(PEP 740)"), ("rubbish", "is not a provenance"), (None, "another file")],

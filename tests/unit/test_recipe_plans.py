@@ -251,6 +251,16 @@ def test_a_build_is_told_by_variables_and_the_file_has_the_last_word() -> None:
     assert (env["A"], env["B"]) == ("{json} {{x}} {work}", "bindings")
 
 
+def test_a_job_that_asks_for_secrets_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spec may come from a master or a store, where no rule for files was applied to it."""
+    task = spec_in(plan_with(), Stage.CORE, "cpu-openblas").task
+    names = ("HF_TOKEN", "TWINE_PASSWORD", "TT_HARMLESS")
+    for name in names:
+        monkeypatch.setenv(name, "1")
+    hostile = msgspec.structs.replace(task, settings={**task.settings, "pass_env": names})
+    assert job_environment(hostile, "/w", None).keys() & set(names) == {"TT_HARMLESS"}
+
+
 def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
     steps = steps_of(spec_in(plan_with(), Stage.CORE, "cu130-openblas"))
     names = titles(steps)

@@ -68,6 +68,11 @@ def _hint(name: str, stage: Stage, recipe: Recipe) -> str:
     return f"{known}; write {{{{{name}}}}} for literal braces"
 
 
+def is_secret(name: str) -> bool:
+    """Return whether a variable probably has a secret, which no build may see."""
+    return _SECRET.search(name) is not None and name != "SSH_AUTH_SOCK"  # an agent's socket
+
+
 def check_names(names: list[str], problems: Problems, path: Path) -> None:
     """Refuse invalid names of variables, and secrets, which no build may see."""
     for index, name in enumerate(names):
@@ -75,6 +80,6 @@ def check_names(names: list[str], problems: Problems, path: Path) -> None:
             problems.add((*path, index), f"`{name}` is not a valid environment variable")
         elif name in _COMPOSED:
             problems.add((*path, index), f"`{name}` is set by the job, not by the caller")
-        elif _SECRET.search(name) and name != "SSH_AUTH_SOCK":  # an agent's socket, not a secret
+        elif is_secret(name):
             what = f"`{name}` looks like a secret, which no build may see"
             problems.add((*path, index), what, "only publish jobs get credentials")

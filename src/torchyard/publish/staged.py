@@ -300,6 +300,7 @@ class _Statement(msgspec.Struct):
     subject: list[_Named]
 
 
+_LARGEST_PROVENANCE = 1 << 20
 _PROVENANCE = msgspec.json.Decoder(_Provenance)
 _STATEMENT = msgspec.json.Decoder(_Statement)
 
@@ -309,7 +310,12 @@ def _provenance(path: Path, sha256: str) -> bytes:
     provenance = path.with_name(path.name + PROVENANCE)
     if not provenance.is_file():
         return b""
-    checked = checked_provenance(provenance.name, provenance.read_bytes(), sha256)
+    with provenance.open("rb") as file:
+        data = file.read(_LARGEST_PROVENANCE + 1)
+    if len(data) > _LARGEST_PROVENANCE:
+        msg = f"`{provenance.name}` has more than {_LARGEST_PROVENANCE:,} bytes"
+        raise PublishError(msg, hint="write it again, or remove it")
+    checked = checked_provenance(provenance.name, data, sha256)
     if not checked:
         msg = f"`{provenance.name}` has no attestation"
         raise PublishError(msg, hint="write it again, or remove it")

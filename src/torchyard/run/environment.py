@@ -5,6 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from torchyard.config.credentials import credentials
+from torchyard.config.steps import is_secret
 from torchyard.host.process import bring_program
 from torchyard.host.secrets import caller_environment
 from torchyard.host.snapshot import EPOCH
@@ -29,7 +30,8 @@ def job_environment(
 ) -> dict[str, str]:
     """Return the environment of a job's steps, without the additions of single steps.
 
-    `work` is the steps' directory. A `foreign` job gets nothing from the caller.
+    `work` is the steps' directory. A `foreign` job gets nothing from the caller. No job gets what
+    is probably a secret: a file may not ask for it, and a job may come from elsewhere than a file.
     """
     env = {
         "PATH": SYSTEM_PATH,
@@ -51,7 +53,8 @@ def job_environment(
         env["MAKEFLAGS"] = flags
     if not foreign:
         passed = caller_environment()
-        env |= {name: passed[name] for name in task.words("pass_env") if name in passed}
+        wanted = (name for name in task.words("pass_env") if not is_secret(name))
+        env |= {name: passed[name] for name in wanted if name in passed}
         env |= credentials() if task.stage is Stage.PUBLISH else {}
     return env | task.table("env")
 
