@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_lost_slots_come_back_after_a_while_when_jobs_run(slots: Jobserver, clie
     assert [slots.recover(3) for _ in range(20)] == [0] * 20
     assert sum(slots.recover(1) for _ in range(20)) == 2
     assert slots.free == 2
+
+
+def test_slots_that_a_client_adds_are_removed(slots: Jobserver, client: int) -> None:
+    assert slots.take()
+    os.write(client, b"+" * 1000)
+    slots.recover(1)
+    assert slots.free == 3
+    with suppress(BlockingIOError):
+        while True:
+            os.write(client, b"+" * 4096)
+    slots.give()
+    for _ in range(30):
+        slots.recover(0)
+    assert slots.free == 4
 
 
 def test_a_short_absence_is_no_loss(slots: Jobserver, client: int) -> None:

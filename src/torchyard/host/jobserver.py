@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
@@ -134,7 +135,7 @@ class Jobserver:
 
         `busy` is the number of running commands. Clients hold no more slots than that, so
         slots missing beyond it in several consecutive calls are lost; without jobs, at once.
-        If a lost slot turns up again, it is removed.
+        If a lost slot turns up again, or a client adds slots of its own, they are removed.
         """
         with self._lock:
             held = self.count - self._free() - sum(self._kept.values())
@@ -186,4 +187,5 @@ class Jobserver:
             return 0
 
     def _put(self, count: int) -> None:
-        os.write(self._fd, _TOKEN * count)
+        with suppress(BlockingIOError):  # a client has filled the fifo; `recover` empties it
+            os.write(self._fd, _TOKEN * count)
