@@ -45,6 +45,14 @@ def write_build(folder: Path, times: Mapping[str, tuple[int, int]], text: str = 
 # ------------------------------------------------------------------------ build.ninja
 
 
+def test_variables_of_variables_do_not_take_all_memory(tmp_path: Path) -> None:
+    lines = ["a0 = xxxxxxxxxxxxxxxx", *(f"a{n} = $a{n - 1}$a{n - 1}" for n in range(1, 33))]
+    path = tmp_path / "build.ninja"
+    path.write_text("\n".join((*lines, "build out: phony $a32", "")), encoding="utf-8")
+    with pytest.raises(BuildError, match="is longer than 1,048,576 characters"):
+        read_ninja_file(path)
+
+
 def test_edges_have_all_their_outputs_and_inputs(tmp_path: Path) -> None:
     edges = read_ninja_file(write_build(tmp_path, {}) / "build.ninja")
     assert len(edges) == 6

@@ -4,10 +4,14 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from torchyard.errors import BuildError
+
 _DOLLAR = re.compile(r"\$(?:([$ :])|\{([\w.-]+)\}|([\w-]+))")
 """An escaped character, or a variable."""
 _SPLIT = re.compile(r"(?<!\$) +")
 _PHONY = "phony"
+_LONGEST = 1 << 20
+"""The most characters of an expanded text: variables of variables could take all memory."""
 _FIRST = 4096
 """The length of text to search for Windows line endings."""
 _LIBRARIES = "\n  LINK_LIBRARIES = "
@@ -106,9 +110,18 @@ def _halves(line: str) -> tuple[str, str]:
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:
+    """Replace variables; fail if that makes far more than any build has."""
     if "$" not in text:
         return text
-    return _DOLLAR.sub(
-        lambda found: found[1] or variables.get(found[2] or found[3], ""),
-        text,
-    )
+    left = _LONGEST
+
+    def value(found: re.Match[str]) -> str:
+        nonlocal left
+        known = found[1] or variables.get(found[2] or found[3], "")
+        left -= len(known)
+        if left < 0:
+            msg = f"a variable in build.ninja is longer than {_LONGEST:,} characters"
+            raise BuildError(msg, hint="it is not CMake's: look who wrote the file")
+        return known
+
+    return _DOLLAR.sub(value, text)
