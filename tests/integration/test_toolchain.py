@@ -142,6 +142,22 @@ def test_digests_are_found_where_nothing_can_be_written(tmp_path: Path) -> None:
     assert digest == Digests().of({"it": program})
 
 
+@pytest.mark.parametrize("mark", [".git", "torchyard.toml"])
+def test_a_compiler_of_a_repository_is_not_run(tmp_path: Path, mark: str) -> None:
+    """Plans and doctor run it outside of the sandbox."""
+    compiler = tmp_path / "tools/gcc-13"
+    compiler.parent.mkdir()
+    compiler.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    (tmp_path / mark).touch()
+    link = Path(os.path.realpath(tmp_path)).with_name(f"{tmp_path.name}-gcc")
+    link.symlink_to(compiler)
+    for path in (compiler, link):
+        with pytest.raises(HostError, match="is in a project"):
+            find_compiler(str(path))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_is_no_compiler_is_refused() -> None:
     with pytest.raises(HostError, match="no compiler `gcc-99`"):
         find_compiler("gcc-99")

@@ -72,6 +72,10 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
     return found if found.is_absolute() else None
 
 
+_PROJECT = (".git", "torchyard.toml")
+"""What the top folder of a project has."""
+
+
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     """Return the compiler with this name, such as `gcc` or `clang-16`, or at this path."""
     cc = locate_compiler(name)
@@ -87,7 +91,15 @@ def locate_compiler(name: str) -> str:
     if cc is None:
         msg = f"there is no compiler `{name}` on this machine"
         raise HostError(msg, hint=f"install {Path(name).name}, or set `compiler` of [toolchain]")
+    if any(map(_is_in_project, (Path(cc).absolute(), Path(cc).resolve()))):
+        msg = f"the compiler `{cc}` is in a project, and plans would run it outside of any sandbox"
+        raise HostError(msg, hint="install it elsewhere, and name it there")
     return cc
+
+
+def _is_in_project(program: Path) -> bool:
+    """Return whether a program is in a checkout or beside a torchyard.toml: it may be anything."""
+    return any(os.path.lexists(folder / name) for folder in program.parents for name in _PROJECT)
 
 
 def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> None:
