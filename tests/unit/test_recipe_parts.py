@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from torchyard.compute.cuda.toolkit import CudaToolkit
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.compute.rocm.toolkit import RocmToolkit
 from torchyard.config.tables import load_tables
@@ -346,6 +347,16 @@ def test_hipcc_gets_the_compiler_the_headers_and_the_openmp_of_the_table() -> No
     assert env["OpenMP_ROOT"] == f"{root}/lib/llvm"
     old = msgspec.structs.replace(kit, version="5.2.3", root="/usr", clang="/usr/bin/clang-15")
     assert "OpenMP_ROOT" not in old.variables("", compiler=compiler, archs=["gfx90a"])
+
+
+def test_a_cuda_in_usr_does_not_bring_the_system_s_ninja() -> None:
+    """CMake searches CMAKE_PREFIX_PATH before PATH, so it took /usr/bin/ninja for the job's."""
+    compiler = find_compiler("gcc")
+    for root, paths in (("/usr", set()), ("/usr/local/cuda", {"/usr/local/cuda"})):
+        kit = CudaToolkit(version="12.4.131", origin="system", digest="", root=root)
+        env = kit.variables("", compiler=compiler, archs=["8.0"])
+        assert {env[name] for name in ("CMAKE_PREFIX_PATH",) if name in env} == paths
+        assert env["CUDA_HOME"] == root
 
 
 def test_a_rocm_in_usr_does_not_move_the_system_s_headers(tmp_path: Path) -> None:

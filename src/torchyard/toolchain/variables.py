@@ -22,6 +22,8 @@ def _system_path() -> str:
 SYSTEM_PATH = _system_path()
 """The PATH of jobs for system programs, independent of the caller's."""
 
+SYSTEM_PREFIX = "/usr"
+
 LISTS = frozenset(
     {
         "PATH",
@@ -53,7 +55,13 @@ def _joined(*lists: str) -> str:
 
 
 def search(root: str, *, include: str = "include", library: str = "lib") -> dict[str, str]:
-    """Return the variables that make CMake, the linker and the loader search a prefix."""
+    """Return the variables that make CMake, the linker and the loader search a prefix.
+
+    The system's is searched anyway. Named in a variable, CMake would find its ninja before the
+    job's, whatever PATH says.
+    """
+    if root == SYSTEM_PREFIX:
+        return {}
     return {
         "CMAKE_PREFIX_PATH": root,
         "CMAKE_INCLUDE_PATH": f"{root}/{include}",

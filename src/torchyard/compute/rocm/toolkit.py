@@ -17,12 +17,10 @@ from torchyard.host.process import capture
 from torchyard.model.values import Value
 from torchyard.toolchain.compilers import Compiler, programs_of
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.variables import search
+from torchyard.toolchain.variables import SYSTEM_PREFIX, search
 
 _DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/amdgcn/bitcode")
 _ANY_ARCH = "--offload-arch=gfx900"  # else hipcc probes for a GPU, which is slow
-
-_SYSTEM = "/usr"
 
 
 class RocmToolkit(Value, kw_only=True):
@@ -76,8 +74,6 @@ class RocmToolkit(Value, kw_only=True):
         }
         if device := self.device_libraries:
             env["HIP_DEVICE_LIB_PATH"] = device
-        if self.root == _SYSTEM:  # searched by compilers by default
-            return env
         return env | search(self.root) | {"PATH": f"{self.root}/bin"}
 
     def _table_variables(self, compiler: Compiler) -> dict[str, str]:
@@ -90,7 +86,7 @@ class RocmToolkit(Value, kw_only=True):
             "llvm": str(Path(self.clang).parent.parent),
             "gcc": str(Path(compiler.query("-print-libgcc-file-name").strip()).parent),
         }
-        if self.root == _SYSTEM:  # put before C++'s own headers, C's are not found from there
+        if self.root == SYSTEM_PREFIX:  # put before C++'s own headers, C's are not found from there
             given = {name: _without_root(value) for name, value in given.items()}
         return {name: value.format(**folders) for name, value in given.items() if value}
 
