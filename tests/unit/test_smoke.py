@@ -18,6 +18,7 @@ from tests.support.smoke import make_wheel
 from torchyard.errors import ConfigError, UsageError
 from torchyard.features.smoke.report import SmokeReport, smoke_text
 from torchyard.host.timed_run import TimedRun, run_with_timeout
+from torchyard.smoke import hostile as hostile_conditions
 from torchyard.smoke.attempt import _verdict, attempt
 from torchyard.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.smoke.install import UnfitError, refuse_other_subdirs
@@ -312,6 +313,24 @@ def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "HOME" not in around.env
     assert "bubblewrap is not installed" in around.applied[Condition.HOME]
     assert set(around.applied) | set(around.missing) == set(Condition)
+
+
+def test_site_packages_are_not_split_if_the_system_has_what_other_wheels_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With Debian's CUDA in a root, the loader finds that, and no code loads the wheels'."""
+    cache = "2 libs found\n\tlibcudart.so.12 (libc6,x86-64) => /usr/lib/libcudart.so.12\n"
+    monkeypatch.setattr(hostile_conditions, "_loader_cache", lambda: cache)
+    specimen, installation = surroundings_of("cu124", tmp_path)
+    site = tmp_path / "env/lib/python3.12/site-packages"
+    site.mkdir(parents=True)
+    installation = msgspec.structs.replace(
+        installation, installer=Installer.PIP, sites=(str(site),)
+    )
+    around = hostile(
+        plain(installation, tmp_path / "a"), specimen, tmp_path / "b", [Condition.PLATLIB]
+    )
+    assert around.missing == {Condition.PLATLIB: "the loader finds the system's `libcudart.so.12`"}
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")

@@ -20,6 +20,7 @@ from torchyard.host.data_tables import parse_table
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
 from torchyard.host.system_view import bubblewrap_fault, whole_machine
+from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.smoke.installation import (
     Installation,
@@ -31,6 +32,7 @@ from torchyard.smoke.installation import (
 from torchyard.smoke.overlay import make_overlay
 from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard.smoke.surroundings import Environment, Surroundings
+from torchyard.toolchain.variables import SYSTEM_PATH
 
 
 class Condition(StrEnum):
@@ -134,11 +136,19 @@ def hostile(
 _Make = Callable[[Surroundings, PackageUnderTest, Path], tuple[Surroundings, str]]
 
 
-def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
-    """Move pure and compiled distributions into different folders, as with lib and lib64."""
+def _split(
+    around: Surroundings, package: PackageUnderTest, folder: Path
+) -> tuple[Surroundings, str]:
+    """Move pure and compiled distributions into different folders, as with lib and lib64.
+
+    The package's code then loads libraries of other wheels, unless the system has the same ones.
+    """
     installation = around.installation
     if installation.installer not in {Installer.PIP, Installer.UV}:
         msg = f"{installation.installer} has one folder for modules, or none"
+        raise _ImpossibleError(msg)
+    if library := _library_of_system(package):
+        msg = f"the loader finds the system's `{library}`"
         raise _ImpossibleError(msg)
     (site,) = map(Path, installation.sites)
     prefix = folder / "env"
@@ -155,6 +165,20 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
         msgspec.structs.replace(around, installation=made, env=env),
         "compiled distributions are in lib64, pure ones in lib",
     )
+
+
+def _library_of_system(package: PackageUnderTest) -> str:
+    """Return a library of other wheels that the loader finds in the system's folders, or ""."""
+    globs = [name for row in package.rules for wheel in row.wheels for name in wheel.libraries]
+    found = (line.split() for line in _loader_cache().splitlines())
+    return next((words[0] for words in found if words and any_match(words[0], globs)), "")
+
+
+def _loader_cache() -> str:
+    try:
+        return capture(["ldconfig", "-p"], cwd=Path("/"), env={"PATH": SYSTEM_PATH})
+    except HostError:
+        return ""
 
 
 def _mislead(
