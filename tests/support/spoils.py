@@ -84,14 +84,14 @@ class Yard:
     """A project, and a machine that is ready to build it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
+        self.folder = folder / "project"
         self.monkeypatch = monkeypatch
         self.bin, self.cuda = folder / "bin", folder / "cuda"
-        self.tree, self.file = folder / "tree", folder / "torchyard.toml"
+        self.tree, self.file = self.folder / "tree", self.folder / "torchyard.toml"
         self.calls = folder / "calls"
         write(self.tree, _TREE)
         write(self.cuda, _CUDA)
-        write(folder / "channel", {"noarch/repodata.json": "{}"})
+        write(self.folder / "channel", {"noarch/repodata.json": "{}"})
         for name in ("gcc", "g++"):
             self.script(self.bin / name, _COMPILER.format(log=self.calls, real=f"/usr/bin/{name}"))
         self.says("12.2.0")  # this machine's own may be too new for CUDA
