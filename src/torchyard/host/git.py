@@ -115,13 +115,10 @@ def _without_filters(top: Path) -> dict[str, str]:
         return {}  # there are none
     filters = sorted({name.rpartition(".")[0] for name in names.split("\0") if name})
     keys = [f"{name}.{key}" for name in filters for key in ("smudge", "process", "required")]
-    pairs = enumerate(keys)
-    off = {name: text for n, key in pairs for name, text in _setting(n, key)}
-    return {"GIT_CONFIG_COUNT": str(len(keys)), **off}
-
-
-def _setting(number: int, key: str) -> tuple[tuple[str, str], ...]:
-    return (f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", "")
+    off = {"GIT_CONFIG_COUNT": str(len(keys))}
+    for number, key in enumerate(keys):
+        off |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": ""}
+    return off
 
 
 def is_commit(revision: str) -> bool:

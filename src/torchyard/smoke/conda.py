@@ -14,7 +14,6 @@ from torchyard.host.files import link_or_copy
 from torchyard.host.network_settings import fetching_environment
 from torchyard.host.process import capture_done
 from torchyard.smoke import rattler_child
-from torchyard.smoke.conda_tests import stated_tests, written_tests
 from torchyard.smoke.installation import (
     Installation,
     Installer,
@@ -23,6 +22,7 @@ from torchyard.smoke.installation import (
     site_of,
 )
 from torchyard.smoke.package_under_test import PackageUnderTest
+from torchyard.smoke.recipe_tests import read_recipe_tests, write_recipe_tests
 from torchyard.toolchain.interpreters import query_interpreter
 
 UNSOLVABLE = "unsolvable"
@@ -98,10 +98,10 @@ def install_conda(
     spec = f"{package.name} =={package.version} {package.build}"
     first = package.index or _channel_of(beside, folder.with_name("channel"))
     sources = (first, *map(_address, channels))
-    tests = stated_tests(Path(package.path)) if not package.index else []
+    tests = read_recipe_tests(Path(package.path)) if not package.index else []
     specs = [spec, *(need for test in tests for need in test.required)]
     solve(sources, specs, folder, folder.with_name("cache"), _driver(package.compute))
-    found = written_tests(tests, folder.with_name("recipe-tests"))
+    found = write_recipe_tests(tests, folder.with_name("recipe-tests"))
     return msgspec.structs.replace(_installed(package, folder), tests=found)
 
 

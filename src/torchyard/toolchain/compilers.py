@@ -10,6 +10,7 @@ from typing import Literal
 
 from torchyard.errors import HostError
 from torchyard.host.decisions import decided
+from torchyard.host.git import is_checkout
 from torchyard.host.process import capture
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
@@ -72,10 +73,6 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
     return found if found.is_absolute() else None
 
 
-_PROJECT = (".git", "torchyard.toml")
-"""What the top folder of a project has."""
-
-
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     """Return the compiler with this name, such as `gcc` or `clang-16`, or at this path."""
     cc = locate_compiler(name)
@@ -99,7 +96,8 @@ def locate_compiler(name: str) -> str:
 
 def _is_in_project(program: Path) -> bool:
     """Return whether a program is in a checkout or beside a torchyard.toml: it may be anything."""
-    return any(os.path.lexists(folder / name) for folder in program.parents for name in _PROJECT)
+    files = (folder / "torchyard.toml" for folder in program.parents)
+    return any(map(is_checkout, program.parents)) or any(map(os.path.lexists, files))
 
 
 def link_compilers(kind: str, variables: Mapping[str, str], folder: Path) -> None:

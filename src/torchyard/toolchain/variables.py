@@ -23,6 +23,7 @@ SYSTEM_PATH = _system_path()
 """The PATH of jobs for system programs, independent of the caller's."""
 
 SYSTEM_PREFIX = "/usr"
+"""The prefix that compilers, CMake and the loader search by default."""
 
 LISTS = frozenset(
     {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.rules.linking import and_others
 from torchyard.checks.subject import Subject
 from torchyard.errors import BuildError
 from torchyard.package.conda.index import (
@@ -21,6 +22,7 @@ _SITE = re.compile(r"lib/python(?P<version>3\.\d+)t?/site-packages/.")
 _MODULE = re.compile(r"\.cpython-3\d+t?-")
 _PLACEHOLDER = re.compile(rb"[\w./-]+_placehold_[\w]*placehold[\w]*")
 _LICENSES = "info/licenses/"
+_PIN = "require the Python that it was built with"
 
 
 @rule("conda-python", Severity.ERROR, "it would be installed where its files are not found")
@@ -34,12 +36,12 @@ def conda_python(subject: Subject) -> Iterator[Hit]:
     Require the Python that it was built with: `python >=3.12,<3.13.0a0` and `python_abi 3.12.*`.
     Packages of pure Python for all versions are `noarch: python`.
     """
-    index, versions = conda_index(subject.contents), _site_versions(subject)
+    index = conda_index(subject.contents)
     if index is None or index.name == "python":
         return
     specs = [rest for first, rest in map(_split, index.depends) if first == "python"]
     is_pinned = any(first == "python_abi" and rest for first, rest in map(_split, index.depends))
-    for version, member in versions.items():
+    for version, member in _site_versions(subject).items():
         major, minor = map(int, version.split("."))
         stated = f"`depends` has `{f'python {specs[0]}'.strip()}`" if specs else ""
         if not specs and not is_pinned:
@@ -50,9 +52,6 @@ def conda_python(subject: Subject) -> Iterator[Hit]:
             others = (f"{major}.{minor - 1}", f"{major}.{minor + 1}")
             if any(all(_admits(spec, other) for spec in specs) for other in others):
                 yield Hit(f"is for Python {version} only, but {stated}", member, _PIN)
-
-
-_PIN = "require the Python that it was built with"
 
 
 def _site_versions(subject: Subject) -> dict[str, str]:
@@ -112,8 +111,8 @@ def conda_runtime(subject: Subject) -> Iterator[Hit]:
             if file.binary is not None and row.soname in file.binary.needed
         ]
         if users and row.soname not in own and not names & {row.package, *row.aliases}:
-            more = f", and {len(users) - 1} more" if len(users) > 1 else ""
-            what = f"needs `{row.soname}`, but `depends` has no {row.package}{more}"
+            others = and_others(len(users) - 1)
+            what = f"needs `{row.soname}`, but `depends` has no {row.package}{others}"
             yield Hit(what, users[0], f"require {row.package}")
 
 
@@ -154,9 +153,10 @@ def leaked_prefix(subject: Subject) -> Iterator[Hit]:
     """
     if not is_conda(subject.contents):
         return
+    registered = _registered(subject)
     for member, text in subject.contents.texts.items():
         found = _PLACEHOLDER.search(text) if not member.startswith("info/") else None
-        if found and member not in _registered(subject):
+        if found and member not in registered:
             what = f"contains {found[0][:60].decode(errors='replace')}…, which is not replaced"
             yield Hit(what, member, "write it relative to the file")
 

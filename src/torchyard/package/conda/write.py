@@ -46,15 +46,19 @@ from torchyard.package.versions import glibc_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
 
-_BRING = (CondaKind.LIBRARIES,)
-"""The kinds of packages with vendored libraries; others link to them."""
-
 _WITHOUT_MAGMA = "linalg"
 """The folder of a core's result with the linalg plugin built without MAGMA."""
 
 _LEVEL = 9
 """The compression level. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
 level 5 save each download 11 MB of 147; level 1 is 8 seconds faster, with 191 MB."""
+
+
+class Filled(NamedTuple):
+    """A filled prefix: the needs of its compiled files, if any, and its vendored libraries."""
+
+    prepared: Prepared | None = None
+    vendored: tuple[Vendored, ...] = ()
 
 
 class Sources(NamedTuple):
@@ -124,12 +128,11 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses kinds that the build lacks, before any work
     packing = make_trees(scratch)
-    filled = _fill(kind, build, packing, sources)
-    vendored = _vendored(build, sources.core) if sources.core and kind in _BRING else ()
-    if filled is not None:
-        needed = filled.needed - _own_names(packing, sources.core)
-        glibc = glibc_of(filled.versions)
-        build = msgspec.structs.replace(build, glibc=glibc, needed=needed, symbols=filled.versions)
+    done, vendored = _fill(kind, build, packing, sources)
+    if done is not None:
+        needed = done.needed - _own_names(packing, sources.core)
+        glibc = glibc_of(done.versions)
+        build = msgspec.structs.replace(build, glibc=glibc, needed=needed, symbols=done.versions)
     out.mkdir(parents=True, exist_ok=True)
     tree = sources.core / "tree" if sources.core else None
     return write_conda(
@@ -141,24 +144,21 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     )
 
 
-def _fill(
-    kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: Sources
-) -> Prepared | None:
-    """Fill a prefix with the files of a package; return it with the needs of its compiled files."""
+def _fill(kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: Sources) -> Filled:
+    """Fill a prefix with the files of a package."""
     match kind:
         case CondaKind.PACKAGE:
-            return _fill_package(
-                build, packing, _given(sources.image, kind, "bindings"), sources.core
-            )
+            image = _given(sources.image, kind, "bindings")
+            return Filled(_fill_package(build, packing, image, sources.core))
         case CondaKind.TESTS:
             lay_out_tests(sources.tests, packing.root, build.name)
-            return None
+            return Filled()
         case CondaKind.LIBRARIES:
             return _fill_libraries(build, packing, _given(sources.core, kind, "a core"))
         case CondaKind.LINALG:
-            return _fill_linalg(build, packing, _given(sources.core, kind, "a core"))
+            return Filled(_fill_linalg(build, packing, _given(sources.core, kind, "a core")))
         case CondaKind.META:
-            return None  # it has only requirements
+            return Filled()  # it has only requirements
         case _:
             assert_never(kind)
 
@@ -181,12 +181,12 @@ def _fill_package(
     return done
 
 
-def _fill_libraries(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepared:
+def _fill_libraries(build: CondaBuild, packing: PackingTrees, core: Path) -> Filled:
     """Fill it with the libraries, and with those that both packages of the plugin need."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", packing.root, without=without)
     bring = _vendored(build, core)
-    return finish(packing, _laid_out(packing), _policy(build), bring=bring)
+    return Filled(finish(packing, _laid_out(packing), _policy(build), bring=bring), bring)
 
 
 def _fill_linalg(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepared:

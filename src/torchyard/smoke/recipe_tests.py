@@ -21,7 +21,7 @@ class _Needs(msgspec.Struct):
     run: list[str] = []
 
 
-class StatedTest(msgspec.Struct):
+class RecipeTest(msgspec.Struct):
     """A test, as rattler-build returns it; one of package contents has no fields of these."""
 
     script: _Script | list[str] | str = ""
@@ -34,7 +34,7 @@ class StatedTest(msgspec.Struct):
         return self.requirements.run if self.requirements else []
 
 
-def stated_tests(package: Path) -> list[StatedTest]:
+def read_recipe_tests(package: Path) -> list[RecipeTest]:
     """Return the tests in a package file; none if it is not a file."""
     if not package.is_file():
         return []
@@ -42,22 +42,22 @@ def stated_tests(package: Path) -> list[StatedTest]:
     from rattler_build import Package  # noqa: PLC0415 - an optional extra
 
     found = [test.to_dict() for test in Package.from_file(package).tests]
-    return msgspec.convert(found, list[StatedTest])
+    return msgspec.convert(found, list[RecipeTest])
 
 
-def written_tests(tests: Sequence[StatedTest], folder: Path) -> tuple[Test, ...]:
+def write_recipe_tests(tests: Sequence[RecipeTest], folder: Path) -> tuple[Test, ...]:
     """Write tests into a folder, as files that can be run."""
     folder.mkdir(parents=True, exist_ok=True)
     pairs = enumerate(tests)
-    return tuple(test for number, stated in pairs for test in _written(stated, number, folder))
+    return tuple(made for number, test in pairs for made in _write(test, number, folder))
 
 
-def _written(stated: StatedTest, number: int, folder: Path) -> Iterator[Test]:
-    script = stated.script if isinstance(stated.script, _Script) else _Script(stated.script)
+def _write(test: RecipeTest, number: int, folder: Path) -> Iterator[Test]:
+    script = test.script if isinstance(test.script, _Script) else _Script(test.script)
     content = script.content
     lines = content.splitlines() if isinstance(content, str) else content
-    if stated.imports:
-        name, lines = f"imports-{number}.py", [f"import {module}" for module in stated.imports]
+    if test.imports:
+        name, lines = f"imports-{number}.py", [f"import {module}" for module in test.imports]
     elif lines:
         name = f"script-{number}{'.py' if script.interpreter == 'python' else '.sh'}"
     else:
@@ -68,7 +68,7 @@ def _written(stated: StatedTest, number: int, folder: Path) -> Iterator[Test]:
         name=f"recipe/{name}",
         path=str(path),
         language="python" if path.suffix == ".py" else "shell",
-        level=Level.IMPORT if stated.imports else Level.OPS,
+        level=Level.IMPORT if test.imports else Level.OPS,
         about=f"a test of the package's recipe: {lines[0]}",
         timeout=TIMEOUT,
     )
