@@ -414,6 +414,26 @@ def test_logs_of_all_versions_are_read_and_the_last_word_counts(
     assert log["src/a.cpp.o"] == tuple(again.strip().split("\t"))
 
 
+def test_bindings_are_built_by_the_ninja_that_the_build_was_configured_with(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(p NONE)\n"
+        "add_custom_command(OUTPUT made COMMAND ${CMAKE_COMMAND} -E touch made)\n"
+        "add_custom_target(all_made ALL DEPENDS made)\n"
+    )
+    build, wrapper, calls = tmp_path / "build", tmp_path / "other-ninja", tmp_path / "calls"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {shutil.which("ninja")} "$@"\n')
+    wrapper.chmod(0o755)
+    configure = ["cmake", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={wrapper}", "-B", str(build)]
+    subprocess.run([*configure, "-S", str(tmp_path)], check=True, capture_output=True)
+    calls.unlink()
+    (tmp_path / "log").write_text(LOG, encoding="utf-8")
+    bound = Bound(tmp_path / "log")
+    assert bound.build(build, print) == 0
+    assert (build / "made").is_file()
+    assert any("doesn't exist" in line for line in bound.explained)
+    assert [" -n" in f" {call}" for call in calls.read_text().splitlines()] == [True, False]
+
+
 def test_what_a_compiler_makes() -> None:
     for name in ("a.o", "b.cpp.o", "libx.so", "libx.so.1.2", "libx.a", "x.pyd", "x.dll"):
         assert is_compiled(name), name

@@ -124,8 +124,11 @@ class Bound:
         self.explained: list[str] = []
 
     def build(self, folder: Path, say: Callable[[str], object]) -> int:
-        """Build the remaining targets if none is part of the core; return the exit code."""
-        ninja = ["ninja", "-C", str(folder), "-d", "explain"]
+        """Build the remaining targets if none is part of the core; return the exit code.
+
+        CMake calls the ninja that it was configured with, as another version can't read its log.
+        """
+        ninja = ["cmake", "--build", str(folder), "--", "-d", "explain"]
         stream([*ninja, "-n"], self.listen)
         self.refuse()
         code = stream(ninja, lambda line: self.listen(line) or say(line))
