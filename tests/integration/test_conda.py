@@ -159,7 +159,7 @@ def assemble(
     compute: str = "cpu",
     *,
     magma: bool = True,
-    tests: Path | None = None,
+    project: Path | None = None,
     channel_libraries: bool = False,
 ) -> Path:
     with_bindings = kind in {CondaKind.PACKAGE, CondaKind.TESTS}
@@ -177,7 +177,7 @@ def assemble(
         channel_libraries=channel_libraries,
     )
     image = made.bindings / "image" if with_bindings else None
-    sources = Sources(made.core, image, tests)
+    sources = Sources(made.core, image, project)
     scratch = out.parent / f"scratch-{out.name}"
     return assemble_conda(kind, build, sources, scratch=scratch, out=out, spec=made.spec)
 
@@ -544,9 +544,9 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
 def test_tests_are_installed_beside_what_they_test(
     made: Made, channel: Path, tmp_path: Path
 ) -> None:
-    write(tmp_path / "tests/test_demo.py", "import demo\n\nassert demo.ask() == 42\n")
+    write(tmp_path / "project/test/test_demo.py", "import demo\n\nassert demo.ask() == 42\n")
     mine = tmp_path / "channel"
-    assemble(made, CondaKind.TESTS, mine / SUBDIR, tests=tmp_path / "tests")
+    assemble(made, CondaKind.TESTS, mine / SUBDIR, project=tmp_path / "project")
     for other in (channel / SUBDIR).glob("*.conda"):
         (mine / SUBDIR / other.name).hardlink_to(other)
     for name in load_conda_table().tests.depends:
@@ -584,12 +584,11 @@ def test_the_test_suite_is_that_of_the_source(made: Made, tmp_path: Path) -> Non
     with pytest.raises(BuildError, match="demo has no directory of tests"):
         pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    for name in ("tests", "test"):
-        write(inputs / f"core/tree/{name}/deep/test_demo.py", name)
-        (package,) = pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
-        assert package.name == "demo-tests-1.2.0-cpu_openblas_py312_h1111111_0.conda"
-        packed = tmp_path / "scratch/image/share/demo/test/deep/test_demo.py"
-        assert packed.read_text(encoding="utf-8") == name
+    write(inputs / "core/project/test/deep/test_demo.py", "tests")
+    (package,) = pack(spec, inputs, tmp_path / "scratch", tmp_path / "out")
+    assert package.name == "demo-tests-1.2.0-cpu_openblas_py312_h1111111_0.conda"
+    packed = tmp_path / "scratch/image/share/demo/test/deep/test_demo.py"
+    assert packed.read_text(encoding="utf-8") == "tests"
 
 
 def make_archive(folder: Path, member: tarfile.TarInfo, text: str = "") -> Path:

@@ -34,6 +34,8 @@ from tests.support.recipe import (
     shared_sample,
 )
 
+from torchyard.package.conda.index import conda_index
+from torchyard.package.read import read_package
 from torchyard.toolchain.interpreters import interpreter_for
 from torchyard.toolchain.pypi import read_lock
 
@@ -169,6 +171,16 @@ def test_conda_packages_are_solved_for_installed_and_work(
     }
     assert chosen.builds["libtinytorch"].startswith(f"cpu_{blas}_h")
     assert_works(tmp_path / "prefix/bin/python", blas)
+
+
+def test_packages_have_the_licence_and_the_tests_of_the_source(
+    built: Project, tmp_path: Path
+) -> None:
+    libraries = read_package(built.package("cpu-openblas/any/conda-libtorch", tmp_path))
+    assert {*libraries.files} >= {"info/licenses/LICENSE"}
+    assert conda_index(libraries).license == "BSD-3-Clause"
+    tests = read_package(built.package("cpu-openblas/cp312/conda-tests", tmp_path))
+    assert "share/tinytorch/test/test_add.py" in tests.files
 
 
 @pytest.mark.parametrize("blas", [pytest.param("mkl", marks=slow), "openblas"])

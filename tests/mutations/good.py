@@ -159,8 +159,8 @@ def build(root: Path, compute: str) -> Built:
     written(image / "tinytorch-0.dist-info/METADATA", METADATA)
     written(image / "tinytorch-0.dist-info/sboms/tinytorch.cdx.json", "{}\n")
     written(image / "tinytorch-0.dist-info/licenses/LICENSE", "Use it.\n")
-    written(root / "core/tree/pyproject.toml", '[project]\nlicense = "MIT"\n')
-    written(root / "core/tree/LICENSE", "Use it.\n")
+    written(root / "core/project/pyproject.toml", '[project]\nlicense = "MIT"\n')
+    written(root / "core/project/LICENSE", "Use it.\n")
     return Built(root / "core", image)
 
 

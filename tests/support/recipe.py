@@ -123,12 +123,21 @@ def copy_sample(folder: Path, *lines: str) -> Project:
 
 @contextmanager
 def shared_sample(factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The one copy of the sample project that all processes of a test run build, in turns."""
+    """The one copy of the sample project that all processes of a test run build, in turns.
+
+    It has a test suite, and a conda package of it.
+    """
     shared = shared_folder(factory)
     project = Project(shared / "recipe/tinytorch")
     with locked(shared / "recipe.lock", wait=True):
         if not project.folder.exists():
             copy_sample(project.folder)
+            suite = project.folder / "test/test_add.py"
+            suite.parent.mkdir()
+            suite.write_text("import tinytorch\n\nassert tinytorch.add([1], [2]) == [3]\n")
+            text = project.file.read_text(encoding="utf-8")
+            text = text.replace('"conda-libtorch",', '"conda-libtorch", "conda-tests",', 1)
+            project.file.write_text(text, encoding="utf-8")
         yield project
 
 

@@ -11,6 +11,7 @@ from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
+from torchyard.package.assemble.project import PROJECT
 from torchyard.package.versions import local_version
 from torchyard.recipes.recipe import DevelopSteps, promise_steps, tool
 from torchyard.toolchain.summary import is_wanted
@@ -109,6 +110,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         *_translation(task),
         tool("check-version --spec {spec}", "compare the tree's version"),
+        tool(f"keep-project --to {{out}}/{PROJECT}", "keep its licences and tests"),
         tool("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),

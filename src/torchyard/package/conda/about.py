@@ -10,6 +10,7 @@ from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.assemble.licenses import FOLDER, project_licenses
 from torchyard.package.assemble.vendor import Vendored
 from torchyard.package.wheel.dist_info import find_dist_info
+from torchyard.toolchain.python_project import PYPROJECT
 
 
 class About(Value, kw_only=True):
@@ -34,9 +35,9 @@ class _Pyproject(msgspec.Struct):
 
 
 def about(
-    image: Path | None, tree: Path | None, vendored: Iterable[Vendored], license_: str = ""
+    image: Path | None, project: Path | None, vendored: Iterable[Vendored], license_: str = ""
 ) -> About:
-    """Describe a package by an unpacked wheel's metadata, or by the source tree without one.
+    """Describe a package by an unpacked wheel's metadata, or by the project's own without one.
 
     `license_` is the licence if neither has one. Licence texts are the project's, and those of the
     vendored libraries in the package.
@@ -45,7 +46,7 @@ def about(
     if info is not None:
         fields, own = _of_wheel(Distribution.at(info)), project_licenses(info)
     else:
-        fields, own = _of_tree(tree), project_licenses(tree) if tree else []
+        fields, own = _of_project(project), project_licenses(project) if project else []
     texts = {path.name: path for path in own}
     for library in vendored:
         folder = library.source.parent / FOLDER / library.soname
@@ -69,10 +70,10 @@ def _of_wheel(distribution: Distribution) -> About:
     )
 
 
-def _of_tree(tree: Path | None) -> About:
-    """Return the fields of a tree's `pyproject.toml`, if it can be read."""
+def _of_project(folder: Path | None) -> About:
+    """Return the fields of a project's `pyproject.toml`, if it can be read."""
     try:
-        text = (tree / "pyproject.toml").read_bytes() if tree else b""
+        text = (folder / PYPROJECT).read_bytes() if folder else b""
         project = msgspec.toml.decode(text, type=_Pyproject).project
     except (OSError, *UNDECODABLE):
         return About()

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from torchyard.errors import BuildError
 from torchyard.host.files import link_or_copy
 from torchyard.package.assemble.prepare import copy_tree
+from torchyard.package.assemble.project import TESTS
 from torchyard.package.wheel.dist_info import find_dist_info, record
 from torchyard.package.zip.writer import Written
 
@@ -72,8 +73,9 @@ def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
         link_or_copy(str(path), str(prefix / "lib" / path.name))
 
 
-def lay_out_tests(tests: Path | None, prefix: Path, name: str) -> None:
+def lay_out_tests(project: Path | None, prefix: Path, name: str) -> None:
     """Lay out the test suite of a project."""
+    tests = project / TESTS if project else None
     if tests is None or not tests.is_dir():
         msg = f"{name} has no directory of tests for a package"
         raise BuildError(msg, hint="leave conda-tests out for this project")

@@ -7,6 +7,7 @@ import msgspec
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
+from torchyard.package.assemble.project import PROJECT
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import channel_sonames, load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
@@ -63,7 +64,7 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     sources = Sources(
         core=inputs / Stage.CORE,
         image=inputs / Stage.BINDINGS / "image" if bindings else None,
-        tests=_tests(inputs / Stage.CORE / "tree"),
+        project=inputs / Stage.CORE / PROJECT,
     )
     builds = [build]
     if kind == CondaKind.LINALG:
@@ -82,8 +83,3 @@ def _build_hash(task: Task, *, channel: bool) -> str:
     """Return the digits for a build string; other ones if libraries are the channel's."""
     text = task.fingerprint
     return (sha256(f"{text} channel".encode()).hexdigest() if channel else text)[:_HASH]
-
-
-def _tests(tree: Path) -> Path | None:
-    """Return the test suite in a project's source, if it has a usual name."""
-    return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)

@@ -65,12 +65,12 @@ class Sources(NamedTuple):
     """The inputs of packages; each kind uses some of them.
 
     A core has `install`, `vendor` and maybe `linalg`; an extension has no core. An image is the
-    unpacked wheel for one Python.
+    unpacked wheel for one Python. A project is what the core's result keeps of the source.
     """
 
     core: Path | None = None
     image: Path | None = None
-    tests: Path | None = None
+    project: Path | None = None
 
 
 def write_conda(
@@ -134,12 +134,11 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
         glibc = glibc_of(done.versions)
         build = msgspec.structs.replace(build, glibc=glibc, needed=needed, symbols=done.versions)
     out.mkdir(parents=True, exist_ok=True)
-    tree = sources.core / "tree" if sources.core else None
     return write_conda(
         packing.root,
         out,
         metadata=describe(kind, build),
-        description=about(sources.image, tree, vendored, build.license),
+        description=about(sources.image, sources.project, vendored, build.license),
         spec=spec,
     )
 
@@ -151,7 +150,7 @@ def _fill(kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: So
             image = _given(sources.image, kind, "bindings")
             return Filled(_fill_package(build, packing, image, sources.core))
         case CondaKind.TESTS:
-            lay_out_tests(sources.tests, packing.root, build.name)
+            lay_out_tests(sources.project, packing.root, build.name)
             return Filled()
         case CondaKind.LIBRARIES:
             return _fill_libraries(build, packing, _given(sources.core, kind, "a core"))

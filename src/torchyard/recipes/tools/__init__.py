@@ -17,10 +17,11 @@ TOOLS = {
     "core-targets": "tools.cmake",
     "define": "tools.cmake",
     "install-script": "tools.cmake",
+    "keep-project": "tools.project",
+    "keep-times": "tools.cmake",
     "pack": "packing",
     "project-wheel": "tools.project",
     "repoint": "tools.cmake",
-    "keep-times": "tools.cmake",
     "restore": "tools.cmake",
     "unpack": "tools.project",
 }

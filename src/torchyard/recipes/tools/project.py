@@ -5,9 +5,11 @@ from pathlib import Path
 
 from torchyard.errors import BuildError
 from torchyard.host.process import replace_process
+from torchyard.package.assemble.project import keep_project
 from torchyard.package.wheel.glibc_promise import check_glibc
 from torchyard.package.wheel.name import SUFFIX
 from torchyard.package.zip.unpack import unpack_zip
+from torchyard.terminal.console import write
 from torchyard.toolchain.compiled_code import check_compiled
 from torchyard.toolchain.downloads import offer_downloads
 from torchyard.toolchain.ninja import Bound
@@ -27,6 +29,12 @@ def project_wheel_tool(
     text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
     argv = [str(python), "-c", build_wheel_program(read_build_system(text), str(to))]
     replace_process(argv, cwd=Path.cwd(), env=env)
+
+
+def keep_project_tool(*, to: Path) -> None:
+    """Keep what packages take from the source: its licences, its description and its tests."""
+    for path in keep_project(Path(), to):
+        write(f"{path}\n")
 
 
 def unpack_tool(folder: Path, *, to: Path, core: Path | None = None) -> None:
