@@ -1,4 +1,4 @@
-"""Workers for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
+"""Workers for both sides: `agents.py farm|bare FOLDER HOST PORT NAME... < PASSWORD`."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,10 @@ from torchyard_farm.worker.commands import install_job_command
 
 
 def main() -> None:
-    folder, host, port, *names = sys.argv[1:]
+    side, folder, host, port, *names = sys.argv[1:]
     password = sys.stdin.read().strip()
-    install_job_command(tuple(Stage), {})
+    if side == "farm":
+        install_job_command(tuple(Stage), {})
     agents = MultiService()
     for name in names:
         base = Path(folder, name)

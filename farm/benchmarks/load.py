@@ -147,7 +147,7 @@ class Side:
         names = worker_names(MACHINE, self.farm.machines[0].slots)
         script = str(ROOT / "farm" / "benchmarks" / "agents.py")
         agents = self._start(
-            [sys.executable, script, str(workers), listen.host, str(listen.port), *names]
+            [sys.executable, script, self.name, str(workers), listen.host, str(listen.port), *names]
         )
         agents.stdin.write(read_secret(self.folder, MACHINE).encode())
         agents.stdin.close()

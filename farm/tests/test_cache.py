@@ -7,7 +7,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from buildbot_worker.commands.registry import commandRegistry
 
 from farm.tests.farms import TrialFarm, wait_until
 from tests.support.helpers import ROOT
@@ -15,37 +14,10 @@ from tests.support.publishing import torchyard
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.store.store import Store
-from torchyard_farm.worker.commands import install_job_command
 
 needs_compilers = pytest.mark.skipif(
     not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
 )
-
-
-@pytest.mark.parametrize(
-    ("cache", "secrets", "more"),
-    [
-        (None, {}, []),
-        ("/srv/cache", {}, ["--cache", "/srv/cache"]),
-        ("/srv/cache", {"KEY": "hunter22"}, ["--cache", "/srv/cache", "--secrets"]),
-    ],
-)
-def test_a_machine_tells_its_jobs_where_its_cache_is(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    cache: str | None,
-    secrets: dict[str, str],
-    more: list[str],
-) -> None:
-    monkeypatch.setitem(commandRegistry, "shell", commandRegistry["shell"])
-    install_job_command(tuple(Stage), secrets, cache)
-    for words, added in ((["torchyard", "run"], more), (["torchyard", "run", "cancel"], [])):
-        command = object.__new__(commandRegistry["shell"])
-        command.args = {"workdir": str(tmp_path), "command": words}
-        with pytest.raises(AttributeError, match="command_id"):  # the real command would start now
-            command.start()
-        assert command.args["command"] == [*words, *added]
-        assert ("hunter22" in str(command.args)) == bool(secrets and added)
 
 
 @pytest.mark.integration

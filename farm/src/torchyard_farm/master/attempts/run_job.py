@@ -5,7 +5,6 @@ from pathlib import Path
 import msgspec
 from buildbot.process.buildstep import (
     BuildStep,
-    ShellMixin,
     get_factory_from_step_or_factory,
 )
 from buildbot.process.remotecommand import RemoteShellCommand
@@ -14,7 +13,6 @@ from twisted.internet import defer
 from twisted.python.failure import Failure
 
 from torchyard.errors import MISSING
-from torchyard.model.job_spec import SPEC_FILE, short_name
 from torchyard_farm.master.db.attempts_db import VERDICT, AttemptHistory
 from torchyard_farm.master.peers.plan_sync import find_plan
 from torchyard_farm.master.plans.submit import resubmit_inputs
@@ -27,29 +25,37 @@ from torchyard_farm.scheduling.attempts import (
     final_verdict,
     judge_exit,
 )
+from torchyard_farm.scheduling.job_request import (
+    LOG,
+    REQUEST,
+    EndRequest,
+    JobRequest,
+    RunRequest,
+    spec_blocks,
+)
 from torchyard_farm.scheduling.plans import FarmPlan, Plans, plan_url
 from torchyard_farm.twisted_tools import CONNECTION_LOST, async_to_deferred
 from torchyard_farm.web.job_log import JobLog
 
-LOG = "log"
-"""Name of the job's own log in the web interface."""
-
 _LOG_LIMIT = 16 << 20
 """Characters of a job's log that the master keeps; the store has the whole log."""
 
-_BLOCK = 1 << 17
-"""Maximum characters of a specification's string: Buildbot's protocol refuses over 640 kB."""
+_WORKDIR = "."
 
 
-class FollowCommand(RemoteShellCommand):
-    """Runs `torchyard run --json`, and writes its events to the log, rendered by a `JobLog`.
+class RequestCommand(RemoteShellCommand):
+    """Sends a request, of which the worker makes the command (`worker/commands.py`)."""
 
-    The specification goes with the command, and the worker writes it (`worker/commands.py`).
-    """
+    def __init__(self, request: JobRequest) -> None:
+        super().__init__(workdir=_WORKDIR, command=["torchyard", "run"], timeout=None)
+        self.args[REQUEST] = msgspec.to_builtins(request, builtin_types=(tuple,))
 
-    def __init__(self, job_log: JobLog, spec: str, **options: object) -> None:
-        super().__init__(**options)
-        self.args["spec"] = [spec[i : i + _BLOCK] for i in range(0, len(spec), _BLOCK)]
+
+class FollowCommand(RequestCommand):
+    """Runs `torchyard run --json`, and writes its events to the log, rendered by a `JobLog`."""
+
+    def __init__(self, job_log: JobLog, request: RunRequest) -> None:
+        super().__init__(request)
         self._job_log = job_log
         self._room = _LOG_LIMIT
 
@@ -77,20 +83,6 @@ _RESULTS = {
     AttemptVerdict.ENDED: CANCELLED,
     AttemptVerdict.GIVEN_UP: FAILURE,
     AttemptVerdict.QUARANTINED: FAILURE,
-}
-
-_WORKDIR = "."
-_WORK = "../../work"
-_JOB = ("--spec", SPEC_FILE, "--work", _WORK)
-"""Commands run in a directory for each worker and builder, which has one job at a time. All jobs of
-a machine run in one directory, `_WORK`."""
-
-_OPTIONS = {
-    "workdir": _WORKDIR,
-    "timeout": None,
-    "logEnviron": False,
-    "interruptSignal": "TERM",
-    "env": {"COLUMNS": "1000"},  # lines of a log are not wrapped
 }
 
 
@@ -177,25 +169,13 @@ class RunJob(BuildStep):
         """Run the job on the worker, and return its exit code."""
         plan = await self._plan()
         spec = plan.spec(self.getProperty("job"))
-        limit = self.getProperty("copies")
-        copies = ("--copies", limit) if limit else ()
         self._job_log = JobLog(spec.task.id)
-        command = FollowCommand(
-            self._job_log,
-            msgspec.json.encode(spec).decode(),
-            command=[
-                "torchyard",
-                "run",
-                "--detach",
-                "--json",
-                *_JOB,
-                *copies,
-                "--store",
-                plan.store,
-            ],
-            logfiles={LOG: f"{_WORK}/{short_name(spec.task.stage, spec.task.fingerprint)}/log"},
-            **_OPTIONS,
+        request = RunRequest(
+            spec=spec_blocks(msgspec.json.encode(spec).decode()),
+            store=plan.store,
+            copies=self.getProperty("copies") or "",
         )
+        command = FollowCommand(self._job_log, request)
         command.useLog(await self.addLog("stdio"))
         command.useLogDelayed(LOG, lambda _: self.addLog(LOG), closeWhenFinished=True)
         await self.runCommand(command)
@@ -210,17 +190,15 @@ class RunJob(BuildStep):
         return super().getResultSummary()
 
 
-class EndJob(ShellMixin, BuildStep):
+class EndJob(BuildStep):
     """Ends a job that a user cancelled; so far only the process that follows it was stopped."""
 
     name = "end"
     alwaysRun = True
 
-    def __init__(self) -> None:
-        super().__init__(**self.setupShellMixin(_OPTIONS))
-
     @async_to_deferred
     async def run(self) -> int:
-        command = await self.makeRemoteShellCommand(command=["torchyard", "run", "cancel", *_JOB])
+        command = RequestCommand(EndRequest())
+        command.useLog(await self.addLog("stdio"))
         await self.runCommand(command)
         return command.results()
