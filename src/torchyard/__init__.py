@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torchyard.features.check.report import CheckReport
     from torchyard.features.check.use_case import check_packages
     from torchyard.features.index.use_case import mend_pages
+    from torchyard.features.patch.use_case import patch_records
     from torchyard.features.publish.report import PublishReport
     from torchyard.features.publish.use_case import promote_packages, publish_packages
     from torchyard.features.smoke.report import SmokeReport
@@ -41,6 +42,7 @@ __all__ = [
     "build_packages",
     "check_packages",
     "mend_pages",
+    "patch_records",
     "pin_files",
     "plan_packages",
     "promote_packages",
@@ -64,6 +66,7 @@ _MODULES = {
     "build_packages": "workspace.build",
     "check_packages": "features.check.use_case",
     "mend_pages": "features.index.use_case",
+    "patch_records": "features.patch.use_case",
     "pin_files": "features.channel.use_case",
     "plan_packages": "workspace.plan",
     "promote_packages": "features.publish.use_case",

@@ -60,7 +60,7 @@ PAGES = {
     "docs/guides/publish-an-extension.md": Page(Preparer.extensions),
     "docs/guides/serve-a-channel.md": Page(Preparer.serving, pythons=("cp311", "cp312")),
     "docs/guides/look-after-a-channel.md": Page(
-        Preparer.torch, programs=("jq",), pythons=("cp311", "cp312")
+        Preparer.tools, programs=("jq",), pythons=("cp311", "cp312")
     ),
     "docs/guides/use-a-channel.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
     "docs/guides/other-indexes.md": Page(Preparer.torch),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.scene import Scene
+from tests.support.conda import make_package
 from tests.support.forked import run_torchyard
 from tests.support.helpers import ROOT
 from tests.support.made_wheel import make_wheel
@@ -121,6 +122,16 @@ class Preparer:
         scene.stand_ins["/srv/packages"] = str(packages)
         scene.stand_ins["/srv/torch"] = str(start)
         scene.stand_ins["/srv/other"] = str(self._folder / "other")
+        return scene
+
+    def tools(self) -> Scene:
+        """Return the scene of a project, with a channel `tools` of conda packages beside it."""
+        scene = self.torch()
+        made = self._folder / "tools"
+        for version in ("1.0", "2.0"):
+            make_package(made, "base", version, "0")
+        make_package(made, "app", "1.0", "0", depends=["base"])
+        torchyard("publish", made, "--to", self._folder / "srv/packages/tools", cwd=scene.start)
         return scene
 
     def release(self) -> Scene:

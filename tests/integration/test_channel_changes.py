@@ -90,7 +90,7 @@ def test_solvers_follow_what_is_done_to_a_channel(served: Served, tmp_path: Path
     def newest(place: str = "") -> str:
         # A cache of its own: what rattler fetched a moment ago, it takes for good for a minute.
         url = f"{served.url}{place}/conda"
-        return solve([url], ["tiny"], None, next(caches), SYSTEM, exact=True)["tiny"]
+        return solve([url], ["tiny"], None, next(caches), SYSTEM, exact=True)["tiny"].build
 
     assert newest() == "build_1"
     served.call("channel", "yank", served.place, "tiny==1.1", "--reason", "it is slow")

@@ -205,7 +205,7 @@ def test_conda_packages_are_solved_and_installed(served: Served, tmp_path: Path)
     prefix, cache = tmp_path / "prefix", tmp_path / "cache"
     found = solve([f"{served.url}/conda"], ["tiny"], prefix, cache, SYSTEM, exact=True)
     asked = served.nginx.asked()
-    assert found == {"tiny": "cpu_0", "libtiny": "cpu_0"}
+    assert found == {"tiny": ("1.1", "cpu_0"), "libtiny": ("1.0", "cpu_0")}
     assert (prefix / "share/tiny.txt").read_text(encoding="utf-8") == "it works"
     assert names(asked, ".conda") == ["libtiny-1.0-cpu_0.conda", "tiny-1.1-cpu_0.conda"]
     package = get(f"{served.url}/conda/linux-64/tiny-1.1-cpu_0.conda")

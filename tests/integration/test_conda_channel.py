@@ -74,7 +74,8 @@ def served(request: pytest.FixtureRequest, channel: Channel, tmp_path: Path) -> 
 
 
 def choose(nginx: Nginx, spec: str, prefix: Path | None, cache: Path) -> dict[str, str]:
-    return solve([f"{nginx.url}/conda"], [spec], prefix, cache, SYSTEM, exact=True)
+    found = solve([f"{nginx.url}/conda"], [spec], prefix, cache, SYSTEM, exact=True)
+    return {name: chosen.build for name, chosen in found.items()}
 
 
 def test_packages_are_solved_for_and_installed(

@@ -178,7 +178,9 @@ def test_packages_have_the_licence_and_the_tests_of_the_source(
 ) -> None:
     libraries = read_package(built.package("cpu-openblas/any/conda-libtorch", tmp_path))
     assert {*libraries.files} >= {"info/licenses/LICENSE"}
-    assert conda_index(libraries).license == "BSD-3-Clause"
+    about = conda_index(libraries)
+    assert about is not None
+    assert about.license == "BSD-3-Clause"
     tests = read_package(built.package("cpu-openblas/cp312/conda-tests", tmp_path))
     assert "share/tinytorch/test/test_add.py" in tests.files
 

@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 from tests.support.channels import Made, conda, libtorch, put, wheel
 
 from torchyard.errors import ElsewhereError, StoreError
+from torchyard.index.conda.patch import Correction
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.ops.patch import patch
 from torchyard.publish.ops.promote import Route, gather_packages, promote
 from torchyard.publish.ops.prune import prune
 from torchyard.publish.ops.retention import Keep
@@ -59,6 +61,12 @@ def _publish_large(url: Place, _other: Place) -> None:
 
 def _yank(url: Place, _other: Place) -> None:
     yank(Channel.at(url), parse_selection(["torch==1.0"]), "broken", spec(3))
+
+
+def _patch(url: Place, _other: Place) -> None:
+    """Correct the records of all conda packages."""
+    change = Correction(depends=("helper >=1.1",), dropped=("python",))
+    patch(Channel.at(url), lambda _, entry: change.applied(entry), spec(3))
 
 
 def _prune(url: Place, _other: Place) -> None:
@@ -127,6 +135,7 @@ DEEDS: Mapping[str, Do] = {
     "later": _publish_later,
     "large": _publish_large,
     "yank": _yank,
+    "patch": _patch,
     "prune": _prune,
     "rollback": _roll_back,
     "promote": _promote,

@@ -156,7 +156,8 @@ def solve_and_install(
     """Choose packages and install them into a prefix."""
     sources, cache = [channel.absolute().as_uri()], channel.absolute() / ".cache"
     try:
-        return Installed(solve_for(sources, specs, prefix, cache, system, exact=True))
+        chosen = solve_for(sources, specs, prefix, cache, system, exact=True)
+        return Installed({name: found.build for name, found in chosen.items()})
     except HostError as error:
         if error.reason == UNSOLVABLE:
             raise UnsolvableError(str(error)) from error

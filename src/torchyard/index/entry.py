@@ -51,6 +51,8 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The gates that were overridden, each with the reason."""
     torch: str = ""
     """The versions of torch that it requires, such as `==2.13.*`; empty for any, or no torch."""
+    patch: msgspec.Raw = msgspec.Raw(b"null")
+    """The fields of a conda package's record that were corrected: a `RecordPatch`."""
 
 
 sort_key: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")

@@ -25,7 +25,7 @@ _SELECTOR = re.compile(r"([A-Za-z0-9*?][A-Za-z0-9._*?-]*)\s*(.*)")
 _GLOB = re.compile(r"==\s*([A-Za-z0-9._+!*?\[\]-]+)")
 
 
-What = Literal["yanked", "offered", "shown", "hidden"]
+What = Literal["yanked", "offered", "shown", "hidden", "corrected"]
 """The result of an operation on a file."""
 
 

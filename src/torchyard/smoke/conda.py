@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,8 +32,15 @@ UNSOLVABLE = "unsolvable"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+class ChosenBuild(NamedTuple):
+    """The version and build string of a package that a solver chose."""
+
+    version: str
+    build: str
+
+
 class _Answer(msgspec.Struct):
-    builds: dict[str, str] = {}
+    chosen: dict[str, ChosenBuild] = {}
     error: str = ""
 
 
@@ -56,8 +64,8 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
     system: Mapping[str, str] = NOTHING,
     *,
     exact: bool = False,
-) -> dict[str, str]:
-    """Choose packages, and install them into `prefix` if given; return builds by name.
+) -> dict[str, ChosenBuild]:
+    """Choose packages, and install them into `prefix` if given; return them by name.
 
     `system` are virtual packages in addition to the machine's or, if `exact`, instead of them.
     """
@@ -75,7 +83,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
         msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
         hint = "name channels with its requirements by --conda-channel"
         raise HostError(msg, hint=hint, reason=UNSOLVABLE)
-    return answer.builds
+    return answer.chosen
 
 
 def _child(*words: str) -> str:
@@ -97,7 +105,7 @@ def install_conda(
     """
     spec = f"{package.name} =={package.version} {package.build}"
     first = package.index or _channel_of(beside, folder.with_name("channel"))
-    sources = (first, *map(_address, channels))
+    sources = (first, *map(channel_address, channels))
     tests = read_recipe_tests(Path(package.path)) if not package.index else []
     specs = [spec, *(need for test in tests for need in test.required)]
     solve(sources, specs, folder, folder.with_name("cache"), _driver(package.compute))
@@ -115,7 +123,7 @@ def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
     return channel.absolute().as_uri()
 
 
-def _address(channel: str) -> str:
+def channel_address(channel: str) -> str:
     """Return the address of a channel or directory."""
     return channel if "://" in channel else Path(channel).absolute().as_uri()
 

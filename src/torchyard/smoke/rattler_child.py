@@ -47,7 +47,8 @@ async def _install(text: str) -> None:
         return
     if asked["prefix"]:
         await rattler.install(records, asked["prefix"], cache_dir=cache, show_progress=False)
-    _print({"builds": {record.name.normalized: str(record.build) for record in records}})
+    chosen = {r.name.normalized: (str(r.version), str(r.build)) for r in records}
+    _print({"chosen": chosen})
 
 
 def _print(answer: object) -> None:

@@ -3,6 +3,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 
 class _ProtocolCommand(Protocol):
+    worker_basedir: str
     def send_update(self, data: list[tuple[str, object]]) -> None: ...
 
 class WorkerShellCommand:

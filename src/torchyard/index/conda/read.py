@@ -17,7 +17,8 @@ from torchyard.model.values import UNDECODABLE, Value
 REPODATA = "repodata.json"
 PACKED = "repodata.json.zst"
 SHARDS = "repodata_shards.msgpack.zst"
-"""The documents that a subdir may have."""
+UNPATCHED = "repodata_from_packages.json"
+"""The documents that a subdir may have; the last one is without corrections."""
 
 LARGEST = 1 << 30
 """Maximum size of an unpacked document, over twice that of the largest public channel."""

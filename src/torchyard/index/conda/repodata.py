@@ -1,7 +1,7 @@
 """`repodata.json`: the index of the conda packages of a platform, for solvers."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -9,6 +9,8 @@ import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.host.zstd import LEVEL, compress
+from torchyard.index.conda.read import REPODATA, UNPATCHED
+from torchyard.index.conda.record import NOT_PATCHED, listed_record
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
@@ -58,7 +60,9 @@ class ListedPackages(NamedTuple):
     removed: list[str]
 
 
-def listed_packages(entries: Iterable[Entry]) -> ListedPackages:
+def listed_packages(
+    entries: Iterable[Entry], record: Callable[[Entry], msgspec.Raw] = listed_record
+) -> ListedPackages:
     tars: dict[str, msgspec.Raw] = {}
     condas: dict[str, msgspec.Raw] = {}
     removed: list[str] = []
@@ -66,16 +70,28 @@ def listed_packages(entries: Iterable[Entry]) -> ListedPackages:
         if entry.yanked is not None:
             removed.append(entry.file)
         elif entry.file.endswith(SUFFIX):
-            condas[entry.file] = entry.record
+            condas[entry.file] = record(entry)
         else:
-            tars[entry.file] = entry.record
+            tars[entry.file] = record(entry)
     return ListedPackages({"packages": tars, "packages.conda": condas}, removed)
 
 
-def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
-    """Return `repodata.json`, plain and compressed. Records are copied verbatim."""
-    found = listed_packages(state.entries)
-    data = msgspec.json.encode(
+def repodata_pages(subdir: str, state: State) -> Iterator[Page]:
+    """Yield `repodata.json`, plain and compressed, and once corrected, the one without corrections.
+
+    Records are copied verbatim.
+    """
+    path, original = f"conda/{subdir}/{REPODATA}", f"conda/{subdir}/{UNPATCHED}"
+    if original in state.tags or any(entry.patch != NOT_PATCHED for entry in state.entries):
+        found = listed_packages(state.entries, attrgetter("record"))
+        yield Page(original, _document(subdir, state, found), Media.JSON)
+    data = _document(subdir, state, listed_packages(state.entries))
+    yield Page(path, data, Media.JSON)
+    yield Page(f"{path}.zst", compress(data, LEVEL), Media.ZSTD)
+
+
+def _document(subdir: str, state: State, found: ListedPackages) -> bytes:
+    return msgspec.json.encode(
         {
             "info": {"subdir": subdir, "serial": state.serials.get(WHOLE, 0)},
             **found.packages,
@@ -83,5 +99,3 @@ def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
             "repodata_version": 1,
         }
     )
-    path = f"conda/{subdir}/repodata.json"
-    return Page(path, data, Media.JSON), Page(f"{path}.zst", compress(data, LEVEL), Media.ZSTD)

@@ -26,7 +26,7 @@ from torchyard.index.section import (
     shell_quoted,
 )
 from torchyard.package.conda.format import CondaFormat
-from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index, parse_index
+from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index
 from torchyard.package.conda.name import SUFFIX, SUFFIXES, conda_name, split_conda_name
 from torchyard.package.contents import Contents
 
@@ -135,7 +135,7 @@ class CondaSection:
         return Staged(index.subdir, entry, index.name, conda_requires(index.depends))
 
     def requires(self, entry: Entry, _metadata: bytes) -> tuple[str, ...]:
-        return conda_requires(parse_index(bytes(entry.record)).depends)
+        return conda_requires(conda_record(entry).depends)
 
     def source(self, part: str, entry: Entry, address: str) -> InstallSource:
         record = conda_record(entry)

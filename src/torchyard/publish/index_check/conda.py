@@ -18,6 +18,7 @@ from torchyard.index.conda.read import (
     PACKED,
     REPODATA,
     SHARDS,
+    UNPATCHED,
     Record,
     Repodata,
     ShardIndex,
@@ -45,6 +46,7 @@ class _Item(NamedTuple):
     file: str
     record: Record
     url: str
+    original: Record
 
 
 class CondaAudit:
@@ -132,11 +134,17 @@ class CondaAudit:
             return Repodata(faults=(f"{digest}.msgpack.zst answers {answer.status}",))
         return read_shard(answer.data, digest)
 
+    def _originals(self, url: str) -> dict[str, Record]:
+        """Return records without corrections, if packages will be compared with them."""
+        page = self._fetcher.get(urljoin(url, UNPATCHED)) if self._scope.deep else None
+        return read_repodata(page.data).records if page and page.found else {}
+
     def _packages(self, url: str, subdir: str, data: Repodata, pool: ThreadPoolExecutor) -> None:
+        originals = self._originals(url)
         base = urljoin(url, data.base)
         self._names |= {record.name.lower() for record in data.records.values()}
         items = [
-            _Item(file, record, urljoin(base, quote(file)))
+            _Item(file, record, urljoin(base, quote(file)), originals.get(file, record))
             for file, record in data.records.items()
             if self._scope.has(record.name)
         ]
@@ -154,7 +162,7 @@ class CondaAudit:
 
     def _look(self, item: _Item) -> list[IndexHit]:
         """Compare a package with its record."""
-        file, record, url = item
+        file, record, url, _ = item
         found = []
         if weak := weakness(record.hashes):
             found.append(IndexHit(rules.HASH_MISSING, file, f"its record has {weak}"))
@@ -175,7 +183,7 @@ class CondaAudit:
         return found
 
     def _read(self, item: _Item) -> Iterator[IndexHit]:
-        file, record, url = item
+        file, record, url, original = item
         with TemporaryDirectory(prefix="torchyard-audit-") as folder:
             path = Path(folder, file)
             try:
@@ -192,7 +200,7 @@ class CondaAudit:
         if own is None:
             return
         for field in ("name", "version", "build", "depends"):
-            ours, theirs = getattr(own, field), getattr(record, field)
+            ours, theirs = getattr(own, field), getattr(original, field)
             if ours != theirs:
                 what = f"its record says {field} {_short(theirs)}, and the package {_short(ours)}"
                 yield IndexHit(rules.RECORD, file, what)

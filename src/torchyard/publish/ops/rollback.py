@@ -129,6 +129,8 @@ def _differences(old: State, new: State) -> Iterator[tuple[What, Entry]]:
             yield "shown", entry
         elif known.yanked != entry.yanked:
             yield "offered" if entry.yanked is None else "yanked", entry
+        elif known.patch != entry.patch:
+            yield "corrected", entry
     yield from (("hidden", entry) for entry in before.values())
 
 

@@ -1,0 +1,1 @@
+"""What a channel lacks of a plan."""
