@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.support.forked import TORCHYARD
 from tests.support.recipe import PREFIX, Project, call, copy_sample, needs_debootstrap, run
 
-from torchyard.toolchain.root import identify_root, run_in_root
+from torchyard.toolchain.debian_root import RootRequest, lock_of, make_debian_root
+from torchyard.toolchain.root import identify_root, packages_in, run_in_root
 from torchyard.toolchain.root_image import find_root
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
@@ -89,3 +91,15 @@ def test_a_root_that_exists_is_not_made_again(made: Path) -> None:
     done = run(*TORCHYARD, "toolchain", "root", "trixie", made / "root")
     assert done.returncode == 7
     assert "exists already" in done.stderr
+
+
+def test_a_package_that_stands_alone_is_there_without_its_dependencies(tmp_path: Path) -> None:
+    """Debian's headers of cuDNN's frontend require an installer that downloads cuDNN."""
+    request = RootRequest(suite="trixie", components=("contrib",), alone=("libcudnn-frontend-dev",))
+    make_debian_root(request, tmp_path / "root", print)
+    assert (tmp_path / "root/usr/include/cudnn_frontend.h").is_file()
+    lock = lock_of(packages_in(str(tmp_path / "root")))
+    assert any(line.startswith("libcudnn-frontend-dev=") for line in lock)
+    assert not any(line.startswith("nvidia-cudnn") for line in lock)
+    make_debian_root(replace(request, exactly=lock), tmp_path / "again", print)
+    assert lock_of(packages_in(str(tmp_path / "again"))) == lock

@@ -105,10 +105,14 @@ class FeatureFiles(Value, kw_only=True):
 
 
 class DebianPackages(Value, kw_only=True):
-    """The packages with a toolkit and its libraries, and the components that they are in."""
+    """The packages with a toolkit and its libraries, and the components that they are in.
+
+    Those that stand `alone` are installed without their dependencies.
+    """
 
     components: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
 class MachineRules(Value, kw_only=True):

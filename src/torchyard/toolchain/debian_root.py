@@ -35,8 +35,9 @@ class RootRequest(Value, kw_only=True):
 
     `components` are those of the archive besides `main`, such as `contrib` and `non-free`.
     `build_dep` are source packages whose build dependencies are installed. `exactly` lists all
-    packages as `name=version`; then nothing else is installed. Lists of packages of a mirror can be
-    `expired`, as those of snapshots are.
+    packages as `name=version`; then nothing else is installed. Packages that stand `alone` are
+    installed without their dependencies. Lists of packages of a mirror can be `expired`, as those
+    of snapshots are.
     """
 
     suite: str
@@ -44,6 +45,7 @@ class RootRequest(Value, kw_only=True):
     packages: tuple[str, ...] = ()
     build_dep: tuple[str, ...] = ()
     exactly: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     mirror: str = ""
     expired: bool = False
 
@@ -59,15 +61,19 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
     _run("debootstrap", "--variant=buildd", request.suite, str(part), *mirror)
     _add_sources(part, request)
     _update(part)
+    locked = {text.partition("=")[0]: text for text in request.exactly}
+    alone = [locked.pop(name, name) for name in request.alone]
     if request.exactly:
         say(f"installing {len(request.exactly)} packages of the lock")
-        _apt(part, "install", "--allow-downgrades", *request.exactly)
+        _apt(part, "install", "--allow-downgrades", *locked.values())
     else:
         say(f"installing {' '.join((*_NEEDED, *request.packages))}")
         _apt(part, "install", *_NEEDED, *request.packages)
         for name in request.build_dep:
             say(f"installing the build dependencies of {name}")
             _apt(part, "build-dep", name)
+    if alone:  # at the end, as apt would not install anything after it
+        _install_alone(part, alone)
     shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
     (part / "var/cache/apt/archives/partial").mkdir(parents=True)
     stamp_directory(part)
@@ -142,6 +148,16 @@ def _update(root: Path) -> None:
             raise
         hint = "take another mirror; for a snapshot, or an old mirror that you trust: --expired"
         raise HostError(str(error), hint=hint) from error
+
+
+def _install_alone(root: Path, packages: Iterable[str]) -> None:
+    """Install packages without their dependencies."""
+    cache = "/var/cache/apt/archives"
+    in_cache = ("chroot", str(root), "env", "-C", cache)
+    _run(*in_cache, "apt-get", *_OPTIONS, "download", *packages)
+    names = [package.partition("=")[0] for package in packages]
+    files = [file.name for name in names for file in (root / cache[1:]).glob(f"{name}_*.deb")]
+    _run(*in_cache, "dpkg", "--force-depends", "--install", *files)
 
 
 def _apt(root: Path, command: str, *words: str) -> None:

@@ -62,6 +62,7 @@ def make_root(
         packages=tuple(dict.fromkeys(chain(packages, *(one.packages for one in wanted)))),
         build_dep=tuple(build_dep),
         exactly=exactly,
+        alone=tuple(dict.fromkeys(chain.from_iterable(one.alone for one in wanted))),
         mirror=mirror,
         expired=expired,
     )
