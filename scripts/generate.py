@@ -330,8 +330,8 @@ It needs Python 3.11 or newer:
 
 ```console
 $ pip install torchyard
-$ pip install 'torchyard[conda,cache]'    # with the optional parts
-$ pip install torchyard-farm              # with the farm plug-in
+$ pip install 'torchyard[conda,cache,sign]'    # with the optional parts
+$ pip install torchyard-farm                   # with the farm plug-in
 ```
 
 """,
@@ -340,7 +340,7 @@ Version {__version__} is not on PyPI yet. Install it from a clone, with Python 3
 
 ```console
 $ pip install .
-$ pip install '.[conda,cache]'            # with the optional parts
+$ pip install '.[conda,cache,sign]'       # with the optional parts
 $ pip install . ./farm                    # with the farm plug-in
 ```
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 import zipfile
-from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.support.attested import PROJECT, WHEEL, attested_wheel, forged_provenance
 from tests.support.channels import LATER, NOW
 from tests.support.faults import Fault, FaultyProxy, Request
 from tests.support.helpers import Command
@@ -50,19 +50,9 @@ def source(tmp_path: Path) -> Path:
     ]
     wheels = [make_wheel(folder, kind) for kind in kinds]
     wheels.append(make_wheel(folder, Kind("thing", CUDA, MANY), os.urandom(SIZE)))
-    pure = folder / PURE
-    (folder / f"{PURE}.provenance").write_text(_provenance(pure))
+    wheels.append(attested_wheel(folder))
     make_channel(tmp_path / "source", wheels)
     return tmp_path / "source"
-
-
-def _provenance(wheel: Path) -> str:
-    digest = {"sha256": sha256(wheel.read_bytes()).hexdigest()}
-    statement = json.dumps({"subject": [{"name": wheel.name, "digest": digest}]}).encode()
-    envelope = {"statement": b64encode(statement).decode(), "signature": ""}
-    attestation = {"version": 1, "verification_material": {}, "envelope": envelope}
-    bundle = {"publisher": {"kind": "GitHub"}, "attestations": [attestation]}
-    return json.dumps({"version": 1, "attestation_bundles": [bundle]})
 
 
 @pytest.fixture
@@ -91,23 +81,25 @@ def only_html(source: Path) -> None:
 def test_all_that_is_said_of_a_file_is_kept(
     form: str, source: Path, home: Path, torchyard: Command
 ) -> None:
-    theirs = {**entries(source), **entries(source, "other")}
+    projects = ("thing", "other", PROJECT)
+    theirs = {file: e for name in projects for file, e in entries(source, name).items()}
     if form == "html":
         only_html(source)
     with FileServer(source) as server:
         args = ("channel", "mirror", f"{server.url}/simple", "../ours")
-        done = torchyard(*args, "thing==1.*", "other", "--json")
+        done = torchyard(*args, "thing==1.*", "other", PROJECT, "--json")
     assert (done.code, done.err) == (0, "")
-    ours = {**entries(home / "../ours"), **entries(home / "../ours", "other")}
-    assert ours.keys() == {LARGE, SMALL, OLD, MAC, PURE}
+    ours = {file: e for p in projects for file, e in entries(home / "../ours", p).items()}
+    assert ours.keys() == {LARGE, SMALL, OLD, MAC, PURE, WHEEL}
     assert {file: entry.variant for file, entry in ours.items()} == {
         LARGE: "cu130",
         SMALL: "cpu",
         OLD: "cpu",
         MAC: "cpu",
         PURE: "",
+        WHEEL: "",
     }
-    assert ours[PURE].provenance
+    assert ours[WHEEL].provenance
     if form == "json":  # HTML does not tell when a file was uploaded
         assert ours == {file: theirs[file] for file in ours}
     assert torchyard("channel", "check", "../ours", "--deep").code == 0
@@ -259,14 +251,12 @@ def test_a_wheel_that_leads_elsewhere_is_refused(
     assert Channel.at("../ours", make=True).head().generation == 0
 
 
-def test_a_provenance_that_attests_nothing_is_not_offered(
-    source: Path, home: Path, torchyard: Command
-) -> None:
-    place = _path(source, f"{PURE}.provenance")
-    place.write_text(json.dumps({"version": 1, "attestation_bundles": []}))
-    done = torchyard("channel", "mirror", source / "simple", "../ours", "other")
+def test_a_forged_provenance_is_not_offered(source: Path, home: Path, torchyard: Command) -> None:
+    _path(source, f"{WHEEL}.provenance").write_bytes(forged_provenance())
+    done = torchyard("channel", "mirror", source / "simple", "../ours", PROJECT)
     assert done.code == 0, done.err
-    assert not entries(home / "../ours", "other")[PURE].provenance
+    assert f"note: the provenance of `{WHEEL}` can't be verified" in " ".join(done.out.split())
+    assert not entries(home / "../ours", PROJECT)[WHEEL].provenance
     assert not list(Path("../ours").rglob("*.provenance"))
 
 

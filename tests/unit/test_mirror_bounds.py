@@ -1,7 +1,6 @@
 """What a server of others can't do: downgrade, never end, attest nothing, hide hostile wheels."""
 
 import io
-import json
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from torchyard.publish.ops.promote import (
     refuse_unsound_wheels,
 )
 from torchyard.publish.select import parse_selection
-from torchyard.publish.staged import checked_provenance, refuse_unsound
+from torchyard.publish.staged import refuse_unsound
 
 PIECE = b"x" * (1 << 16)
 NOW = "2026-12-01T00:00:00Z"
@@ -116,17 +115,6 @@ def test_a_mirror_keeps_nothing_of_a_file_without_an_end(
         fetch.fetch_link(Fetcher(endless), link, tmp_path / "spool", got.append)
     assert not list((tmp_path / "spool").iterdir())
     assert sum(got) <= 1 << 18
-
-
-# ---------------------------------------------------------------------------------- provenance
-
-
-@pytest.mark.parametrize(
-    "bundles", [[], [{"publisher": {"kind": "GitHub"}, "attestations": []}]], ids=["none", "empty"]
-)
-def test_a_provenance_that_attests_nothing_is_none(bundles: list[object]) -> None:
-    data = json.dumps({"version": 1, "attestation_bundles": bundles}).encode()
-    assert checked_provenance("demo.whl.provenance", data, "0" * 64) == b""
 
 
 # ------------------------------------------------------------------------------ hostile wheels

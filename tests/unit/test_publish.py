@@ -3,7 +3,6 @@
 import io
 import json
 import tarfile
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from hashlib import sha256
@@ -129,58 +128,6 @@ def test_a_conda_package_names_a_subdir_that_could_be(tmp_path: Path) -> None:
         archive.addfile(about, io.BytesIO(json.dumps(index).encode()))
     (tmp_path / "some-1.0-0.tar.bz2").write_bytes(tar.getvalue())
     with pytest.raises(PublishError, match="does not name its subdirectory of a conda channel"):
-        staged(tmp_path)
-
-
-def provenance_of(wheel: Path, digest: str) -> Path:
-    statement = {"subject": [{"name": wheel.name, "digest": {"sha256": digest}}]}
-    attestation = {
-        "version": 1,
-        "verification_material": {"certificate": "", "transparency_entries": []},
-        "envelope": {
-            "statement": b64encode(json.dumps(statement).encode()).decode(),
-            "signature": "",
-        },
-    }
-    bundle = {"publisher": {"kind": "GitHub"}, "attestations": [attestation]}
-    path = wheel.with_name(f"{wheel.name}.provenance")
-    path.write_text(json.dumps({"version": 1, "attestation_bundles": [bundle]}), encoding="utf-8")
-    return path
-
-
-def test_a_provenance_is_published_beside_its_wheel(tmp_path: Path, channel: Channel) -> None:
-    wheel = make_wheel(tmp_path / "dist")
-    send(channel, staged(tmp_path / "dist"))
-    digest = sha256(wheel.read_bytes()).hexdigest()
-    path = provenance_of(wheel, digest)
-    done = send(channel, staged(tmp_path / "dist", now=LATER), LATER)
-    assert len(done.new) == 1, "it may come later"
-    (entry,) = channel.state(channel.head(), "simple/demo").entries
-    assert (entry.provenance, entry.uploaded) == (True, FIRST)
-    key = f"{key_of(parse_part('simple/demo'), entry)}.provenance"
-    assert channel.objects.read(key) == path.read_bytes()
-
-
-def test_a_provenance_without_an_end_is_not_read(tmp_path: Path) -> None:
-    wheel = make_wheel(tmp_path)
-    path = provenance_of(wheel, sha256(wheel.read_bytes()).hexdigest())
-    with path.open("ab") as file:
-        file.truncate(20 << 30)  # sparse: it takes no space
-    with pytest.raises(PublishError, match="has more than 1,048,576 bytes"):
-        staged(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("{}", "(PEP 740)"), ("rubbish", "is not a provenance"), (None, "another file")],
-)
-def test_a_provenance_of_something_else_is_refused(
-    tmp_path: Path, text: str | None, why: str
-) -> None:
-    path = provenance_of(make_wheel(tmp_path), "0" * 64)
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(PublishError, match=why):
         staged(tmp_path)
 
 

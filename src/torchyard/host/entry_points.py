@@ -18,10 +18,10 @@ def entry_points_in(group: str) -> dict[str, EntryPoint]:
     return dict(sorted(found.items()))
 
 
-def require_module(name: str, user: str) -> None:
+def require_module(name: str, user: str, distribution: str = "") -> None:
     """Raise HostError if a module of an extra, which `user` needs, is not installed."""
     if find_spec(name) is None:
-        distribution = f"py-{name.replace('_', '-')}"  # as the extra `conda` names them
+        distribution = distribution or f"py-{name.replace('_', '-')}"  # as those of `conda` are
         msg = f"{distribution} is not installed, which {user} need"
         raise HostError(msg, hint=f"pip install {distribution}")
 

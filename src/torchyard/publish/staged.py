@@ -1,7 +1,6 @@
 """Packages to publish, with the facts that a channel needs."""
 
 import hashlib
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from torchyard.package.delivered import PROVENANCE, is_package_name
 from torchyard.package.formats import format_named
 from torchyard.package.read import read_package
 from torchyard.package.zip.unpack import plain_directory
+from torchyard.publish.provenance import LARGEST_PROVENANCE, check_provenance
 
 Grouping = Literal["compute", "compute-blas"]
 """The scheme for names of a channel's variants."""
@@ -267,82 +267,18 @@ def _facts(spec: JobSpec | None) -> dict[str, str]:
         return {}
 
 
-class _Envelope(msgspec.Struct):
-    statement: str
-    signature: str
-
-
-class _Attestation(msgspec.Struct):
-    version: Literal[1]
-    verification_material: dict[str, msgspec.Raw]
-    envelope: _Envelope
-
-
-class _Publisher(msgspec.Struct):
-    kind: str
-
-
-class _Bundle(msgspec.Struct):
-    publisher: _Publisher
-    attestations: list[_Attestation]
-
-
-class _Provenance(msgspec.Struct):
-    version: Literal[1]
-    attestation_bundles: list[_Bundle]
-
-
-class _Named(msgspec.Struct):
-    digest: dict[str, str]
-
-
-class _Statement(msgspec.Struct):
-    subject: list[_Named]
-
-
-_LARGEST_PROVENANCE = 1 << 20
-_PROVENANCE = msgspec.json.Decoder(_Provenance)
-_STATEMENT = msgspec.json.Decoder(_Statement)
-
-
 def _provenance(path: Path, sha256: str) -> bytes:
-    """Return the provenance (PEP 740) beside a wheel, if it is about this wheel."""
+    """Return the verified provenance (PEP 740) beside a wheel, if there is one."""
     provenance = path.with_name(path.name + PROVENANCE)
     if not provenance.is_file():
         return b""
     with provenance.open("rb") as file:
-        data = file.read(_LARGEST_PROVENANCE + 1)
-    if len(data) > _LARGEST_PROVENANCE:
-        msg = f"`{provenance.name}` has more than {_LARGEST_PROVENANCE:,} bytes"
+        data = file.read(LARGEST_PROVENANCE + 1)
+    if len(data) > LARGEST_PROVENANCE:
+        msg = f"`{provenance.name}` has more than {LARGEST_PROVENANCE:,} bytes"
         raise PublishError(msg, hint="write it again, or remove it")
-    checked = checked_provenance(provenance.name, data, sha256)
-    if not checked:
-        msg = f"`{provenance.name}` has no attestation"
-        raise PublishError(msg, hint="write it again, or remove it")
-    return checked
-
-
-def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
-    """Return a checked provenance (PEP 740) about the file with this digest.
-
-    Without any attestation it proves nothing, and "" is returned.
-    """
-    hint = "write it again, or remove it"
-    try:
-        found = _PROVENANCE.decode(data)
-        statements = [
-            _STATEMENT.decode(b64decode(attestation.envelope.statement))
-            for bundle in found.attestation_bundles
-            for attestation in bundle.attestations
-        ]
-    except ValueError as error:  # includes errors of msgspec and base64
-        msg = f"`{name}` is not a provenance (PEP 740): {error}"
-        raise PublishError(msg, hint=hint) from error
-    for statement in statements:
-        if all(named.digest.get("sha256") != sha256 for named in statement.subject):
-            msg = f"`{name}` is about another file than the one beside it"
-            raise PublishError(msg, hint=hint)
-    return data if statements else b""
+    check_provenance(path.name, data, sha256)
+    return data
 
 
 def refuse_unsound(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.values import Reported
 from torchyard.publish.mirror.mirror import Fate
-from torchyard.terminal.tables import Lines, folded, number, table, word
+from torchyard.terminal.tables import Lines, folded, number, styled, table, word
 from torchyard.terminal.untrusted import printable
 
 _DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}
@@ -32,6 +32,7 @@ class MirrorReport(Reported, kw_only=True):
     source: str
     channel: str
     generation: int
+    notes: list[str]
     files: list[MirroredFile]
 
 
@@ -54,3 +55,5 @@ def channel_mirror_text(report: MirrorReport) -> Lines:
     done = f"generation {report.generation}" if report.generation else "nothing is done yet"
     count = show_count(len(report.files), "file")
     yield f"{done}: {count}, {len(fetched)} {words['new']} ({size})"
+    for note in report.notes:
+        yield styled(f"note: {printable(note)}")

@@ -8,6 +8,7 @@ from torchyard.model.values import Reported
 from torchyard.publish.staged import Package
 from torchyard.publish.submit import Submitted
 from torchyard.terminal.tables import Lines, folded, number, styled, table, word
+from torchyard.terminal.untrusted import printable
 
 
 class PublishedFile(Reported, kw_only=True):
@@ -79,7 +80,7 @@ def publish_text(report: PublishReport) -> Lines:
     yield ""
     yield styled(_sum(report))
     for note in report.notes:
-        yield styled(f"note: {note}")
+        yield styled(f"note: {printable(note)}")
 
 
 channel_promote_text = publish_text

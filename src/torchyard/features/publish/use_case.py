@@ -268,7 +268,8 @@ def promote_packages(
         packages = [promotion.package for promotion in found]
         demands = demands._replace(upstream=(*demands.upstream, *origin.head().upstream))
         head, verdict = accept(channel, head, packages, demands)
-        done = Submitted(head.generation, verdict.packages, verdict.new, verdict.notes)
+        notes = (*verdict.notes, *(promotion.note for promotion in found if promotion.note))
+        done = Submitted(head.generation, verdict.packages, verdict.new, notes)
         if not dry_run:
             pairs = zip(found, verdict.packages, strict=True)
             found = [pair._replace(package=package) for pair, package in pairs]

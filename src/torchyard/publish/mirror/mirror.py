@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from torchyard.errors import Diagnostic, ElsewhereError, PublishError, SelectionError
+from torchyard.errors import Diagnostic, ElsewhereError, HostError, PublishError, SelectionError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.host.locks import locked
@@ -33,13 +33,12 @@ from torchyard.publish.index_check.files import strong_hash
 from torchyard.publish.index_check.simple import read_pages
 from torchyard.publish.mirror.fetch import fetch_link
 from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
+from torchyard.publish.provenance import LARGEST_PROVENANCE, check_provenance
 from torchyard.publish.publish import add
-from torchyard.publish.staged import METADATA, Package, checked_provenance, refuse_unsound
+from torchyard.publish.staged import METADATA, Package, refuse_unsound
 from torchyard.publish.upload import FILES, upload
 from torchyard.store.objects import Identity, ObjectMeta
 from torchyard.terminal.progress import ProgressLine
-
-_LARGEST_PROVENANCE = 16 << 20
 
 Fate = Literal["new", "sent", "there"]
 """To fetch; uploaded by an earlier run, but unpublished; or already published."""
@@ -71,6 +70,7 @@ class Mirror:
         self._spool = spool
         self._now = now
         self._seen = 0
+        self.notes: list[str] = []
 
     def look(self, wanted: MirrorRequest, *, unhashed: bool) -> list[Mirrored]:
         """Return all requested files with their states."""
@@ -228,14 +228,20 @@ class Mirror:
         return entry
 
     def _provenance(self, chosen: MirrorFile, digest: str) -> bytes:
+        """Return the provenance of a file; note one that can't be verified, and leave it out."""
         link = chosen.link
         if not link.provenance:
             return b""
-        answer = self._reach.get(link.provenance, most=_LARGEST_PROVENANCE)
+        answer = self._reach.get(link.provenance, most=LARGEST_PROVENANCE)
         if not answer.found:
             msg = f"the provenance of `{link.file}` is not where its index says"
             raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
-        return checked_provenance(f"{link.file}{PROVENANCE}", answer.data, digest)
+        try:
+            check_provenance(link.file, answer.data, digest)
+        except (HostError, PublishError) as error:
+            self.notes.append(f"{error}; it is not copied")
+            return b""
+        return answer.data
 
     def _sure(self, keys: Iterable[str], now: Head) -> Head:
         """Check that uploaded files still exist; a concurrent prune may have deleted them."""

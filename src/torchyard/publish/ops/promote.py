@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
-from torchyard.errors import Diagnostic, PublishError, StoreError
+from torchyard.errors import Diagnostic, HostError, PublishError, StoreError
 from torchyard.index.entry import Entry
 from torchyard.index.sections import section_of
 from torchyard.index.simple.section import wheel_requirements
@@ -30,6 +30,7 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
+from torchyard.publish.provenance import check_provenance
 from torchyard.publish.publish import Published, in_order, news, switch
 from torchyard.publish.select import Chosen, Selection, choose, project_of
 from torchyard.publish.staged import (
@@ -53,6 +54,8 @@ class Promotion(NamedTuple):
     origin: Chosen
     package: Package
     """A file exists at its path only if rewritten."""
+    note: str = ""
+    """Why its provenance is left out."""
 
 
 class Route(NamedTuple):
@@ -85,7 +88,7 @@ def gather_packages(source: Channel, selection: Selection, at: str) -> list[Prom
     if refused:
         raise PublishError.of(refused)
     sidecars: dict[str, bytes] = {}
-    return [Promotion(file, _package(source.objects, file, at, sidecars)) for file in chosen]
+    return [_promotion(source.objects, file, at, sidecars) for file in chosen]
 
 
 def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
@@ -102,21 +105,26 @@ def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[
             yield Diagnostic(f"`{part}` is quarantined", hint="make it active first")
 
 
-def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, bytes]) -> Package:
+def _promotion(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, bytes]) -> Promotion:
     part = parse_part(chosen.part)
     entry = chosen.entry
     key = key_of(part, entry)
     metadata = provenance = b""
+    note = ""
     if entry.metadata:
         if entry.metadata not in sidecars:
             sidecars[entry.metadata] = _read(objects, f"{key}{METADATA}", entry.metadata)
         metadata = sidecars[entry.metadata]
     if entry.provenance:
         provenance = _read(objects, f"{key}{PROVENANCE}")
-    return Package(
+        try:
+            check_provenance(entry.file, provenance, entry.sha256)
+        except (HostError, PublishError) as error:
+            note, provenance = f"{error}; it is not promoted", b""
+    package = Package(
         path=Path(entry.file),
         part=chosen.part,
-        entry=msgspec.structs.replace(entry, uploaded=at),
+        entry=msgspec.structs.replace(entry, uploaded=at, provenance=bool(provenance)),
         name=project_of(part, entry),
         requires=part.rules.requires(entry, metadata),
         findings=(),
@@ -124,6 +132,7 @@ def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, byte
         provenance=provenance,
         cells=(entry.cell,) if entry.cell else (),
     )
+    return Promotion(chosen, package, note)
 
 
 def _read(objects: Objects, key: str, digest: str = "") -> bytes:
