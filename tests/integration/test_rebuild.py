@@ -14,6 +14,7 @@ from torchyard.model.config import Sandbox, Source
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
+from torchyard.store.makers import make_key
 from torchyard.store.store import Store
 
 pytestmark = [
@@ -94,15 +95,15 @@ def test_no_step_of_a_package_leaves_the_sandbox(
     assert not any(b"hunter" in data or b"of the machine" in data for data in blobs)
 
 
-def test_a_step_does_not_see_the_key_of_the_store(
+def test_a_step_does_not_see_the_key_of_its_machine(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = tmp_path / "shown"
     shown.mkdir()
     (shown / "other").write_text("x", encoding="utf-8")
     key = shown / "key"  # in a directory that steps can read
-    key.write_text("hunter2" * 8, encoding="utf-8")
-    monkeypatch.setenv("TORCHYARD_STORE_KEY", str(key))
+    make_key(key)
+    monkeypatch.setenv("TORCHYARD_KEY", str(key))
     line = f"cat {shown}/key > {{out}}/lib/core.bin || true; test -s {shown}/other"
     text = WORKS.replace("cat {source}/*.txt > {out}/lib/core.bin", line)
     file = make_project(tmp_path, f'{text}\n[sandbox]\nreadable = ["{shown}"]\n')

@@ -328,7 +328,8 @@ def test_a_file_that_is_changed_while_it_is_read_is_not_published(
 ) -> None:
     """Its digest would be that of bytes which nothing has examined."""
     path = make_wheel(tmp_path / "dist")
-    data, good = b"bytes of another kind", path.read_bytes()
+    good = path.read_bytes()
+    data = make_wheel(tmp_path / "other", text="y = 2\n").read_bytes()
     path.write_bytes(data)
 
     def write(content: bytes) -> None:

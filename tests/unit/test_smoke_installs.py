@@ -272,7 +272,7 @@ def test_the_record_of_a_wheel_leads_nowhere_else(tmp_path: Path) -> None:
 def test_files_with_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key").write_text("hunter2", encoding="utf-8")
     (tmp_path / "link").symlink_to("key")
-    monkeypatch.setenv("TORCHYARD_STORE_KEY", str(tmp_path / "link"))
+    monkeypatch.setenv("TORCHYARD_KEY", str(tmp_path / "link"))
     script = "cat key link; ls -d key"
     said = capture(confined(["sh", "-c", script], cwd=tmp_path), cwd=tmp_path)
     assert said == "key\n"

@@ -32,7 +32,6 @@ from torchyard.errors import (
     SelectionError,
     StoreError,
     TorchyardError,
-    UsageError,
 )
 from torchyard.host.untrusted_tree import TreeEntry, UntrustedTree
 from torchyard.model.canonical import fingerprint
@@ -41,9 +40,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Result, Tree
 from torchyard.store.keys import blob_key, claim_key, result_key
 from torchyard.store.local_cache import LocalCache
-from torchyard.store.signature import STORE_KEY
 from torchyard.store.store import Store
-from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer, fetch_all, fetch_file, fetch_tree, read_result_log
 from torchyard.store.verify import remove_broken, verify
 
@@ -585,82 +582,3 @@ def test_an_ordinary_user_gets_a_sentence(tmp_path: Path) -> None:
     assert not done.stderr
     assert done.stdout.count("refused:") == 6
     assert not (folder / "new").exists()
-
-
-# Signatures.
-
-
-@pytest.fixture
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "key"
-    path.write_text("0123456789abcdef" * 4 + "\n", encoding="utf-8")
-    monkeypatch.setenv(STORE_KEY, str(path))
-    return path
-
-
-@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
-def test_a_key_that_others_can_replace_is_refused(key: Path, tmp_path: Path, mode: int) -> None:
-    key.chmod(mode)
-    with pytest.raises(UsageError, match="can be replaced by other users"):
-        Store.at(str(tmp_path / "store"))
-
-
-@pytest.mark.usefixtures("key")
-def test_a_replaced_result_is_not_cached_if_the_store_has_a_key(
-    tmp_path: Path, out: Path, torchyard: Command
-) -> None:
-    store = Store.at(str(tmp_path / "store"))
-    result = result_of(store, out)
-    assert store.find(result.fingerprint) is not None
-    assert store.known([result.fingerprint]) == {result.fingerprint}
-    assert verify(store).is_clean
-    (out / "sub/file").write_text("forged", encoding="utf-8")
-    (other,) = Writer(store).add_tree(out).files
-    document = read_json(store.get(result.fingerprint, "x"))
-    put(document, "tree.files.0.digest", other.digest)
-    put(document, "tree.files.0.size", other.size)
-    for signature in (document["signature"], "", "0" * 64, "é"):
-        put(document, "signature", signature)
-        file_result(store, msgspec.json.encode(document), result.fingerprint)
-        assert store.known([result.fingerprint]) == set()
-        assert not store.has(result.fingerprint)
-        with pytest.raises(StoreError, match="not signed"):
-            store.find(result.fingerprint)
-    said = torchyard("store", "verify", "--store", store.url)
-    assert said.code == StoreError.exit_code
-    assert "is not signed with the key of this store" in said.out
-    assert torchyard("store", "verify", "--remove", "--store", store.url).code == 0
-    assert verify(store).results == 0
-
-
-def test_results_without_signature_or_with_another_one_do_not_count(
-    store: Store, out: Path, key: Path, tmp_path: Path
-) -> None:
-    result = result_of(store, out)  # the fixture opened the store without a key
-    signing = Store.at(store.url)
-    with pytest.raises(StoreError, match="not signed"):
-        signing.find(result.fingerprint)
-    remove_broken(signing, verify(signing))
-    assert signing.publish(result)
-    assert signing.find(result.fingerprint) is not None
-    assert store.find(result.fingerprint) is not None  # without a key, signatures are not read
-    key.write_text("another key, of at least 32 bytes", encoding="utf-8")
-    with pytest.raises(StoreError, match="not signed"):
-        Store.at(store.url).find(result.fingerprint)
-    target = Store.at(str(tmp_path / "target"))
-    copy(store, target, [result])
-    assert target.find(result.fingerprint) is not None  # signed anew, with the key of the target
-
-
-@pytest.mark.parametrize("content", [None, "", "short"])
-def test_a_key_that_can_not_be_used_is_a_sentence(
-    content: str | None, key: Path, tmp_path: Path, torchyard: Command
-) -> None:
-    (tmp_path / "store").mkdir()
-    key.unlink()
-    if content is not None:
-        key.write_text(content, encoding="utf-8")
-    said = torchyard("store", "ls", "--store", tmp_path / "store")
-    assert said.code == 2
-    assert "the key of the store" in said.err
-    assert content is None or not content or content not in said.err

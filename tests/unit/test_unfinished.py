@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.helpers import CORE, WORKS, Command, make_project
 
-from torchyard.model.canonical import canonical_json
 from torchyard.store.gc import remove_garbage
-from torchyard.store.keys import UNFINISHED, result_key
+from torchyard.store.keys import UNFINISHED
 from torchyard.store.store import Store
 
 LATER = "while ! test -e {flag}; do sleep 0.05; done; cp -p {{build}}/first {{out}}"
@@ -105,18 +104,9 @@ def test_work_that_is_damaged_is_done_again(
     assert count(tmp_path, "one") == ones + 1
 
 
-def test_work_is_no_result_and_is_collected_if_nobody_goes_on(stopped: Path) -> None:
-    """Its key is another one, so that no thief of manifests can finish a job."""
+def test_work_is_collected_if_nobody_goes_on(stopped: Path) -> None:
     store = Store.at(str(stopped.parent / ".torchyard/store"))
     (work,) = store.all_unfinished()
-    signed = Store(store.objects, b"k" * 32)
-    assert signed.find_unfinished(work.fingerprint) is None
-    signed.keep_unfinished(work)
-    kept = signed.find_unfinished(work.fingerprint)
-    assert kept
-    signed.objects.write(result_key(work.fingerprint), canonical_json(kept))
-    assert not signed.has(work.fingerprint)
-    signed.objects.delete([result_key(work.fingerprint)])
     remove_garbage(store, [work.fingerprint], timedelta(days=1))
     assert list(store.objects.list(UNFINISHED))
     remove_garbage(store, [work.fingerprint], timedelta(0))

@@ -28,7 +28,7 @@ _LOGIN = re.compile(r"(?:^|://|\s)([^/\s]+)@")
 """User name and password in a variable with several addresses, or one without a scheme."""
 
 _FILES = (
-    "TORCHYARD_STORE_KEY",
+    "TORCHYARD_KEY",
     "AWS_SHARED_CREDENTIALS_FILE",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",

@@ -109,7 +109,7 @@ class Usage(Value, kw_only=True):
 class Result(Value, kw_only=True):
     """The manifest of a finished job. `run` is unique: it distinguishes two writers.
 
-    `signature` covers all other fields, if the store has a key.
+    `key` is the public key of its maker, if that has one, whose `signature` covers all else.
     """
 
     version: Literal[1] = 1
@@ -125,6 +125,7 @@ class Result(Value, kw_only=True):
     seconds: float = 0.0
     torchyard: str = ""
     run: str = ""
+    key: str = ""
     signature: str = ""
 
     @property

@@ -29,6 +29,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.delivered import PROVENANCE, is_package_name
 from torchyard.package.formats import format_named
 from torchyard.package.read import read_package
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.zip.unpack import plain_directory
 from torchyard.publish.provenance import LARGEST_PROVENANCE, check_provenance
 
@@ -103,7 +104,8 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
 ) -> list[Package]:
     """Read all packages among files and below directories one by one.
 
-    Duplicates are read once. Raise the errors of files that are no packages.
+    Duplicates are read once. Raise the errors of files that are no packages, and of wheels that no
+    installer should unpack, whatever evidence there is.
     """
     packages: dict[tuple[str, ...], Package] = {}
     wrong: list[Diagnostic] = []
@@ -127,8 +129,10 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
 
 
 def _read_once(path: Path, read: Callable[[Path], Contents]) -> tuple[FileDigests, Contents]:
-    """Return the digests and the contents of the same bytes."""
+    """Return the digests and the contents of the same bytes, which are sound if it is a wheel."""
     before = _identity(path)
+    if is_wheel_name(path.name):
+        refuse_unsound(path)
     digests, contents = digests_of(path), read(path)
     if _identity(path) != before:
         msg = f"`{path}` was changed while it was being read"

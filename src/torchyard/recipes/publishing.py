@@ -14,14 +14,16 @@ OTHERS = "others"
 """The folder, beside the stages', of results that are neither packages nor evidence."""
 
 
-def input_path(task: Task) -> str:
+def input_path(task: Task, *, trusted: bool) -> str:
     """Return where a publication finds a job's result: STAGE/SCOPE below its inputs.
 
     Project steps may have written a package's result, or that of a check that the file replaces.
-    So evidence is read only from the paths of torchyard's own reports.
+    So evidence is read only from the paths of torchyard's own reports. Reports of checks are none
+    if it is unknown who made the results (not `trusted`): a publication repeats the checks.
     """
     path = f"{task.stage}/{task.scope}"
-    return path if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{path}"
+    counts = is_evidence(task) and (trusted or task.stage is not Stage.CHECK)
+    return path if task.stage is Stage.PACKAGE or counts else f"{OTHERS}/{path}"
 
 
 def publishing(task: Task) -> tuple[Step, ...]:

@@ -75,6 +75,7 @@ def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Liste
             workdir.tidy()
             outcome = JobOutcome(found, built=False)
         else:
+            store.check_maker(task.stage)
             with (
                 report_full_disk(conditions.work),
                 _alone(workdir, conditions, on_event),
@@ -303,6 +304,7 @@ def _build(
         facts=before.facts | cached,
         run=uuid.uuid4().hex,
     )
+    result = store.signed(result)
     if not writer.publish(result):
         result = _compare(result, store, on_event)
     if not conditions.keep:
@@ -321,6 +323,7 @@ def _fetch_inputs(
     size = fetched = 0
     spec = workdir.spec
     confined: list[str] = []
+    trusted = store.trust is not None
     is_asked = spec.task.stage is Stage.PUBLISH and spec.task.text("sandbox") == "required"
     known = {task.fingerprint: task for task in spec.tasks}
     for fingerprint in spec.task.inputs:
@@ -330,7 +333,7 @@ def _fetch_inputs(
         made = result.spec.task
         needed = _needed_of(result.tree, made, spec.task)
         is_publication = spec.task.stage is Stage.PUBLISH
-        path = f"{INPUTS}/{input_path(made) if is_publication else made.stage}"
+        path = f"{INPUTS}/{input_path(made, trusted=trusted) if is_publication else made.stage}"
         if is_asked and made.stage is Stage.PACKAGE and store.is_confined(result):
             confined.append(made.cell)
         with UntrustedTree(workdir.job) as tree:

@@ -49,7 +49,7 @@ def keep_unfinished(workdir: WorkDir, store: Store) -> int | None:
             machine=platform.node(),
             torchyard=__version__,
         )
-        store.keep_unfinished(kept)
+        store.keep_unfinished(store.signed(kept, finished=False))
     return len(state.steps)
 
 

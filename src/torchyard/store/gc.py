@@ -1,7 +1,7 @@
 """Garbage collection.
 
 A manifest that this process can't use stays, with everything that it may name: other readers may
-have the key of its signature, or a newer torchyard.
+trust its maker, or have a newer torchyard.
 """
 
 import re

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from torchyard.errors import StoreError
-from torchyard.model.canonical import canonical_json
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.model.values import UNDECODABLE
-from torchyard.store.signature import is_signed, sign
+from torchyard.store.makers import Trust
+from torchyard.store.signature import signature_fault
 
 _DECODER = msgspec.json.Decoder(Result)
 """Created at import: msgspec 0.22 crashes if two threads use a new class at once."""
@@ -25,13 +25,8 @@ _DELIVERED = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE, Stage.PUBLISH)
 """Stages whose results torchyard itself reads: a link in them may not lead to other files."""
 
 
-def encode_result(result: Result, key: bytes | None) -> bytes:
-    """Return the manifest of a result, signed if there is a key."""
-    return canonical_json(sign(result, key) if key else result)
-
-
 def decode_result(
-    data: bytes, fingerprint: str, key: bytes | None = None, *, finished: bool = True
+    data: bytes, fingerprint: str, trust: Trust | None = None, *, finished: bool = True
 ) -> Result:
     """Decode the manifest of a fingerprint; raise StoreError if it is unusable.
 
@@ -48,8 +43,8 @@ def decode_result(
         raise StoreError(msg, hint=_HINT)
     if why := tree_fault(result.tree, closed=finished and task.stage in _DELIVERED):
         raise _unusable(fingerprint, f"can't be used: {why}")
-    if key is not None and not is_signed(result, key):
-        raise _unusable(fingerprint, "can't be used: it is not signed with the key of this store")
+    if trust and (why := signature_fault(result, trust, finished=finished)):
+        raise _unusable(fingerprint, f"can't be used: {why}")
     return result
 
 

@@ -7,14 +7,16 @@ a power cut: its blobs are synced first.
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from torchyard.errors import MISSING, StoreError
+from torchyard.errors import MISSING, StoreError, UsageError
 from torchyard.host.decisions import decided
+from torchyard.model.canonical import canonical_json
 from torchyard.model.recipe import Stage
 from torchyard.model.result import CONTINUED, Result
 from torchyard.store.keys import RESULTS, UNFINISHED, key_name, result_key, unfinished_key
-from torchyard.store.manifest import decode_result, encode_result
+from torchyard.store.makers import KEY, Signer, Trust, load_signer, load_trust
+from torchyard.store.manifest import decode_result
 from torchyard.store.objects import Objects
-from torchyard.store.signature import load_store_key, unfinished_key_of
+from torchyard.store.signature import sign_result
 
 THREADS = 16
 """Concurrent requests; they wait for the network, not for a processor."""
@@ -27,15 +29,21 @@ Unusable = dict[str, StoreError]
 
 
 class Store:
-    """Results and their files, kept in `objects`; with a key, only results signed by it count."""
+    """Results and their files, kept in `objects`.
 
-    def __init__(self, objects: Objects, key: bytes | None = None) -> None:
+    With `trust`, only results of trusted makers count; with a `signer`, this machine is a maker.
+    """
+
+    def __init__(
+        self, objects: Objects, signer: Signer | None = None, trust: Trust | None = None
+    ) -> None:
         self.objects = objects
-        self._key = key
+        self.trust = trust
+        self._signer = signer
 
     @classmethod
     def at(cls, url: str, *, make: bool = True) -> "Store":
-        return cls(Objects(url, make=make), load_store_key())
+        return cls(Objects(url, make=make), load_signer(), load_trust())
 
     @property
     def url(self) -> str:
@@ -43,7 +51,7 @@ class Store:
 
     def has(self, fingerprint: str) -> bool:
         """Return whether there is a result; read it only if it must be signed."""
-        if self._key is None:
+        if self.trust is None:
             return self.objects.head(result_key(fingerprint)) is not None
         try:
             return self.find(fingerprint) is not None
@@ -52,7 +60,7 @@ class Store:
 
     def known(self, fingerprints: Collection[str]) -> set[str]:
         """Return the fingerprints that have a result."""
-        if self._key is None and len(fingerprints) > _FEW:
+        if self.trust is None and len(fingerprints) > _FEW:
             return set(self.fingerprints()).intersection(fingerprints)
         with ThreadPoolExecutor(THREADS) as pool:
             found = pool.map(self.has, fingerprints)
@@ -67,7 +75,7 @@ class Store:
         data = self.objects.read(result_key(fingerprint))
         found = "no result" if data is None else "a result"
         decided(f"{self.url} has {found} {fingerprint[:12]}")
-        return None if data is None else decode_result(data, fingerprint, self._key)
+        return None if data is None else decode_result(data, fingerprint, self.trust)
 
     def is_confined(self, result: Result) -> bool:
         """Return whether a package and all its inputs were built from scratch in a sandbox.
@@ -121,9 +129,20 @@ class Store:
             return error
         data = self.objects.read(key)
         try:
-            return None if data is None else decode_result(data, fingerprint, self._key)
+            return None if data is None else decode_result(data, fingerprint, self.trust)
         except StoreError as error:
             return error
+
+    def check_maker(self, stage: Stage) -> None:
+        """Raise UsageError if results that this machine makes would not count here."""
+        key = self._signer.key if self._signer else ""
+        if self.trust and (why := self.trust.distrust(key, stage)):
+            msg = f"a result of this machine would not count: {why}"
+            raise UsageError(msg, hint=f"set {KEY}, and `torchyard store trust` its public key")
+
+    def signed(self, result: Result, *, finished: bool = True) -> Result:
+        """Return a result that this machine made, with its signature if it has a key."""
+        return sign_result(result, self._signer, finished=finished) if self._signer else result
 
     def publish(self, result: Result) -> bool:
         """Write a manifest whose blobs all exist; return False if there was one already.
@@ -131,7 +150,7 @@ class Store:
         The blobs are on the disk before the manifest; on return, the manifest is, too.
         """
         self.objects.sync()
-        data = encode_result(result, self._key)
+        data = canonical_json(result)
         is_first = self.objects.create(result_key(result.fingerprint), data)
         self.objects.sync()
         return is_first
@@ -142,7 +161,7 @@ class Store:
         if data is None:
             return None
         try:
-            return decode_result(data, fingerprint, unfinished_key_of(self._key), finished=False)
+            return decode_result(data, fingerprint, self.trust, finished=False)
         except StoreError:  # nothing depends on it
             return None
 
@@ -156,5 +175,4 @@ class Store:
     def keep_unfinished(self, result: Result) -> None:
         """Write a manifest of unfinished work whose blobs all exist, replacing an earlier one."""
         self.objects.sync()
-        data = encode_result(result, unfinished_key_of(self._key))
-        self.objects.write(unfinished_key(result.fingerprint), data)
+        self.objects.write(unfinished_key(result.fingerprint), canonical_json(result))

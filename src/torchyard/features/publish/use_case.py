@@ -161,7 +161,7 @@ def _stored_results(
                 if channel.sandbox == "required" and store.is_confined(result):
                     confined.append(task.cell)
             if packages or task.stage is not Stage.PACKAGE:
-                home = Path(folder, input_path(task))
+                home = Path(folder, input_path(task, trusted=store.trust is not None))
                 home.mkdir(parents=True)
                 fetch_tree(store, result.tree, home)
         Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")

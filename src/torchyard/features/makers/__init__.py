@@ -1,0 +1,1 @@
+"""Keys of makers: new ones, trusted ones, revoked ones."""
