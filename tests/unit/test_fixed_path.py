@@ -126,11 +126,13 @@ def test_paths_are_replaced_at_any_depth_of_a_stack(program: str, job: Path) -> 
 
 
 def test_variables_come_by_a_handle(program: str, job: Path) -> None:
-    words, handle = with_variables(
-        command(program, job, "sh", "-c", 'echo "$ONE,$TWO"'), {**ENV, "ONE": "a b", "TWO": ""}
+    words, handles = with_variables(
+        command(program, job, "sh", "-c", 'echo "$ONE,$TWO"'),
+        {**ENV, "ONE": "a b", "TWO": ""},
+        filtered=False,
     )
     done = subprocess.run(
-        words, capture_output=True, text=True, env={}, pass_fds=[handle], check=True
+        words, capture_output=True, text=True, env={}, pass_fds=handles, check=True
     )
     assert done.stdout == "a b,\n"
 

@@ -3,11 +3,13 @@
 import os
 import shutil
 import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.support.helpers import ROOT
 from tests.support.hostile_steps import Machine, as_nobody, attempt_twice
 from tests.support.keys import FIND_KEY, add_session_key
 
@@ -16,6 +18,19 @@ pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is
 USERS = ["caller", "nobody"] if os.geteuid() == 0 else ["caller"]
 
 CONNECT = "python3 -c 'import socket, sys; socket.socket(socket.{}).connect({})' {}"
+
+CALLS = tomllib.loads((ROOT / "src/torchyard/data/syscalls.toml").read_text(encoding="utf-8"))
+TRY_CALL = (
+    "python3 -c 'import ctypes as c, os; b = c.create_string_buffer(256);"
+    " r = c.CDLL(None).syscall({}); os._exit(r < 0)'"
+)
+
+
+def call(group: str, name: str, arguments: str) -> str:
+    """Return an attempt to make a system call."""
+    number = CALLS[group][name].get(os.uname().machine, -1)
+    return TRY_CALL.format(f"{number}, {arguments}")
+
 
 NOT_PYTHONS = "-not -path '*/versions/*' -not -path '*/torchyard-pythons/*'"
 NOT_OWN = "-not -path '/proc/[0-9]*' -not -path '/proc/*self/*'"
@@ -81,6 +96,15 @@ ATTACKS = {
     "change cgroups": "test -w /sys/fs/cgroup || ls /sys/fs/cgroup/*",
     "set the clock": 'date -s "$(date)"',
     "read the log of the kernel": "cat /dev/kmsg | head -1 | grep .",
+    # holes of kernels
+    "a user namespace": "unshare -U true",
+    "a user namespace by clone": call("namespaces", "clone", "0x10000011, 0, 0, 0, 0"),
+    "a key": call("forbidden", "add_key", 'b"user", b"torchyard", b"x", 1, -2'),
+    "a ring of requests": call("absent", "io_uring_setup", "4, b"),
+    "own page faults": call("forbidden", "userfaultfd", "1"),
+    "a program in the kernel": call("forbidden", "bpf", "0, b, 72"),
+    "events of the processor": call("forbidden", "perf_event_open", "b, 0, -1, -1, 0"),
+    "a detached mount": call("forbidden", "open_tree", '-100, b"/usr", 1'),
     "higher priority": "nice -n -5 true 2>&1 | grep -c . | grep 0",
 }
 

@@ -63,13 +63,22 @@ class Child:
     """
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], sandboxed: bool = False
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        sandboxed: bool = False,
+        filtered: bool = False,
     ) -> None:
-        """Prepare a program; if `sandboxed`, `argv` runs bwrap, and `env` is for its program."""
-        handles = []
+        """Prepare a program; if `sandboxed`, `argv` runs bwrap, and `env` is for its program.
+
+        If `filtered`, that program can't make some system calls.
+        """
+        handles: list[int] = []
         if sandboxed:
-            argv, handle = with_variables(argv, env)
-            handles, env = [handle], {}
+            argv, handles = with_variables(argv, env, filtered=filtered)
+            env = {}
         name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
         program = shutil.which(name, path=env.get("PATH", os.defpath))
         if program is None:

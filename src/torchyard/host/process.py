@@ -12,12 +12,15 @@ from pathlib import Path
 from torchyard.errors import HostError
 from torchyard.host.cache import runnable_folder
 from torchyard.host.keyring import leave_session_keyring
+from torchyard.host.syscall_filter import filter_program
 
 
-def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], int]:
-    """Return bwrap's command with variables for its program, and the handle of their list.
+def with_variables(
+    argv: Sequence[str], env: Mapping[str, str], *, filtered: bool
+) -> tuple[list[str], list[int]]:
+    """Return bwrap's command with variables for its program, and handles of their list and filter.
 
-    Start it with the handle and an empty environment, then close the handle.
+    Start it with the handles and an empty environment, then close the handles.
     """
     for name, value in env.items():
         if "\0" in name or "\0" in value:  # the rest would be an option of bwrap
@@ -25,17 +28,30 @@ def with_variables(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[st
             raise HostError(msg)
     leave_session_keyring()
     options = (word for name, value in env.items() for word in ("--setenv", name, value))
-    handle = os.memfd_create("variables")
+    variables = _readable(b"".join(os.fsencode(word) + b"\0" for word in options))
+    words = [argv[0], "--args", str(variables)]
+    if not filtered or not (program := filter_program()):
+        return [*words, *argv[1:]], [variables]
+    calls = _readable(program)
+    return [*words, "--seccomp", str(calls), *argv[1:]], [variables, calls]
+
+
+def _readable(data: bytes) -> int:
+    """Return a handle from which a program can read some bytes."""
+    handle = os.memfd_create("bwrap")
     with open(handle, "wb", closefd=False) as file:
-        file.write(b"".join(os.fsencode(word) + b"\0" for word in options))
+        file.write(data)
     os.lseek(handle, 0, os.SEEK_SET)
-    return [argv[0], "--args", str(handle), *argv[1:]], handle
+    return handle
 
 
-def replace_by_sandboxed(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+def replace_by_sandboxed(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], filtered: bool
+) -> None:
     """Replace this program by bwrap, in the same terminal, with variables for its program."""
-    words, handle = with_variables(argv, env)
-    os.set_inheritable(handle, True)  # noqa: FBT003 - has no keyword
+    words, handles = with_variables(argv, env, filtered=filtered)
+    for handle in handles:
+        os.set_inheritable(handle, True)  # noqa: FBT003 - has no keyword
     replace_process(words, cwd=cwd, env={})
 
 

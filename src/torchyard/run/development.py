@@ -147,7 +147,8 @@ class OpenDevelopment:
         with Log(self.workdir.log) as log:
             log.add(f"== {filled.title}")
             mark = log.mark()
-            child = Child(argv, cwd=self.workdir.folder, env=env, sandboxed=True)
+            filtered = self.record.enclosure.kind == "bwrap"
+            child = Child(argv, cwd=self.workdir.folder, env=env, sandboxed=True, filtered=filtered)
 
             def hear(line: str) -> None:
                 log.add(line)

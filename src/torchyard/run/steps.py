@@ -250,7 +250,8 @@ def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter:
         reporter.watch(child.pid)
 
     cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
-    child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed)
+    filtered = context.sandbox.kind == "bwrap"
+    child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed, filtered=filtered)
     try:
         tries.begin(child.pid, process_birth(child.pid))
         child.start()

@@ -53,7 +53,8 @@ def enter_job(
     if context.sandbox.kind == "none":
         replace_process(argv, cwd=context.workdir.build, env=env)
     else:
-        replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env)
+        filtered = context.sandbox.kind == "bwrap"
+        replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env, filtered=filtered)
 
 
 def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[str, str]:
