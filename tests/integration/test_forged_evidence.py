@@ -118,3 +118,23 @@ def test_only_a_maker_trusted_for_checks_gives_evidence_of_them(
     done = torchyard("publish", "--to", "nightly", "-f", file, env=env)
     assert done.returncode == 0, done.stderr
     assert published(project) == 1
+
+
+def test_who_made_a_package_is_beside_it(project: Path) -> None:
+    file, out = project / "torchyard.toml", project / "dist"
+    env = {TRUST: str(project.parent / "makers/trust.toml")}
+    done = torchyard("build", "-f", file, "package:*", "-o", out, env=env)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
+        "demo-1.0-cp311-none-any.whl",
+        "demo-1.0-cp311-none-any.whl.intoto.jsonl",
+        "demo-1.0-cp312-none-any.whl",
+        "demo-1.0-cp312-none-any.whl.intoto.jsonl",
+    ]
+    done = torchyard("verify", out, "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    first, _ = json.loads(done.stdout)["packages"]
+    assert (first["maker"], first["job"]) == (
+        "builder",
+        "package:demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel",
+    )

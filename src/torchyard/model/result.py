@@ -109,6 +109,7 @@ class Usage(Value, kw_only=True):
 class Result(Value, kw_only=True):
     """The manifest of a finished job. `run` is unique: it distinguishes two writers.
 
+    `sidecars` are files about its packages, to be laid out beside them, that torchyard wrote.
     `key` is the public key of its maker, if that has one, whose `signature` covers all else.
     """
 
@@ -125,12 +126,18 @@ class Result(Value, kw_only=True):
     seconds: float = 0.0
     torchyard: str = ""
     run: str = ""
+    sidecars: tuple[File, ...] = ()
     key: str = ""
     signature: str = ""
 
     @property
     def id(self) -> str:
         return self.spec.task.id
+
+    @property
+    def delivery(self) -> Tree:
+        """Return its files with the sidecars beside them."""
+        return replace(self.tree, files=(*self.tree.files, *self.sidecars))
 
     @property
     def tries(self) -> int:
@@ -144,5 +151,5 @@ class Result(Value, kw_only=True):
 
     def blobs(self) -> dict[str, int]:
         """Return every blob that this result needs, with its size."""
-        files = (*self.tree.files, self.log)
+        files = (*self.delivery.files, self.log)
         return {part.digest: part.size for file in files for part in file.blobs}

@@ -11,6 +11,9 @@ from torchyard.package.zip.writer import DEBUG
 PROVENANCE = ".provenance"
 """The end of a wheel's sidecar with its attestations (PEP 740)."""
 
+STATEMENT = ".intoto.jsonl"
+"""The end of a package's sidecar with a signed statement of its origin."""
+
 
 def is_package_name(file_name: str) -> bool:
     """Return whether a file is a package by its name; debug archives are not."""
@@ -20,8 +23,8 @@ def is_package_name(file_name: str) -> bool:
 def delivered_packages(folder: Path) -> list[Path]:
     """Return the packages at the top of a package job's result, sorted by name.
 
-    Only debug archives and provenances may be beside them. Raise BuildError for other files, as no
-    check would examine them.
+    Only debug archives, provenances and statements may be beside them. Raise BuildError for other
+    files, as no check would examine them.
     """
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
@@ -43,10 +46,10 @@ def _is_package(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_beside(entry: os.DirEntry[str], packages: set[str]) -> bool:
-    """Return whether a file is a package's debug archive or provenance.
+    """Return whether a file is a package's debug archive, provenance or statement.
 
     A step with `torchyard repair` leaves a stamp, too.
     """
     is_debug = entry.name.endswith(DEBUG) or entry.name == STAMP
-    is_provenance = entry.name.removesuffix(PROVENANCE) in packages
-    return entry.is_file(follow_symlinks=False) and (is_debug or is_provenance)
+    is_sidecar = any(entry.name.removesuffix(end) in packages for end in (PROVENANCE, STATEMENT))
+    return entry.is_file(follow_symlinks=False) and (is_debug or is_sidecar)

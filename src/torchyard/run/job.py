@@ -32,6 +32,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import CONFINED, input_path
+from torchyard.run.attest import with_statement
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
 from torchyard.run.kept_build import KeptBuild
@@ -304,7 +305,7 @@ def _build(
         facts=before.facts | cached,
         run=uuid.uuid4().hex,
     )
-    result = store.signed(result)
+    result = store.signed(with_statement(result, writer, workdir.folder))
     if not writer.publish(result):
         result = _compare(result, store, on_event)
     if not conditions.keep:
@@ -331,8 +332,9 @@ def _fetch_inputs(
             fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
         )
         made = result.spec.task
-        needed = _needed_of(result.tree, made, spec.task)
         is_publication = spec.task.stage is Stage.PUBLISH
+        delivered = result.delivery if is_publication else result.tree
+        needed = _needed_of(delivered, made, spec.task)
         path = f"{INPUTS}/{input_path(made, trusted=trusted) if is_publication else made.stage}"
         if is_asked and made.stage is Stage.PACKAGE and store.is_confined(result):
             confined.append(made.cell)

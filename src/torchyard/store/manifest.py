@@ -41,7 +41,7 @@ def decode_result(
     if task is None or not (result.fingerprint == task.fingerprint == fingerprint and is_true):
         msg = f"the manifest stored under {fingerprint} belongs to another job"
         raise StoreError(msg, hint=_HINT)
-    if why := tree_fault(result.tree, closed=finished and task.stage in _DELIVERED):
+    if why := tree_fault(result.delivery, closed=finished and task.stage in _DELIVERED):
         raise _unusable(fingerprint, f"can't be used: {why}")
     if trust and (why := signature_fault(result, trust, finished=finished)):
         raise _unusable(fingerprint, f"can't be used: {why}")

@@ -39,7 +39,7 @@ class Store:
     ) -> None:
         self.objects = objects
         self.trust = trust
-        self._signer = signer
+        self.signer = signer
 
     @classmethod
     def at(cls, url: str, *, make: bool = True) -> "Store":
@@ -87,7 +87,10 @@ class Store:
             for task in result.spec.tasks
             if task.stage is not Stage.SOURCE or "steps" in task.settings
         )
-        made = (self.find(task.fingerprint) for task in tasks)
+        made = (
+            result if task.fingerprint == result.fingerprint else self.find(task.fingerprint)
+            for task in tasks
+        )
         return all(
             job is not None and job.facts.get("sandbox") == "bwrap" and CONTINUED not in job.facts
             for job in made
@@ -135,14 +138,14 @@ class Store:
 
     def check_maker(self, stage: Stage) -> None:
         """Raise UsageError if results that this machine makes would not count here."""
-        key = self._signer.key if self._signer else ""
+        key = self.signer.key if self.signer else ""
         if self.trust and (why := self.trust.distrust(key, stage)):
             msg = f"a result of this machine would not count: {why}"
             raise UsageError(msg, hint=f"set {KEY}, and `torchyard store trust` its public key")
 
     def signed(self, result: Result, *, finished: bool = True) -> Result:
         """Return a result that this machine made, with its signature if it has a key."""
-        return sign_result(result, self._signer, finished=finished) if self._signer else result
+        return sign_result(result, self.signer, finished=finished) if self.signer else result
 
     def publish(self, result: Result) -> bool:
         """Write a manifest whose blobs all exist; return False if there was one already.

@@ -195,21 +195,21 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
     found = list(results)
     digests: dict[str, set[str]] = {}
     for result in found:
-        for name, content in _contents(result.tree).items():
+        for name, content in _contents(result.delivery).items():
             digests.setdefault(name, set()).add(content)
     clashing = {name for name, contents in digests.items() if len(contents) > 1}
     owners: dict[str, tuple[str, str]] = {}
     whole = Tree()
     for result in found:
         block = "/".join(result.spec.task.scope.split("/")[:2])
-        is_apart = block and not clashing.isdisjoint(_contents(result.tree))
+        is_apart = block and not clashing.isdisjoint(_contents(result.delivery))
         prefix = f"{block}/" if is_apart else ""
-        for name, content in _contents(result.tree).items():
+        for name, content in _contents(result.delivery).items():
             owner, before = owners.setdefault(prefix + name, (result.id, content))
             if before != content:
                 msg = f"{owner} and {result.id} both have a file `{name}`, with different content"
                 raise SelectionError(msg, hint="fetch them one by one, or rename the files")
-        whole = _joined(whole, _moved(result.tree, prefix))
+        whole = _joined(whole, _moved(result.delivery, prefix))
     if why := tree_fault(whole):
         msg = f"the results can't be in one directory: {why}"
         raise SelectionError(msg, hint="fetch them one by one")

@@ -127,7 +127,7 @@ def _digest(store: Store, key: str) -> str | None:
 
 def _defect(store: Store, result: Result, sizes: dict[str, int], damaged: set[str]) -> str | None:
     """Return why a result is unusable, or None; it may have blobs newer than the listing."""
-    for file in (*result.tree.files, result.log):
+    for file in (*result.delivery.files, result.log):
         for part in file.blobs:
             if part.digest in damaged:
                 return f"{result.id}: `{file.path}` is damaged"

@@ -163,7 +163,7 @@ def _stored_results(
             if packages or task.stage is not Stage.PACKAGE:
                 home = Path(folder, input_path(task, trusted=store.trust is not None))
                 home.mkdir(parents=True)
-                fetch_tree(store, result.tree, home)
+                fetch_tree(store, result.delivery, home)
         Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")
         yield PlanResults(Path(folder), plan.label, made)
 

@@ -1,0 +1,1 @@
+"""Who made packages, and from what."""

@@ -1,0 +1,30 @@
+"""Statements about the packages of a job, which this machine signs if it has a key."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
+from torchyard.package.delivered import STATEMENT, is_package_name
+from torchyard.package.statement import sign_statement
+from torchyard.store.trees import Writer
+
+
+def with_statement(result: Result, writer: Writer, folder: Path) -> Result:
+    """Return a result with a statement beside each package, stored by way of a folder.
+
+    Steps must not reach the folder. What they left themselves in the place of a statement stays.
+    """
+    store = writer.store
+    if store.signer is None or result.spec.task.stage is not Stage.PACKAGE:
+        return result
+    inputs = [store.find(task.fingerprint) for task in result.spec.tasks[:-1]]
+    made = [found for found in inputs if found is not None]
+    data = sign_statement(result, made, store.signer, confined=store.is_confined(result))
+    (folder / "statement").write_bytes(data)
+    stored = writer.add_file(folder / "statement", STATEMENT)
+    there = {file.path for file in result.tree.files}
+    names = [f"{path}{STATEMENT}" for path in there if "/" not in path and is_package_name(path)]
+    sidecars = (replace(stored, path=name) for name in sorted(names) if name not in there)
+    return replace(result, sidecars=tuple(sidecars))
