@@ -31,6 +31,7 @@ from tests.support.conda import (
     solve_and_install,
 )
 from tests.support.helpers import CORE, PACKAGE, WORKS, Command, make_project
+from tests.support.libraries import BILL
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
@@ -179,7 +180,7 @@ def assemble(
     image = made.bindings / "image" if with_bindings else None
     sources = Sources(made.core, image, project)
     scratch = out.parent / f"scratch-{out.name}"
-    return assemble_conda(kind, build, sources, scratch=scratch, out=out, spec=made.spec)
+    return assemble_conda(kind, build, sources, scratch=scratch, out=out, spec=made.spec, bill=BILL)
 
 
 @pytest.fixture(scope="module")
@@ -367,8 +368,9 @@ def test_a_project_with_a_dot_in_its_name(made: Made, tmp_path: Path) -> None:
     )
     sources = Sources(made.core, image)
     scratch = tmp_path / "scratch"
+    out = tmp_path / "out"
     assemble_conda(
-        CondaKind.PACKAGE, build, sources, scratch=scratch, out=tmp_path / "out", spec=made.spec
+        CondaKind.PACKAGE, build, sources, scratch=scratch, out=out, spec=made.spec, bill=BILL
     )
     package = scratch / f"image/lib/{PYTHON}/site-packages/de_mo"
     assert (package / "lib/libdemo_core.so").is_symlink()
@@ -531,6 +533,7 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
         scratch=tmp_path / "scratch",
         out=tmp_path / "channel" / SUBDIR,
         spec=made.spec,
+        bill=BILL,
     )
     assert package.name == "extra-0.1-cpu_torch213_py312_h1234567_0.conda"
     for other in (channel / SUBDIR).glob("*.conda"):

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.examples import examples
-from tests.support.libraries import Built, build, compile_library, run
+from tests.support.libraries import BILL, Built, build, compile_library, run
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
@@ -77,6 +77,7 @@ def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
         toolkit="13.0",
         pins={},
         spec=make_spec(place),
+        bill=BILL,
     )
 
 
@@ -91,6 +92,7 @@ def make_libtorch(built: Built, place: Path, kind: str = "libtorch") -> Assemble
         compute="cpu",
         git_hash="c0ffee",
         spec=make_spec(place),
+        bill=BILL,
     )
 
 

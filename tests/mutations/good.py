@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import msgspec
 from tests.mutations.zstd import decompress
+from tests.support.libraries import BILL
 
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
@@ -223,6 +224,7 @@ def make_wheel(built: Built, place: Path, compute: str) -> Path:
         toolkit="13.0",
         pins={"cudnn": CUDNN},
         spec=make_spec(place, compute, PYTHON, "wheel"),
+        bill=BILL,
     ).package
 
 
@@ -236,6 +238,7 @@ def make_libtorch(built: Built, place: Path) -> Path:
         compute="cpu",
         git_hash=COMMIT,
         spec=make_spec(place, "cpu", "any", "libtorch"),
+        bill=BILL,
     ).package
 
 
@@ -258,6 +261,7 @@ def make_conda(kind: CondaKind, built: Built, place: Path, compute: str = "cpu")
         scratch=place / "scratch",
         out=place / "out",
         spec=spec,
+        bill=BILL,
     )
 
 

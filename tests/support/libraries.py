@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from torchyard.package.sbom.component import Bill
+
 METADATA = "Metadata-Version: 2.1\nName: tinytorch\nVersion: 0\nRequires-Dist: sympy\n"
+BILL = Bill(name="tinytorch", version="1.2.0+cpu", purl="pkg:pypi/tinytorch@1.2.0%2Bcpu")
 INIT = """\
 import ctypes, pathlib
 answer = ctypes.CDLL(str(pathlib.Path(__file__).parent / "_C.so")).answer()

@@ -19,6 +19,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Stage
 from torchyard.package.format import PackageBuild
+from torchyard.package.sbom.bill import bill_of
 from torchyard.package.wheel.extension import assemble_extension
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
@@ -91,6 +92,7 @@ def test_the_steps_of_an_extension() -> None:
         "make the project's own wheel",
         "take it apart",
         "collect what it needs",
+        "list what is in it",
     ]
     assert not any(step.network for step in steps)
 
@@ -275,7 +277,8 @@ def assemble(folder: Path, cell: str = f"{CELL}/wheel", text: str = TOOLED) -> P
     carried.write_bytes(msgspec.json.encode(spec))
     out = folder / "out"
     out.mkdir()
-    build = PackageBuild(spec, carried, spec.compiled, "", folder, folder / "scratch", out)
+    bill, scratch = bill_of(spec, folder), folder / "scratch"
+    build = PackageBuild(spec, carried, bill, spec.compiled, "", folder, scratch, out)
     return assemble_extension(build, folder).package
 
 

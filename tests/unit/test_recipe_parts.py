@@ -15,8 +15,8 @@ from torchyard.compute.rocm.toolkit import RocmToolkit
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
-from torchyard.package.assemble.licenses import licenses_of
 from torchyard.package.policy import policy_for
+from torchyard.package.sbom.owner import OwningPackage, owner_of
 from torchyard.toolchain.cmake import (
     Configured,
     Fragment,
@@ -524,24 +524,43 @@ def test_libraries_of_others_are_collected_with_what_they_need(tmp_path: Path) -
     assert not (tmp_path / "none").exists()
 
 
-def test_licenses_of_libraries_come_from_what_installed_them(tmp_path: Path) -> None:
+def test_libraries_are_from_what_installed_them(tmp_path: Path) -> None:
     root = tmp_path.resolve()
-    dpkg, docs, site = root / "info", root / "doc", root / "site-packages"
-    library, wheels = root / "lib/libblas.so.3", site / "nvidia/lib/libcudnn.so.9"
-    for folder in (dpkg, docs / "libblas3", library.parent, wheels.parent, site / "cu-1.dist-info"):
+    dpkg, docs, site = root / "var/lib/dpkg", root / "usr/share/doc", root / "site-packages"
+    library, wheels = root / "usr/lib/libblas.so.3", site / "nvidia/lib/libcudnn.so.9"
+    info = site / "cu-1.dist-info"
+    for folder in (dpkg / "info", docs / "libblas3", root / "etc", library.parent, wheels.parent):
         folder.mkdir(parents=True)
+    (info / "licenses").mkdir(parents=True)
     library.touch()
     wheels.touch()
-    (dpkg / "libblas3:amd64.list").write_text(f"/.\n{library}\n", encoding="utf-8")
-    (dpkg / "other.list").write_text(f"{library}.4\n", encoding="utf-8")
-    (docs / "libblas3/copyright").write_text("BSD\n", encoding="utf-8")
-    (site / "cu-1.dist-info/RECORD").write_text("nvidia/lib/libcudnn.so.9,,\n", encoding="utf-8")
-    (site / "cu-1.dist-info/licenses").mkdir()
-    (site / "cu-1.dist-info/licenses/License.txt").write_text("Theirs\n", encoding="utf-8")
+    (root / "etc/os-release").write_text('NAME="U"\nID=ubuntu\n', encoding="utf-8")
+    (dpkg / "info/libblas3:amd64.list").write_text("/.\n/lib/libblas.so.3\n", encoding="utf-8")
+    (dpkg / "info/other.list").write_text("/usr/lib/libblas.so.3.4\n", encoding="utf-8")
+    (dpkg / "status").write_text(
+        "Package: libblas3\nArchitecture: i386\nVersion: 1\n\n"
+        "Package: libblas3\nArchitecture: amd64\nVersion: 2:3.11+b1\nDepends: x\n\n",
+        encoding="utf-8",
+    )
+    (docs / "libblas3/copyright").write_text(
+        "Files: *\nCopyright: 2026 y\n z\nLicense: BSD-3-clause\n\nFiles: a\nLicense: X\n",
+        encoding="utf-8",
+    )
+    (info / "RECORD").write_text("nvidia/lib/libcudnn.so.9,,\n", encoding="utf-8")
+    (info / "METADATA").write_text("Name: nvidia_cudnn\nVersion: 9.1\nLicense: NVIDIA's\n", "utf-8")
+    (info / "licenses/License.txt").write_text("Theirs\n", encoding="utf-8")
     (root / "libblas.so").symlink_to(library)
-    assert licenses_of(root / "libblas.so", dpkg, docs) == [docs / "libblas3/copyright"]
-    assert licenses_of(wheels, dpkg, docs) == [site / "cu-1.dist-info/licenses/License.txt"]
-    assert licenses_of(root / "libown.so", dpkg, docs) == []
+    assert owner_of(root / "libblas.so", root) == OwningPackage(
+        "2:3.11+b1",
+        "BSD-3-clause",
+        "pkg:deb/ubuntu/libblas3@2:3.11%2Bb1?arch=amd64",
+        (docs / "libblas3/copyright",),
+    )
+    assert owner_of(wheels, root) == OwningPackage(
+        "9.1", "NVIDIA's", "pkg:pypi/nvidia-cudnn@9.1", (info / "licenses/License.txt",)
+    )
+    (root / "libown.so").touch()
+    assert owner_of(root / "libown.so", root) is None
 
 
 def test_a_switch_that_cmake_turned_off_is_found(tmp_path: Path) -> None:

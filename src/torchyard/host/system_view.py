@@ -23,6 +23,7 @@ from torchyard.host.process_tree import signal_group
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     *("/nix/store", "/gnu/store", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices"),
+    *("/var/lib/dpkg/info", "/var/lib/dpkg/status"),  # which package a library is from
 )
 
 NO_PART = frozenset(
@@ -272,7 +273,7 @@ def _shown_system() -> tuple[str, ...]:
     for top in map(Path, _SYSTEM):
         if top.is_symlink():
             bwrap += ["--symlink", str(top.readlink()), str(top)]
-        elif top.is_dir():
+        elif top.exists():
             bwrap += ["--ro-bind", str(top), str(top)]
     return tuple(bwrap)
 

@@ -30,11 +30,12 @@ _SYMLINK = "CMAKE_SYMLINK_"
 _SHARED = re.compile(r"\.(?:so(?:\.\d+)*|dylib|dll|pyd)$")
 _STATIC = re.compile(r"\.(?:a|lib)$")
 _LIBRARY = re.compile(rf"{_SHARED.pattern}|{_STATIC.pattern}|^-l")
+THIRD_PARTY = r"(?:third[_-]?party|external|extern|submodules|vendor)"
 _MODULE = re.compile(
-    r"(?:^|/)(?:third[_-]?party|external|extern|submodules|vendor)/(?P<folder>[^/]+)/"
+    rf"(?:^|/){THIRD_PARTY}/(?P<folder>[^/]+)/"
     r"|(?:^|/)_deps/(?P<fetched>[^/]+)-(?:src|build)/"
 )
-"""Folders in which projects keep third-party sources."""
+"""Folders in which projects keep third-party sources; `THIRD_PARTY` are usual names."""
 
 
 def module_of(path: str) -> str:

@@ -17,6 +17,8 @@ _FIRST = 4096
 _LIBRARIES = "\n  LINK_LIBRARIES = "
 """The variable in which CMake puts the libraries of a link line."""
 _LINKED = re.compile(r"""(?<!\S)-l[^\s"]+|[^\s",=]+\.(?:so(?:\.\d+)*|dylib|a)(?=[\s",]|$)""")
+_LINK = "\n  LINK_"
+_LINK_VALUE = re.compile(r"\n  LINK_(?:ARGS|FLAGS|LIBRARIES|PATH) = (.*)")
 _HERE = "cmake_ninja_workdir"
 """The build directory, a prefix of CMake's file names."""
 _ORDERED = "||"
@@ -26,7 +28,8 @@ _MARKS = frozenset(("|", "|@"))
 class Edge(NamedTuple):
     """A command of a build; `ordered` files must exist before it, but are no inputs.
 
-    `libraries` are from the link line: paths, and `-lm`.
+    `libraries` are from the link line: paths, and `-lm`. `link` are all its variables, as a shell
+    reads them.
     """
 
     outputs: tuple[str, ...]
@@ -34,6 +37,7 @@ class Edge(NamedTuple):
     inputs: tuple[str, ...]
     ordered: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    link: str = ""
 
     @property
     def is_phony(self) -> bool:
@@ -60,6 +64,9 @@ def read_ninja_file(path: Path) -> list[Edge]:
         edge = _edge(block[:end] if end >= 0 else block, variables)
         if _LIBRARIES in block:
             edge = edge._replace(libraries=_libraries(block, variables.get(_HERE, "")))
+        if _LINK in block:
+            words = " ".join(_LINK_VALUE.findall(block))
+            edge = edge._replace(link=_expanded(words, variables))
         edges.append(edge)
         after = 0 if "\nrule " in block else max(block.rfind("\n  "), end, 0)
         _assign(block[after + 1 :], variables)

@@ -11,6 +11,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.package.contents import Contents
 from torchyard.package.limits import Limits
 from torchyard.package.members import FoundMembers
+from torchyard.package.sbom.component import Bill
 from torchyard.package.zip.inflate import Progress
 
 
@@ -33,6 +34,8 @@ class PackageBuild(NamedTuple):
     spec: JobSpec
     carried: Path
     """The file of the job's specification, which the package contains."""
+    bill: Bill
+    """What packages of the build can contain."""
     core: Task
     commit: str
     inputs: Path

@@ -15,10 +15,11 @@ from torchyard.package.elf.image import DAMAGED, MAGIC
 from torchyard.package.elf.stream import ElfStream, NotKept, Part
 from torchyard.package.limits import Faults, Limits
 from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
+from torchyard.package.sbom.component import SBOM_FILE
 
 _KEPT = re.compile(
     r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash|"
-    + re.escape(SPEC_FILE)
+    f"{re.escape(SPEC_FILE)}|{re.escape(SBOM_FILE)}"
 )
 _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20

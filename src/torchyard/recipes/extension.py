@@ -13,7 +13,7 @@ from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
-from torchyard.recipes.recipe import promise_steps, tool
+from torchyard.recipes.recipe import inventory_step, promise_steps, tool
 
 _LAY_OUT = """\
 find . -mindepth 1 -delete
@@ -53,6 +53,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         _build(platform_for(task.facts["compute"]).wheel_folders),
         tool(_UNPACK, "take it apart"),
         tool(_COLLECT, "collect what it needs"),
+        inventory_step("{out}/image", vendor="{out}/vendor"),
         *promise_steps(spec, "{out}/image", "{out}/vendor"),
     )
 

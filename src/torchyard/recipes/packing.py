@@ -9,6 +9,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
+from torchyard.package.sbom.bill import bill_of
 from torchyard.terminal.console import write
 
 
@@ -33,7 +34,8 @@ def pack_beside(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path
 
 
 def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> PackageBuild:
-    return PackageBuild(spec, carried, spec.compiled, spec.commit, inputs, scratch, out)
+    bill = bill_of(spec, inputs)
+    return PackageBuild(spec, carried, bill, spec.compiled, spec.commit, inputs, scratch, out)
 
 
 def pack_tool(*, spec: Path, inputs: Path, scratch: Path, to: Path) -> None:

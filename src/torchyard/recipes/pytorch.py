@@ -13,7 +13,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.assemble.project import PROJECT
 from torchyard.package.versions import local_version
-from torchyard.recipes.recipe import DevelopSteps, promise_steps, tool
+from torchyard.recipes.recipe import DevelopSteps, inventory_step, promise_steps, tool
 from torchyard.toolchain.summary import is_wanted
 from torchyard.toolchain.variables import entries_variables
 
@@ -120,6 +120,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         tool("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
+        inventory_step("{out}/install", vendor="{out}/vendor"),
         *promise_steps(spec, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),
@@ -139,6 +140,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         tool("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         tool("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
+        inventory_step("{out}/image"),
         *promise_steps(spec, "{out}/image"),
     )
 

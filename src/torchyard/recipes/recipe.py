@@ -4,6 +4,7 @@ from typing import NamedTuple, Protocol
 
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.step import OWN, Step
+from torchyard.package.sbom.component import FACTS
 
 
 class DevelopSteps(NamedTuple):
@@ -43,6 +44,12 @@ class RecipeModule(Protocol):
 def tool(words: str, name: str) -> Step:
     """Return a step that runs a command of `torchyard tool`."""
     return Step(run=(*OWN, "tool", *words.split()), name=name)
+
+
+def inventory_step(folder: str, *, vendor: str = "") -> Step:
+    """Return the step that lists what the libraries in a folder are made of."""
+    more = f" --vendor {vendor}" if vendor else ""
+    return tool(f"inventory {folder} --to {{out}}/{FACTS}{more}", "list what is in it")
 
 
 def promise_steps(spec: JobSpec, *folders: str) -> tuple[Step, ...]:

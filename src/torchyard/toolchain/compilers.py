@@ -73,6 +73,14 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
     return found if found.is_absolute() else None
 
 
+def library_folders(cc: str, folders: str) -> list[Path]:
+    """Return where a compiler finds libraries: folders (as in LIBRARY_PATH), then its own."""
+    output = program_output(cc, "-print-search-dirs")
+    own = next((line for line in output.splitlines() if line.startswith("libraries: =")), "")
+    named = (*folders.split(":"), *own.removeprefix("libraries: =").split(":"))
+    return [Path(folder) for folder in dict.fromkeys(named) if folder]
+
+
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     """Return the compiler with this name, such as `gcc` or `clang-16`, or at this path."""
     cc = locate_compiler(name)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from torchyard.errors import BuildError
 from torchyard.model.matrix import any_match
-from torchyard.package.assemble.licenses import FOLDER, licenses_of
 from torchyard.package.elf.file import read_elf
 from torchyard.package.policy import Policy
+from torchyard.package.sbom.owner import LICENSES, owner_of
 
 Find = Callable[[str], Path | None]
 """A function that finds a library by its needed name."""
@@ -38,12 +38,13 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
                 if called not in collected:
                     collected[called] = Path(shutil.copyfile(path, to / called))
                     waiting.append(collected[called])
-                    _keep_licenses(path, to / FOLDER / called)
+                    _keep_licenses(path, to / LICENSES / called)
     return list(collected.values())
 
 
 def _keep_licenses(library: Path, folder: Path) -> None:
-    for path in licenses_of(library):
+    owner = owner_of(library)
+    for path in owner.texts if owner else ():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / path.name)
 

@@ -33,13 +33,14 @@ class Prepared(NamedTuple):
     """A prepared package's tree, and one for its debug information.
 
     `needed` are all libraries that the files need, `versions` the symbol versions that the system
-    must have.
+    must have, `bundled` the new names of vendored libraries, by their old ones.
     """
 
     root: Path
     debug: Path
     needed: frozenset[str]
     versions: frozenset[str]
+    bundled: Mapping[str, str]
 
 
 def make_trees(scratch: Path) -> PackingTrees:
@@ -110,7 +111,7 @@ def finish(
     elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
     needed = frozenset(library for elf in elfs for library in elf.needed)
     versions = frozenset(version for elf in elfs for version in elf.versions)
-    return Prepared(*packing, needed, versions)
+    return Prepared(*packing, needed, versions, names)
 
 
 def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from torchyard.model.values import UNDECODABLE, Value
-from torchyard.package.assemble.licenses import FOLDER, project_licenses
 from torchyard.package.assemble.vendor import Vendored
+from torchyard.package.sbom.owner import LICENSES, project_licenses
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.toolchain.python_project import PYPROJECT
 
@@ -49,7 +49,7 @@ def about(
         fields, own = _of_project(project), project_licenses(project) if project else []
     texts = {path.name: path for path in own}
     for library in vendored:
-        folder = library.source.parent / FOLDER / library.soname
+        folder = library.source.parent / LICENSES / library.soname
         texts.update({f"{library.soname}-{path.name}": path for path in sorted(folder.glob("*"))})
     known = msgspec.structs.replace(fields, licenses=texts)
     return msgspec.structs.replace(known, license=known.license or license_ or None)

@@ -73,7 +73,13 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         builds = [build, without] if has_magma else [without]
     return [
         assemble_conda(
-            CondaKind(kind), build, sources, scratch=made.scratch, out=made.out, spec=made.carried
+            CondaKind(kind),
+            build,
+            sources,
+            scratch=made.scratch,
+            out=made.out,
+            spec=made.carried,
+            bill=made.bill,
         )
         for build in builds
     ]

@@ -42,6 +42,8 @@ from torchyard.package.conda.metadata import (
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.elf.file import Elf
 from torchyard.package.policy import Policy, policy_for
+from torchyard.package.sbom.bill import package_sbom
+from torchyard.package.sbom.component import SBOM_FILE, Bill
 from torchyard.package.versions import glibc_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
@@ -73,12 +75,18 @@ class Sources(NamedTuple):
     project: Path | None = None
 
 
-def write_conda(
-    folder: Path, out: Path, *, metadata: CondaMetadata, description: About, spec: Path
+def write_conda(  # noqa: PLR0913 - what a package says of itself
+    folder: Path,
+    out: Path,
+    *,
+    metadata: CondaMetadata,
+    description: About,
+    spec: Path,
+    sbom: bytes = b"",
 ) -> Path:
     """Pack a prefix tree; the same tree gives the same bytes.
 
-    The package contains its spec in `info/`, under the file's own name.
+    The package contains its spec in `info/`, under the file's own name, and its SBOM, if given.
     """
     require_module("rattler_build", "conda packages")
     from rattler_build import (  # noqa: PLC0415 - an optional extra
@@ -87,8 +95,13 @@ def write_conda(
     )
 
     with TemporaryDirectory(prefix="torchyard-conda-") as scratch:
-        exports = Path(scratch, "run_exports.json")
-        exports.write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))
+        about = [spec]
+        if metadata.run_exports:
+            about.append(Path(scratch, "run_exports.json"))
+            about[-1].write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))
+        if sbom:
+            about.append(Path(scratch, SBOM_FILE))
+            about[-1].write_bytes(sbom)
         texts = Path(scratch, "licenses")
         texts.mkdir()
         licenses = [shutil.copy(path, texts / name) for name, path in description.licenses.items()]
@@ -109,7 +122,7 @@ def write_conda(
                 license_files=licenses,
                 # There is no argument for run exports. These files get into info/ under their own
                 # names; files in info/ of the tree do, too, but are listed as files to install.
-                test_files=[*([exports] if metadata.run_exports else []), spec],
+                test_files=about,
                 timestamp=datetime.fromtimestamp(EPOCH, UTC),
                 compression_level=_LEVEL,
                 detect_prefix=False,  # no file of the trees contains a prefix
@@ -120,7 +133,14 @@ def write_conda(
 
 
 def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
-    kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, spec: Path
+    kind: CondaKind,
+    build: CondaBuild,
+    sources: Sources,
+    *,
+    scratch: Path,
+    out: Path,
+    spec: Path,
+    bill: Bill,
 ) -> Path:
     """Make a conda package of a build, with its requirements and glibc."""
     distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
@@ -140,6 +160,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
         metadata=describe(kind, build),
         description=about(sources.image, sources.project, vendored, build.license),
         spec=spec,
+        sbom=package_sbom(bill, packing.root, done.bundled if done else {}),
     )
 
 

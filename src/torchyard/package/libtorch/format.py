@@ -126,6 +126,7 @@ class LibtorchFormat:
             compute=facts["compute"],
             git_hash=build.commit,
             spec=build.carried,
+            bill=build.bill,
         )
         return made.files
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.config.tables import load_tables
+from torchyard.package.sbom.component import SBOM_FILE
 from torchyard.package.versions import parse_version
 from torchyard.package.zip.writer import Member, members_of, writing
 
@@ -48,7 +49,9 @@ def lacks_deps(file_name: str) -> bool:
     return f"{_WITHOUT_DEPS}-" in file_name
 
 
-def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, spec: Path) -> Path:
+def write_libtorch(  # noqa: PLR0913 - what is written beside the libraries
+    image: Path, out: Path, label: ZipLabel, *, git_hash: str, spec: Path, sbom: bytes = b""
+) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
     Everything is below one folder, `libtorch` for torch, which also names the source.
@@ -58,6 +61,7 @@ def write_libtorch(image: Path, out: Path, label: ZipLabel, *, git_hash: str, sp
     members.append(Member(f"{top}build-version", f"{label.version}\n".encode()))
     members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
     members.append(Member(top + spec.name, spec.read_bytes()))
+    members += [Member(top + SBOM_FILE, sbom)] if sbom else []
     path = out / label.file_name
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))

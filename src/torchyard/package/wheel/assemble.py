@@ -8,6 +8,8 @@ from torchyard.package.assemble.assembled import Assembled
 from torchyard.package.assemble.prepare import prepare
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.policy import policy_for
+from torchyard.package.sbom.bill import package_sbom
+from torchyard.package.sbom.component import Bill
 from torchyard.package.versions import package_folder
 from torchyard.package.wheel.manylinux import true_tag
 from torchyard.package.wheel.metadata import NAME
@@ -31,6 +33,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
     toolkit: str,
     pins: Mapping[str, str],
     spec: Path,
+    bill: Bill,
     number: int = 0,
 ) -> Assembled:
     """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
@@ -54,6 +57,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         platform_tag=true_tag(platform_tag, prepared.versions),
         requires=policy.requirements(prepared.needed, pins, toolkit),
         spec=spec,
+        sbom=package_sbom(bill, prepared.root, prepared.bundled),
         number=number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))

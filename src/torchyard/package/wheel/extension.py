@@ -15,6 +15,7 @@ from torchyard.package.assemble.assembled import Assembled
 from torchyard.package.assemble.prepare import prepare
 from torchyard.package.format import PackageBuild
 from torchyard.package.policy import extension_policy
+from torchyard.package.sbom.bill import package_sbom
 from torchyard.package.versions import is_version_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.wheel.manylinux import true_tag
@@ -50,6 +51,7 @@ def assemble_extension(build: PackageBuild, bindings: Path) -> Assembled:
             *task.words("dependencies"),
         ],
         spec=build.carried,
+        sbom=package_sbom(build.bill, prepared.root, prepared.bundled),
         number=build.number,
     )
     return Assembled(wheel, write_debug(prepared.debug, wheel))

@@ -135,6 +135,7 @@ class WheelFormat:
             toolkit=build.core.text(platform_for(facts["compute"]).name),
             pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
             spec=build.carried,
+            bill=build.bill,
             number=build.number,
         )
         return made.files

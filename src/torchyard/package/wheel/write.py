@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from torchyard.errors import BuildError, ConfigError
 from torchyard.model.requirement import MALFORMED
+from torchyard.package.sbom.component import SBOM_FILE
 from torchyard.package.wheel.dist_info import find_dist_info, record
 from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_stem
 from torchyard.package.zip.writer import Member, members_of, writing
@@ -77,13 +78,14 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     platform_tag: str,
     requires: Sequence[str],
     spec: Path,
+    sbom: bytes = b"",
     number: int = 0,
 ) -> Path:
     """Write a wheel into the directory `out`; do not change the image.
 
     `requires` are requirements besides those in the image's METADATA; `number` is the wheel's build
     number. `spec` is the file to build the package again from; it goes into the wheel under its own
-    name.
+    name, and `sbom`, which lists what is in it, into the folder for it (PEP 770), if given.
     """
     dist_info = find_dist_info(image)
     stem = wheel_stem(name, version)
@@ -96,6 +98,7 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
         Member(f"{home}METADATA", metadata(_read(dist_info / "METADATA"), name, version, requires)),
         Member(f"{home}WHEEL", _wheel_text(tags, platform_tag, number)),
         Member(home + spec.name, spec.read_bytes()),
+        *([Member(f"{home}sboms/{SBOM_FILE}", sbom)] if sbom else []),
     ]
     ours = {home + file for file in _OURS} | {member.name for member in made}
     kept = [_renamed(member, renamed) for member in members_of(image)]

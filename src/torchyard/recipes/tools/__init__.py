@@ -17,6 +17,7 @@ TOOLS = {
     "core-targets": "tools.cmake",
     "define": "tools.cmake",
     "install-script": "tools.cmake",
+    "inventory": "tools.libraries",
     "keep-project": "tools.project",
     "keep-times": "tools.cmake",
     "pack": "packing",

@@ -4,6 +4,9 @@ import os
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from torchyard.insight.inventory import take_inventory
 from torchyard.model.job_spec import JobSpec
 from torchyard.package.assemble.collect import collect
 from torchyard.package.libtorch.format import LibtorchFormat
@@ -11,7 +14,7 @@ from torchyard.package.policy import extension_policy, policy_for
 from torchyard.package.wheel.extension import BROUGHT, required_libraries
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.terminal.console import write
-from torchyard.toolchain.compilers import find_library
+from torchyard.toolchain.compilers import find_library, library_folders
 
 
 def collect_tool(install: Path, *, spec: JobSpec, to: Path) -> None:
@@ -30,6 +33,15 @@ def collect_extension_tool(image: Path, *, to: Path, environment: Path) -> None:
     policy = extension_policy(WheelFormat.NAME, "", brought)
     for path in collect(libraries, to, policy, _library_finder()):
         write(f"{path.name}\n")
+
+
+def inventory_tool(libraries: Path, *, to: Path, vendor: Path | None = None) -> None:
+    """List what the libraries in a folder are made of, by the build in the working directory."""
+    folders = library_folders(os.environ["CC"], os.environ.get("LIBRARY_PATH", ""))
+    facts = take_inventory(Path.cwd(), libraries, vendor, _library_finder(), folders)
+    to.write_bytes(msgspec.json.encode(facts))
+    for part in facts.components:
+        write(f"{part.kind} {part.name} {part.version} {' '.join(part.files)}\n")
 
 
 def _library_finder() -> "partial[Path | None]":

@@ -1,0 +1,1 @@
+"""What is in a package: its components, and the document that lists them (SBOM)."""

@@ -1,0 +1,229 @@
+"""What is in packages: archives in links, third-party trees, and documents about them."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packageurl import PackageURL
+from tests.support.helpers import plan_of
+from tests.support.planted_archives import PLANTED, build_planted
+
+from torchyard.errors import CheckError
+from torchyard.insight.inventory import take_inventory
+from torchyard.insight.static_links import LinkLine
+from torchyard.insight.vendored_trees import vendored_trees
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.recipe import Stage
+from torchyard.package.sbom.bill import bill_of, package_sbom
+from torchyard.package.sbom.component import FACTS, Bill, Component, ComponentKind, Facts
+from torchyard.package.sbom.cyclonedx import decode_bill, encode_bill
+from torchyard.package.sbom.license_text import license_of_texts
+from torchyard.package.sbom.purl import git_purl, purl, pypi_purl
+from torchyard.plan.job_specs import make_job_spec
+from torchyard.toolchain.compilers import library_folders
+
+BUNDLED, STATIC, VENDORED = ComponentKind.BUNDLED, ComponentKind.STATIC, ComponentKind.VENDORED
+RUNTIME = {"libgcc.a", "libc_nonshared.a"}
+"""What each compiler adds itself."""
+
+COMMIT = "704754640b09a082545e24a58c2425d9a1c18427"
+TOML = f"""\
+[project]
+name = "tinytorch"
+version = "1.2.0"
+release = "none"
+[source]
+git = "https://github.com/Tiny/Torch.git"
+commit = "{COMMIT}"
+[[source.also]]
+git = "/mirrors/deep.git"
+commit = "{COMMIT[::-1]}"
+[[source.also]]
+archive = "https://example.org/data%20set.tar.gz"
+sha256 = "{"5" * 64}"
+[toolchain]
+compiler = "gcc"
+[build]
+requires = ["cmake==3.31.10", "setuptools[core]==84.2.1"]
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+blas = ["openblas"]
+python = ["cp312"]
+package = ["wheel", "conda", "libtorch"]
+"""
+FMT = Component(kind=VENDORED, name="fmt", version="1", license="MIT", path="third_party/fmt")
+PARTS = (
+    FMT,
+    Component(kind=BUNDLED, name="libgomp.so.1", digest="ab" * 32, license="GPL-3+"),
+    Component(kind=BUNDLED, name="libidle.so.1", digest="cd" * 32),
+    Component(
+        kind=STATIC,
+        name="libfmt.a",
+        path="build/libfmt.a",
+        made_of="third_party/fmt",
+        license="Apache-2.0 with LLVM-exception",
+        files=("libtt_c10.so", "libtt_python.so"),
+    ),
+    Component(kind=STATIC, name="libz.a", digest="ef" * 32, files=("libtt_gone.so",)),
+)
+
+
+def spec_of(cell: str) -> JobSpec:
+    plan = plan_of(TOML)
+    return make_job_spec(plan, plan.find(Stage.PACKAGE, f"linux-x86_64/cpu-openblas/{cell}"))
+
+
+def filled(folder: Path, facts: Facts | None) -> Bill:
+    for stage in ("core", "bindings") if facts else ():
+        (folder / stage).mkdir(parents=True)
+        (folder / stage / FACTS).write_bytes(msgspec.json.encode(facts))
+    return bill_of(spec_of("cp312/wheel"), folder)
+
+
+def test_all_archives_that_the_linker_takes_are_found_by_name(tmp_path: Path) -> None:
+    output = build_planted(tmp_path)
+    library = tmp_path / "build/libplanted.so"
+    (tmp_path / "out/lib").mkdir(parents=True)
+    for name in ("libplanted.so", "libplain.so"):
+        (tmp_path / "out/lib" / name).write_bytes((library.parent / name).read_bytes())
+    (tmp_path / "out/lib/libforeign.so").write_bytes(library.read_bytes())
+    folders = library_folders("gcc", "")
+    facts = take_inventory(tmp_path, tmp_path / "out", None, lambda _name: None, folders)
+    found = {part.name: part for part in facts.components if part.kind is STATIC}
+    traced = (tmp_path / "build" / path for path in re.findall(r"^(\S+\.a)$", output, re.MULTILINE))
+    taken = {path.name for path in traced if path.stat().st_size > len("!<arch>\n")}
+    assert found.keys() == taken - RUNTIME
+    assert len(taken - RUNTIME) == len(PLANTED) + 3
+    assert {part.files for part in found.values()} == {("libplanted.so",)}
+    assert facts.unseen == ("libforeign.so",)
+    assert found["libtinyfmt.a"] == Component(
+        kind=STATIC,
+        name="libtinyfmt.a",
+        version="1.2.3",
+        license="BSL-1.0",
+        purl="pkg:generic/tinyfmt@1.2.3",
+        path="build/libtinyfmt.a",
+        made_of="third_party/tinyfmt",
+        files=("libplanted.so",),
+    )
+    assert found["libown.a"].made_of == ""
+
+
+def test_libraries_that_the_compiler_links_statically_are_found() -> None:
+    line = LinkLine(Path("/"), library_folders("gcc", ""), "-shared -static-libgcc -lgcc -lm -lx_y")
+    assert {path.name for path in line.archives()} == {"libgcc.a"}
+
+
+def test_third_party_trees_have_commit_version_license_and_purl(tmp_path: Path) -> None:
+    tree = tmp_path / "third_party"
+    for name in ("fmt/deps/json", "miniz-3.0.2", "own"):
+        (tree / name).mkdir(parents=True)
+    (tmp_path / "torchyard-submodules.txt").write_text(
+        f"{COMMIT} third_party/fmt\n{COMMIT[::-1]} third_party/fmt/deps/json\n", encoding="utf-8"
+    )
+    module = '[submodule "{0}"]\n\tpath = {0}\n\turl = {1}\n'
+    for folder, path, url in (
+        (tmp_path, "third_party/fmt", "git@github.com:fmtlib/fmt.git"),
+        (tmp_path, "../outside", "https://example.org/outside"),
+        (tree / "fmt", "deps/json", "https://gitlab.com/x/json.git"),
+    ):
+        with (folder / ".gitmodules").open("a", encoding="utf-8") as file:
+            file.write(module.format(path, url))
+    (tree / "fmt/CMakeLists.txt").write_text("project(FMT CXX)\n", encoding="utf-8")
+    (tree / "own/VERSION").write_text("v2.7\n", encoding="utf-8")
+    (tree / "own/LICENSE").write_text("SPDX-License-Identifier: MIT OR Zlib\n", encoding="utf-8")
+    found = {part.path.removeprefix("third_party/"): part for part in vendored_trees(tmp_path)}
+    nested = f"pkg:generic/json@{COMMIT[::-1]}?vcs_url=git%2Bhttps://gitlab.com/x/json.git"
+    assert {path: (part.version, part.purl) for path, part in found.items()} == {
+        "fmt": (COMMIT, f"pkg:github/fmtlib/fmt@{COMMIT}"),
+        "fmt/deps/json": (COMMIT[::-1], f"{nested}%40{COMMIT[::-1]}"),
+        "miniz-3.0.2": ("3.0.2", "pkg:generic/miniz-3.0.2@3.0.2"),
+        "own": ("2.7", "pkg:generic/own@2.7"),
+    }
+    assert found["own"].license == "MIT OR Zlib"
+    assert found["fmt"].license == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Apache License\n  Version 2.0, January 2004\n", "Apache-2.0"),
+        ("/* Redistribution and use in source\n * and binary forms, with", "BSD-2-Clause"),
+        ("Redistribution and use in source and binary forms\nNeither the name", "BSD-3-Clause"),
+        ("GNU GENERAL PUBLIC LICENSE\n  Version 3, 29 June 2007", "GPL-3.0"),
+        ("GNU LESSER GENERAL PUBLIC LICENSE\n  Version 2.1, February 1999", "LGPL-2.1"),
+        ("All rights reserved.", ""),
+    ],
+)
+def test_licenses_by_their_texts(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "LICENSE").write_text(text, encoding="utf-8")
+    assert license_of_texts([tmp_path / "LICENSE"]) == expected
+
+
+def test_the_document_is_valid_by_the_official_schema(tmp_path: Path) -> None:
+    bill = filled(tmp_path, Facts(components=PARTS, unseen=("libtt_c10.so",)))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libtt_c10.so").touch()
+    text = package_sbom(bill, tmp_path, {"libgomp.so.1": "libgomp-abababab.so.1"})
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.decode()) is None
+    document = json.loads(text)
+    for entry in (document["metadata"]["component"], *document["components"]):
+        if "purl" in entry:
+            assert PackageURL.from_string(entry["purl"]).to_string() == entry["purl"]
+    known = {entry["bom-ref"] for entry in document["components"]}
+    refs = [ref for row in document["dependencies"] for ref in (row["ref"], *row["dependsOn"])]
+    assert known == {*refs} - {bill.purl}
+    assert "timestamp" not in document["metadata"]
+    assert package_sbom(bill, tmp_path, {"libgomp.so.1": "libgomp-abababab.so.1"}) == text
+
+
+def test_a_document_says_what_is_in_the_package_and_nothing_else(tmp_path: Path) -> None:
+    bill = filled(tmp_path, Facts(components=PARTS, unseen=("libtt_c10.so", "libtt_gone.so")))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libtt_c10.so").touch()
+    read = decode_bill(
+        package_sbom(bill, tmp_path, {"libgomp.so.1": "g.so", "liba.so": "a.so"}), "x"
+    )
+    found = {part.ref: part for part in read.components}
+    assert found["bundled:libgomp.so.1@abababab"].files == ("g.so",)
+    assert found["bundled:liba.so"].files == ("a.so",)  # of a core without facts
+    assert found["static:build/libfmt.a"].files == ("libtt_c10.so",)
+    assert found["static:build/libfmt.a"].made_of == "third_party/fmt"
+    assert not [ref for ref in found if "idle" in ref or "libz" in ref]
+    assert read.unseen == ("libtt_c10.so",)
+    assert encode_bill(read) == encode_bill(decode_bill(encode_bill(read), "x"))
+
+
+def test_sources_and_the_toolchain_are_those_of_the_spec(tmp_path: Path) -> None:
+    bill = filled(tmp_path, None)
+    assert (bill.version, bill.purl) == ("1.2.0+cpu", "pkg:pypi/tinytorch@1.2.0%2Bcpu")
+    assert bill.unseen == ("*",)
+    assert {part.ref: part.purl for part in bill.components} == {
+        "source:tinytorch": f"pkg:github/tiny/torch@{COMMIT}",
+        "source:deep": f"pkg:generic/deep@{COMMIT[::-1]}",
+        "source:data%20set.tar.gz@55555555": "pkg:generic/data%2520set.tar.gz"
+        f"?checksum=sha256:{'5' * 64}&download_url=https://example.org/data%2520set.tar.gz",
+        "toolchain:cmake": "pkg:pypi/cmake@3.31.10",
+        "toolchain:setuptools": "pkg:pypi/setuptools@84.2.1",
+    }
+    others = [bill_of(spec_of(cell), tmp_path) for cell in ("cp312/conda", "any/libtorch")]
+    assert [encode_bill(other) for other in others] == [encode_bill(bill)] * 2
+
+
+def test_package_urls() -> None:
+    assert purl("deb", "debian/libstdc++6", "1:2+b1", arch="amd64", other="") == (
+        "pkg:deb/debian/libstdc%2B%2B6@1:2%2Bb1?arch=amd64"
+    )
+    assert pypi_purl("Flash_Attn", "2") == "pkg:pypi/flash-attn@2"
+    assert git_purl("file:///home/me/x", "c0ffee", "x") == "pkg:generic/x@c0ffee"
+
+
+def test_a_malformed_document_is_refused() -> None:
+    for text in (b"{}", b"\xff", b'{"bomFormat": "SPDX", "specVersion": "1.6"}'):
+        with pytest.raises(CheckError, match="`x` is no document of torchyard"):
+            decode_bill(text, "x")
