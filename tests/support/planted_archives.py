@@ -39,9 +39,9 @@ def build_planted(folder: Path) -> str:
     for place in (outside, vendored):
         place.mkdir(parents=True)
     for name in (*PLANTED, "real", "flag", "shared"):
-        _archive(outside, name)
+        make_archive(outside, name)
     for name in ("beside", "shared"):
-        _run("gcc", "-shared", "-o", outside / f"lib{name}.so", outside / f"{name}.o")
+        run("gcc", "-shared", "-o", outside / f"lib{name}.so", outside / f"{name}.o")
     (outside / "libscript.a").unlink()  # so that only the script is found
     script = f"/* GNU ld script */\nGROUP ( {outside}/libreal.a AS_NEEDED ( -lshared ) )\n"
     (outside / "libscript.so").write_text(script, encoding="utf-8")
@@ -59,19 +59,19 @@ def build_planted(folder: Path) -> str:
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     build = folder / "build"
-    _run("cmake", "-G", "Ninja", "-S", folder, "-B", build)
-    return _run("ninja", "-v", "-C", build)
+    run("cmake", "-G", "Ninja", "-S", folder, "-B", build)
+    return run("ninja", "-v", "-C", build)
 
 
-def _archive(folder: Path, name: str) -> None:
+def make_archive(folder: Path, name: str) -> None:
     source = folder / f"{name}.c"
     source.write_text(SHARED.format(name=name), encoding="utf-8")
-    _run("gcc", "-fPIC", "-c", source, "-o", folder / f"{name}.o")
-    _run("ar", "rcs", folder / f"lib{name}.a", folder / f"{name}.o")
+    run("gcc", "-fPIC", "-c", source, "-o", folder / f"{name}.o")
+    run("ar", "rcs", folder / f"lib{name}.a", folder / f"{name}.o")
 
 
-def _run(*argv: object) -> str:
+def run(*argv: object, cwd: Path | None = None) -> str:
     words = [str(word) for word in argv]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    done = subprocess.run(words, check=False, cwd=cwd, capture_output=True, text=True)
     assert not done.returncode, done.stdout + done.stderr
     return done.stdout

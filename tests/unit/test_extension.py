@@ -236,7 +236,7 @@ def test_a_backend_of_the_project_itself_makes_the_wheel(tmp_path: Path) -> None
     (tmp_path / "tools").mkdir()
     backend = "class deep:\n class er:\n  def build_wheel(to): return f'x in {to}'\n"
     (tmp_path / "tools/own.py").write_text(backend, encoding="utf-8")
-    program = build_wheel_program(BuildSystem((), "own:deep.er", ("tools",)), "dist")
+    program = build_wheel_program(BuildSystem((), "own:deep.er", ("tools",)), "dist", "links")
     argv = [sys.executable, "-c", program]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "made x in dist\n"

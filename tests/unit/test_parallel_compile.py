@@ -143,7 +143,7 @@ class Project:
         """Make its wheel with its own slot and others; return the exit code and the output."""
         (self.folder / "setup.py").write_text(setup, encoding="utf-8")
         (self.folder / "together").write_text(str(together), encoding="utf-8")
-        program = build_wheel_program(SETUPTOOLS, "dist")
+        program = build_wheel_program(SETUPTOOLS, "dist", "links")
         with Jobserver(self.folder / "slots", slots) as jobserver:
             flags = makeflags(jobserver.path, old_make=False)
             env = os.environ | {"CC": "./compiler", "MAKEFLAGS": flags if slots else ""}

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+import sysconfig
 from pathlib import Path
 
 import msgspec
@@ -10,11 +12,11 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 from tests.support.helpers import plan_of
-from tests.support.planted_archives import PLANTED, build_planted
+from tests.support.planted_archives import PLANTED, build_planted, make_archive, run
 
 from torchyard.errors import CheckError
 from torchyard.insight.inventory import take_inventory
-from torchyard.insight.static_links import LinkLine
+from torchyard.insight.static_links import LINKS, LinkLine
 from torchyard.insight.vendored_trees import vendored_trees
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
@@ -25,6 +27,7 @@ from torchyard.package.sbom.license_text import license_of_texts
 from torchyard.package.sbom.purl import git_purl, purl, pypi_purl
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.toolchain.compilers import library_folders
+from torchyard.toolchain.python_project import BuildSystem, build_wheel_program
 
 BUNDLED, STATIC, VENDORED = ComponentKind.BUNDLED, ComponentKind.STATIC, ComponentKind.VENDORED
 RUNTIME = {"libgcc.a", "libc_nonshared.a"}
@@ -93,7 +96,9 @@ def test_all_archives_that_the_linker_takes_are_found_by_name(tmp_path: Path) ->
         (tmp_path / "out/lib" / name).write_bytes((library.parent / name).read_bytes())
     (tmp_path / "out/lib/libforeign.so").write_bytes(library.read_bytes())
     folders = library_folders("gcc", "")
-    facts = take_inventory(tmp_path, tmp_path / "out", None, lambda _name: None, folders)
+    facts = take_inventory(
+        tmp_path, tmp_path / "out", None, None, find=lambda _name: None, folders=folders
+    )
     found = {part.name: part for part in facts.components if part.kind is STATIC}
     traced = (tmp_path / "build" / path for path in re.findall(r"^(\S+\.a)$", output, re.MULTILINE))
     taken = {path.name for path in traced if path.stat().st_size > len("!<arch>\n")}
@@ -112,6 +117,39 @@ def test_all_archives_that_the_linker_takes_are_found_by_name(tmp_path: Path) ->
         files=("libplanted.so",),
     )
     assert found["libown.a"].made_of == ""
+
+
+SETUP = """\
+from setuptools import Extension, setup
+more = {{"extra_objects": ["{0}/libpath.a"], "library_dirs": ["{0}"], "libraries": ["named", "m"]}}
+modules = [Extension("plain", ["plain.c"]), Extension("planted", ["planted.c"], **more)]
+setup(name="x", version="1", ext_modules=modules)
+"""
+MODULE = "int {0}, path(void), named(void); int both(void) {{ return path() + named(); }}"
+
+
+def test_archives_that_setuptools_links_are_found(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("path", "named"):
+        make_archive(outside, name)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "setup.py").write_text(SETUP.format(outside), encoding="utf-8")
+    (source / "plain.c").write_text("int plain;", encoding="utf-8")
+    (source / "planted.c").write_text(MODULE.format("planted"), encoding="utf-8")
+    links = tmp_path / LINKS
+    program = build_wheel_program(BuildSystem(), str(tmp_path / "dist"), str(links))
+    run(sys.executable, "-c", program, cwd=source)
+    facts = take_inventory(
+        source, source / "build", None, links, find=lambda _name: None, folders=[]
+    )
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert {part.name: part.files for part in facts.components} == {
+        "libnamed.a": (f"planted{suffix}",),
+        "libpath.a": (f"planted{suffix}",),
+    }
+    assert facts.unseen == ()
 
 
 def test_libraries_that_the_compiler_links_statically_are_found() -> None:

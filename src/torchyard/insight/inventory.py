@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import file_digest
+from itertools import chain
 from pathlib import Path, PurePath
 
 from torchyard.insight.build_links import BuildLinks, module_of
 from torchyard.insight.ninja_file import read_ninja_file
-from torchyard.insight.static_links import static_links
+from torchyard.insight.static_links import noted_links, static_links
 from torchyard.insight.vendored_trees import vendored_trees
 from torchyard.package.elf.file import read_elf
 from torchyard.package.sbom.component import Component, ComponentKind, Facts
@@ -16,13 +17,19 @@ Find = Callable[[str], Path | None]
 """A function that finds an installed library by its name."""
 
 
-def take_inventory(
-    source: Path, libraries: Path, vendor: Path | None, find: Find, folders: Sequence[Path]
+def take_inventory(  # noqa: PLR0913 - where a build leaves what is known
+    source: Path,
+    libraries: Path,
+    vendor: Path | None,
+    links: Path | None,
+    *,
+    find: Find,
+    folders: Sequence[Path],
 ) -> Facts:
     """Return what the libraries in a folder are made of, by the build in a source tree.
 
-    `vendor` has the third-party libraries that packages may bundle; `folders` are those in which
-    the compiler finds libraries.
+    `vendor` has the third-party libraries that packages may bundle, `links` link commands besides
+    those of ninja; `folders` are those in which the compiler finds libraries.
     """
     trees = tuple(vendored_trees(source))
     elfs = [path for path in sorted(libraries.rglob("*")) if path.is_file()]
@@ -30,24 +37,24 @@ def take_inventory(
     archives: dict[Path, set[str]] = {}
     modules: dict[Path, str] = {}
     linked: set[str] = set()
-    for file in sorted(source.rglob("build.ninja")):
-        edges = read_ninja_file(file)
-        found = static_links(edges, file.parent, names, folders)
+    by_ninja = ((read_ninja_file(f), f.parent) for f in sorted(source.rglob("build.ninja")))
+    for edges, here in chain(by_ninja, noted_links(links) if links else ()):
+        found = static_links(edges, here, names, folders)
         linked |= found.linked
         for path, users in found.archives.items():
             archives.setdefault(path.resolve(), set()).update(users)
         if found.archives:
             nodes = BuildLinks(edges).graph().nodes.values()
-            modules |= {(file.parent / n.file).resolve(): n.module for n in nodes if n.module}
+            modules |= {(here / n.file).resolve(): n.module for n in nodes if n.module}
     bundled = sorted(path for path in vendor.glob("*") if path.is_file()) if vendor else ()
-    here = source.resolve()
+    top = source.resolve()
     return Facts(
         components=(
             *trees,
             *(_installed(ComponentKind.BUNDLED, path, find(path.name)) for path in bundled),
             *(
-                _built(path.relative_to(here), users, modules.get(path, ""), trees)
-                if path.is_relative_to(here)
+                _built(path.relative_to(top), users, modules.get(path, ""), trees)
+                if path.is_relative_to(top)
                 else _installed(ComponentKind.STATIC, path, path, users)
                 for path, users in sorted(archives.items())
             ),

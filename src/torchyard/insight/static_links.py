@@ -3,10 +3,16 @@
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from torchyard.insight.ninja_file import Edge
+
+LINKS = "links.jsonl"
+"""The file of link commands that are in no build.ninja: lines with a directory, and words."""
 
 _STATIC = frozenset(("-Bstatic", "-dn", "-non_shared", "-static"))
 _DYNAMIC = frozenset(("-Bdynamic", "-dy", "-call_shared"))
@@ -46,6 +52,14 @@ def static_links(
             for path in LinkLine(here, folders, edge.link, edge.inputs).archives():
                 archives.setdefault(path, set()).add(name)
     return StaticLinks(archives, frozenset(linked))
+
+
+def noted_links(file: Path) -> Iterator[tuple[list[Edge], Path]]:
+    """Yield the noted link commands, each with its directory."""
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
+        here, words = msgspec.json.decode(line, type=tuple[str, list[str]])
+        outputs = tuple(name for option, name in pairwise(words) if option == "-o")
+        yield [Edge(outputs, LINKS, (), link=shlex.join(words))], Path(here)
 
 
 class LinkLine:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from torchyard.compute.registry import platform_for
 from torchyard.errors import PlanError
+from torchyard.insight.static_links import LINKS
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
@@ -23,6 +24,7 @@ rm -rf .torchyard-downloads
 _BUILD = "project-wheel --python {work}/env/bin/python --source {source} --to {work}/tmp/dist"
 _UNPACK = "unpack {work}/tmp/dist --to {out}/image"
 _COLLECT = "collect-extension {out}/image --environment {work}/env --to {out}/vendor"
+_INVENTORY = f"--vendor {{out}}/vendor --links {{work}}/tmp/{LINKS}"
 _COMPILED_MODULES = {"PYTHONPYCACHEPREFIX": "{work}/modules", "PYTHONDONTWRITEBYTECODE": ""}
 _PACK = "pack --spec {spec} --inputs {inputs} --scratch {build} --to {out}"
 
@@ -53,7 +55,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         _build(platform_for(task.facts["compute"]).wheel_folders),
         tool(_UNPACK, "take it apart"),
         tool(_COLLECT, "collect what it needs"),
-        inventory_step("{out}/image", vendor="{out}/vendor"),
+        inventory_step("{out}/image", _INVENTORY),
         *promise_steps(spec, "{out}/image", "{out}/vendor"),
     )
 

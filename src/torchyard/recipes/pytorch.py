@@ -120,7 +120,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         tool("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
-        inventory_step("{out}/install", vendor="{out}/vendor"),
+        inventory_step("{out}/install", "--vendor {out}/vendor"),
         *promise_steps(spec, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),

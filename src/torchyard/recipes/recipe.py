@@ -46,10 +46,9 @@ def tool(words: str, name: str) -> Step:
     return Step(run=(*OWN, "tool", *words.split()), name=name)
 
 
-def inventory_step(folder: str, *, vendor: str = "") -> Step:
+def inventory_step(folder: str, more: str = "") -> Step:
     """Return the step that lists what the libraries in a folder are made of."""
-    more = f" --vendor {vendor}" if vendor else ""
-    return tool(f"inventory {folder} --to {{out}}/{FACTS}{more}", "list what is in it")
+    return tool(f"inventory {folder} --to {{out}}/{FACTS} {more}", "list what is in it")
 
 
 def promise_steps(spec: JobSpec, *folders: str) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from torchyard.model.requirement import is_requirement
 
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
-_PARALLEL = "backend/parallel_compile.py"
+_PARALLEL, _LINKS = "backend/parallel_compile.py", "backend/link_commands.py"
 _FIX = "fix it there, or by a patch in [source]"
 
 
@@ -56,16 +56,22 @@ def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
     raise ConfigError(msg, hint=_FIX)
 
 
-def build_wheel_program(system: BuildSystem, to: str) -> str:
-    """Return a program in Python that makes a wheel of the project in the working directory."""
+def build_wheel_program(system: BuildSystem, to: str, links: str) -> str:
+    """Return a program in Python that makes a wheel of the project in the working directory.
+
+    It notes the link commands of setuptools in the file `links`.
+    """
     module, _, attribute = system.backend.partition(":")
     lines = [
         read_data(_PARALLEL),
+        read_data(_LINKS),
         "import importlib, os, sys",
         f"sys.path[:0] = [os.path.abspath(path) for path in {list(system.backend_path)!r}]",
         f"backend = importlib.import_module({module!r})",
         f"for name in {attribute.split('.') if attribute else []!r}:",
         "    backend = getattr(backend, name)",
+        "if 'setuptools' in sys.modules:",
+        f"    note_links({links!r})",
         "if 'setuptools' in sys.modules and os.environ.get('MAX_JOBS') != '1':",
         "    compile_in_parallel(os.environ.get('MAKEFLAGS', ''))",
         f"os.makedirs({to!r}, exist_ok=True)",

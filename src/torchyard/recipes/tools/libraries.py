@@ -35,10 +35,14 @@ def collect_extension_tool(image: Path, *, to: Path, environment: Path) -> None:
         write(f"{path.name}\n")
 
 
-def inventory_tool(libraries: Path, *, to: Path, vendor: Path | None = None) -> None:
+def inventory_tool(
+    libraries: Path, *, to: Path, vendor: Path | None = None, links: Path | None = None
+) -> None:
     """List what the libraries in a folder are made of, by the build in the working directory."""
     folders = library_folders(os.environ["CC"], os.environ.get("LIBRARY_PATH", ""))
-    facts = take_inventory(Path.cwd(), libraries, vendor, _library_finder(), folders)
+    facts = take_inventory(
+        Path.cwd(), libraries, vendor, links, find=_library_finder(), folders=folders
+    )
     to.write_bytes(msgspec.json.encode(facts))
     for part in facts.components:
         write(f"{part.kind} {part.name} {part.version} {' '.join(part.files)}\n")

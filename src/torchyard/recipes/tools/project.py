@@ -5,6 +5,7 @@ from pathlib import Path
 
 from torchyard.errors import BuildError
 from torchyard.host.process import replace_process
+from torchyard.insight.static_links import LINKS
 from torchyard.package.assemble.project import keep_project
 from torchyard.package.wheel.glibc_promise import check_glibc
 from torchyard.package.wheel.name import SUFFIX
@@ -27,7 +28,10 @@ def project_wheel_tool(
         env |= {key: f"{env[key]}:{value}" if key in env else value for key, value in found.items()}
     file = Path(PYPROJECT)
     text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
-    argv = [str(python), "-c", build_wheel_program(read_build_system(text), str(to))]
+    links = to.with_name(LINKS)
+    links.unlink(missing_ok=True)
+    program = build_wheel_program(read_build_system(text), str(to), str(links))
+    argv = [str(python), "-c", program]
     replace_process(argv, cwd=Path.cwd(), env=env)
 
 
