@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from torchyard.host.files import link_or_copy
-from torchyard.package.assemble.licenses import project_licenses
+from torchyard.package.sbom.owner import project_licenses
 from torchyard.toolchain.python_project import PYPROJECT
 
 PROJECT = "project"
