@@ -220,6 +220,7 @@ def test_the_steps_of_a_core() -> None:
     assert titles(steps) == [
         "lay the source out",
         "compare the tree's version",
+        "keep its licences and tests",
         "ask CMake to tell what it makes of it",
         "tell CMake what the file says",
         "configure",
