@@ -219,7 +219,7 @@ def _stable(name: str, rule: str, make: Break, *also: str) -> Mutation:
 
 
 LINKING = [
-    _wheel("library removed", "linking-unresolved", removing("libgomp.so.1")),
+    _wheel("library removed", "linking-unresolved", removing("libgomp.so.1"), "sbom-wrong"),
     _wheel("unknown library needed", "linking-unresolved", needing(CPU_SO, "libnobody.so.3")),
     _stable(
         "libpython needed",
@@ -253,7 +253,10 @@ LINKING = [
         ),
     ),
     _wheel(
-        "second OpenMP", "linking-openmp", needing(C10_SO, "libiomp5.so", bring=["libiomp5.so"])
+        "second OpenMP",
+        "linking-openmp",
+        needing(C10_SO, "libiomp5.so", bring=["libiomp5.so"]),
+        "sbom-wrong",
     ),
     _wheel("OpenMP linked in", "linking-openmp", recompiled(C10_SO, GOMP)),
     _stable(

@@ -22,6 +22,8 @@ from tests.mutations.mutation import (
     rewritten,
 )
 
+from torchyard.package.sbom.component import SBOM_FILE
+
 ABOUT = "tinytorch-1.2.0+cpu.dist-info"
 INDEX = "info/index.json"
 LIBRARY = "lib/libc10.so"
@@ -46,6 +48,10 @@ def for_python_313(metadata: Callable[[str], str]) -> Break:
         return rewritten(good, folder, edits, good.name.replace("cp312", "cp313"))
 
     return make
+
+
+def without_bills(good: Path, folder: Path) -> Path:
+    return rewritten(good, folder, {name: None for name in members(good) if "/sboms/" in name})
 
 
 def for_any_platform(good: Path, folder: Path) -> Path:
@@ -231,7 +237,10 @@ TEXTS = [
         for_python_313(lambda text: text.replace("numpy>=2", "numpy>=3")),
         beside=("wheel",),
     ),
-    _wheel("no bill of materials", "sbom-missing", removing(".cdx.json")),
+    _wheel("no bill of materials", "sbom-missing", without_bills, "sbom-wrong"),
+    _wheel("bill of materials removed", "sbom-wrong", removing(SBOM_FILE)),
+    _wheel("bill of materials damaged", "sbom-wrong", replacing(SBOM_FILE, "CycloneDX", "SPDX")),
+    _wheel("bill of another package", "sbom-wrong", replacing(SBOM_FILE, "libgomp", "libmoon")),
     _wheel("over its budget", "size-budget", larger),
     _wheel("libraries in a wheel for any platform", "label-any", for_any_platform),
     _wheel("module of another Python", "label-python", with_other_module),

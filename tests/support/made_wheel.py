@@ -10,6 +10,9 @@ import msgspec
 
 from torchyard.model.job_spec import SPEC_FILE, JobSpec
 from torchyard.model.recipe import Stage
+from torchyard.package.sbom.bill import bill_of
+from torchyard.package.sbom.component import SBOM_FILE
+from torchyard.package.sbom.cyclonedx import encode_bill
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
 
@@ -39,6 +42,7 @@ def make_wheel(
     }
     if spec is not None:
         files[f"{about}/{SPEC_FILE}"] = msgspec.json.encode(spec).decode()
+        files[f"{about}/sboms/{SBOM_FILE}"] = encode_bill(bill_of(spec, folder)).decode()
     lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
     files[f"{about}/RECORD"] = "\n".join([*lines, f"{about}/RECORD,,"]) + "\n"
     path = folder / f"{name}-{version}-{tag}.whl"
