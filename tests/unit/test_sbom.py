@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,9 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
-from tests.support.helpers import plan_of
+from tests.support.helpers import Command, plan_of
+from tests.support.made_elf import Made, make_elf
+from tests.support.made_wheel import make_wheel
 from tests.support.planted_archives import PLANTED, build_planted, make_archive, run
 
 from torchyard.errors import CheckError
@@ -21,7 +24,7 @@ from torchyard.insight.vendored_trees import vendored_trees
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.sbom.bill import bill_of, package_sbom
-from torchyard.package.sbom.component import FACTS, Bill, Component, ComponentKind, Facts
+from torchyard.package.sbom.component import FACTS, SBOM_FILE, Bill, Component, ComponentKind, Facts
 from torchyard.package.sbom.cyclonedx import decode_bill, encode_bill
 from torchyard.package.sbom.license_text import license_of_texts
 from torchyard.package.sbom.purl import git_purl, purl, pypi_purl
@@ -251,6 +254,48 @@ def test_sources_and_the_toolchain_are_those_of_the_spec(tmp_path: Path) -> None
     }
     others = [bill_of(spec_of(cell), tmp_path) for cell in ("cp312/conda", "any/libtorch")]
     assert [encode_bill(other) for other in others] == [encode_bill(bill)] * 2
+
+
+def test_bills_are_shown_and_inferred_for_foreign_packages(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    spec = spec_of("cp312/wheel")
+    own = make_wheel(tmp_path / "own", "tinytorch", "1.2.0", spec=spec)
+    library = make_elf(Made(soname="libgomp.so.1"))
+    foreign = tmp_path / "foreign-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(foreign, "w") as archive:
+        archive.writestr("foreign.libs/libgomp-01234567.so.1.0.0", library)
+        archive.writestr("foreign-1.0.dist-info/METADATA", "Requires-Dist: torch==2.1\n\n")
+    done = torchyard("sbom", own, foreign, "--write", tmp_path / "to", "--json")
+    assert done.code == 0, done.err
+    made, inferred = json.loads(done.out)["packages"]
+    assert (made["bill"]["inferred"], inferred["bill"]["inferred"]) == (False, True)
+    parts = inferred["bill"]["components"]
+    assert [(part["kind"], part["name"], part["version"]) for part in parts] == [
+        ("bundled", "libgomp.so.1", "1.0.0"),
+        ("required", "torch", "2.1"),
+    ]
+    for path in sorted((tmp_path / "to").iterdir()):
+        text = path.read_text("utf-8")
+        assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+        assert ("post-build" in text) == path.name.startswith("foreign")
+        assert decode_bill(text.encode(), "x").inferred == path.name.startswith("foreign")
+    shown = torchyard("sbom", foreign).out
+    assert "foreign-1.0-py3-none-any.whl: inferred from its files" in shown
+    assert "not known: what was linked statically into *" in shown
+
+
+def test_a_license_can_be_denied(torchyard: Command, tmp_path: Path) -> None:
+    facts = Facts(components=PARTS, license="MIT")
+    bill = filled(tmp_path / "inputs", facts)
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"x-1.dist-info/sboms/{SBOM_FILE}", encode_bill(bill))
+    for globs, denied in ((["AGPL-*"], ""), (["BSD*", "LLVM-*"], "libfmt.a"), (["MIT"], "fmt")):
+        options = [word for glob in globs for word in ("--deny", glob)]
+        done = torchyard("sbom", wheel, *options)
+        assert done.code == (13 if denied else 0)
+        assert f"`{denied}` in {wheel.name}" in done.err or not denied
 
 
 def test_package_urls() -> None:

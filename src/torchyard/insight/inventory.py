@@ -11,7 +11,8 @@ from torchyard.insight.static_links import noted_links, static_links
 from torchyard.insight.vendored_trees import vendored_trees
 from torchyard.package.elf.file import read_elf
 from torchyard.package.sbom.component import Component, ComponentKind, Facts
-from torchyard.package.sbom.owner import owner_of
+from torchyard.package.sbom.license_text import license_of_texts
+from torchyard.package.sbom.owner import owner_of, project_licenses
 
 Find = Callable[[str], Path | None]
 """A function that finds an installed library by its name."""
@@ -49,6 +50,7 @@ def take_inventory(  # noqa: PLR0913 - where a build leaves what is known
     bundled = sorted(path for path in vendor.glob("*") if path.is_file()) if vendor else ()
     top = source.resolve()
     return Facts(
+        license=license_of_texts(project_licenses(source)),
         components=(
             *trees,
             *(_installed(ComponentKind.BUNDLED, path, find(path.name)) for path in bundled),

@@ -10,7 +10,7 @@ from torchyard.errors import CheckError
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, is_torn
 from torchyard.package.sbom.component import ALL, SBOM_FILE, Bill
-from torchyard.package.sbom.cyclonedx import decode_bill
+from torchyard.package.sbom.cyclonedx import carried_bill
 
 
 @rule("sbom-wrong", Severity.ERROR, "the package is not what its bill of materials says")
@@ -28,16 +28,15 @@ def sbom_wrong(subject: Subject) -> Iterator[Hit]:
     spec = spec_in_package(contents)
     if spec is None or not spec.tasks or "steps" in spec.task.settings or is_torn(contents):
         return
-    member = next((n for n in contents.texts if n.rpartition("/")[2] == SBOM_FILE), "")
-    if not member:
+    try:
+        bill = carried_bill(contents)
+    except CheckError as error:
+        yield Hit(str(error))
+        return
+    if bill is None:
         yield Hit(f"it has no {SBOM_FILE}")
         return
-    try:
-        bill = decode_bill(contents.texts[member], SBOM_FILE)
-    except CheckError as error:
-        yield Hit(str(error), member)
-        return
-    yield from (Hit(what, member) for what in _differences(bill, contents))
+    yield from map(Hit, _differences(bill, contents))
 
 
 def _differences(bill: Bill, contents: Contents) -> Iterator[str]:

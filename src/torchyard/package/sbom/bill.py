@@ -23,6 +23,7 @@ def bill_of(spec: JobSpec, inputs: Path) -> Bill:
     name, version = spec.task.facts["name"], _version(spec)
     files = (inputs / stage / FACTS for stage in (Stage.CORE, Stage.BINDINGS))
     facts = [msgspec.json.decode(path.read_bytes(), type=Facts) for path in files if path.is_file()]
+    own = next((noted.license for noted in facts), "")
     compiling = [task for task in spec.tasks if task.stage in (Stage.CORE, Stage.BINDINGS)]
     return Bill(
         name=name,
@@ -30,7 +31,7 @@ def bill_of(spec: JobSpec, inputs: Path) -> Bill:
         purl=pypi_purl(name, version),
         components=_merged(
             [
-                *(part for task in spec.tasks if task.source for part in _sources(task, spec)),
+                *(part for task in spec.tasks if task.source for part in _sources(task, spec, own)),
                 *(part for noted in facts for part in noted.components),
                 *(part for task in compiling for part in _toolchain(task)),
             ]
@@ -80,21 +81,22 @@ def _merged(parts: Iterable[Component]) -> tuple[Component, ...]:
     return tuple(found[ref] for ref in sorted(found))
 
 
-def _sources(task: Task, spec: JobSpec) -> Iterator[Component]:
-    """Yield the source of a job, and the downloads of its build, without paths of this machine."""
+def _sources(task: Task, spec: JobSpec, own: str) -> Iterator[Component]:
+    """Yield the source of a job, with its `own` licence, and its downloads; no local paths."""
     source = task.source or Source()
     name, version, sha256 = task.facts["name"], task.facts["version"], task.text("sha256")
     if source.sdist is not None:
         name, _, version = source.sdist.partition("==")
-        yield _source(name, version, pypi_purl(name, version), sha256)
+        tree = _source(name, version, pypi_purl(name, version), sha256)
     elif source.debian is not None:
         name, _, version = source.debian.partition("=")
-        yield _source(name, version, purl("deb", f"debian/{name}", version, arch="source"))
+        tree = _source(name, version, purl("deb", f"debian/{name}", version, arch="source"))
     elif source.archive is not None:
-        yield _archive(name, version, source.archive, sha256)
+        tree = _archive(name, version, source.archive, sha256)
     else:
         version = spec.commit or version
-        yield _source(name, version, git_purl(source.git or "", version, name))
+        tree = _source(name, version, git_purl(source.git or "", version, name))
+    yield msgspec.structs.replace(tree, license=own)
     for part in source.also:
         name = basename(part.requested.rstrip("/")).removesuffix(".git")
         version = part.commit or part.rev or ""

@@ -24,6 +24,8 @@ class ComponentKind(StrEnum):
     """An archive that was linked into libraries of the package."""
     TOOLCHAIN = "toolchain"
     """What compiled it, and is no part of it."""
+    REQUIRED = "required"
+    """A requirement; only in bills that are inferred."""
 
 
 class Component(Reported, kw_only=True):
@@ -53,11 +55,12 @@ class Component(Reported, kw_only=True):
 
 
 class Facts(Value, kw_only=True):
-    """What a compiling job knows of its libraries' components.
+    """What a compiling job knows of its libraries' components, and of its source's licence.
 
     `unseen` are the libraries whose link commands are unknown, so that archives may be missing.
     """
 
+    license: str = ""
     components: tuple[Component, ...] = ()
     unseen: tuple[str, ...] = ()
 
@@ -69,7 +72,7 @@ ALL = "*"
 class Bill(Reported, kw_only=True):
     """The bill of materials of a package: itself, and its components.
 
-    `unseen` are libraries as in facts, or ALL.
+    `unseen` are libraries as in facts, or ALL. An `inferred` bill is made of a package alone.
     """
 
     name: str
@@ -77,3 +80,4 @@ class Bill(Reported, kw_only=True):
     purl: str
     components: tuple[Component, ...] = ()
     unseen: tuple[str, ...] = ()
+    inferred: bool = False

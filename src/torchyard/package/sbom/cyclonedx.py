@@ -10,12 +10,16 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from torchyard.errors import CheckError
 from torchyard.model.values import UNDECODABLE, Value
-from torchyard.package.sbom.component import Bill, Component, ComponentKind
+from torchyard.package.contents import Contents
+from torchyard.package.sbom.component import SBOM_FILE, Bill, Component, ComponentKind
 from torchyard.version import __version__
 
 _NAMESPACE = UUID("9f3a0a5e-7d7c-5f0c-9a50-4d9d5c1b6a57")
 _KINDS = {kind.value: kind for kind in ComponentKind}
 _KIND, _PATH, _UNSEEN = (f"torchyard:{name}" for name in ("kind", "path", "unseen"))
+
+_PHASES = {False: "build", True: "post-build"}
+"""The phase of a package's life in which its document is made; inferred ones later."""
 
 _Texts = tuple[dict[str, str], ...]
 _License = dict[str, str | dict[str, str]]
@@ -80,7 +84,7 @@ def encode_bill(bill: Bill) -> bytes:
     document = _Document(
         _Metadata(
             root,
-            ({"phase": "build"},),
+            ({"phase": _PHASES[bill.inferred]},),
             {"components": (_Entry("application", "torchyard", version=__version__),)},
         ),
         spec_version="1.6",
@@ -142,10 +146,18 @@ def decode_bill(text: bytes, name: str) -> Bill:
                 for entry in document.components
             ),
             unseen=document.metadata.component.values(_UNSEEN),
+            inferred={"phase": _PHASES[True]} in document.metadata.lifecycles,
         )
     except (*UNDECODABLE, KeyError) as error:
         msg = f"`{name}` is no document of torchyard: {error}"
         raise CheckError(msg, hint="look who changed the package since it was built") from error
+
+
+def carried_bill(contents: Contents) -> Bill | None:
+    """Return the bill in a package's document, or None if it has none."""
+    members = (name for name in contents.texts if name.rpartition("/")[2] == SBOM_FILE)
+    member = min(members, key=lambda name: name.count("/"), default=None)
+    return decode_bill(contents.texts[member], member) if member else None
 
 
 def _component(entry: _Entry, made_of: str) -> Component:

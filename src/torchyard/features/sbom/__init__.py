@@ -1,0 +1,1 @@
+"""What is in packages: their bills of materials."""
