@@ -41,7 +41,7 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "dist")
 
 
-def signed(wheel: Path, signer: Signer) -> bytes:
+def signed(wheel: Path, signer: Signer, *, confined: bool = True) -> bytes:
     """Return a statement about a wheel, as the job that made it would sign it."""
     source, *others = SPEC.tasks
     source = msgspec.structs.replace(
@@ -64,7 +64,7 @@ def signed(wheel: Path, signer: Signer) -> bytes:
         run="a run",
     )
     made = msgspec.structs.replace(result, spec=spec.of(core), fingerprint=core.fingerprint)
-    return sign_statement(result, [made], signer, confined=True)
+    return sign_statement(result, [made], signer, confined=confined)
 
 
 def beside(wheel: Path) -> Path:
@@ -238,6 +238,30 @@ def test_what_was_tampered_with_is_named(
     assert done.code == CheckError.exit_code
     assert why in done.out
     assert "is not proven" in done.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ('source = ["git+https://example.org/*"]\nsandbox = "required"', ""),
+        ('source = ["git+https://example.com/*", "sdist"]', "is none that the policy allows"),
+        ('sandbox = "required"', "was not made in a sandbox"),
+        ('sandbox = "sometimes"', "is no trust file"),
+        ('sources = "git+https://example.org/*"', "is no trust file"),
+    ],
+)
+def test_a_policy_can_require_a_source_and_a_sandbox(
+    rule: str, why: str, stated: Path, makers: Makers, torchyard: Command
+) -> None:
+    if "sandbox" in why:
+        signer = makers.signer("builder")
+        beside(stated).write_bytes(signed(stated, signer, confined=False))
+        assert torchyard("verify", stated).code == 0
+    with makers.trust_file.open("a", encoding="utf-8") as file:
+        file.write(f"[require]\n{rule}\n")
+    done = torchyard("verify", stated)
+    assert done.code == (0 if not why else 2 if "file" in why else CheckError.exit_code)
+    assert why in f"{done.out}{done.err}"
 
 
 def test_a_signature_of_a_result_is_none_of_a_statement(stated: Path, makers: Makers) -> None:

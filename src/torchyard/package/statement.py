@@ -15,6 +15,7 @@ import msgspec
 from torchyard.errors import CheckError
 from torchyard.model.canonical import canonical_json, fingerprint
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.values import UNDECODABLE, Value
@@ -201,7 +202,10 @@ def package_origin(path: Path, trust: Trust) -> PackageOrigin:
 
 
 def check_statement(data: bytes, name: str, sha256: str, trust: Trust) -> PackageOrigin:
-    """Return what a statement says of a file; raise CheckError unless it proves it."""
+    """Return what a statement says of a file.
+
+    Raise CheckError unless a trusted maker has signed it, and it says what the policy requires.
+    """
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         payload = b64decode(envelope.payload, validate=True)
@@ -219,13 +223,20 @@ def check_statement(data: bytes, name: str, sha256: str, trust: Trust) -> Packag
     definition, run = statement.predicate.build_definition, statement.predicate.run_details
     resources = definition.resolved_dependencies
     source = next((found for found in resources if found.name == _SOURCE), Resource())
+    confined = definition.internal_parameters.confined
+    if trust.require.source and not any_match(source.uri, trust.require.source):
+        msg = f"its source `{source.uri}` is none that the policy allows"
+        raise CheckError(msg)
+    if trust.require.sandbox == "required" and not confined:
+        msg = "it was not made in a sandbox from a clean start, as the policy requires"
+        raise CheckError(msg)
     return PackageOrigin(
         maker=trust.name_of(key),
         key=key,
         job=definition.external_parameters.job,
         source=source.uri,
         commit=next(iter(source.digest.values()), ""),
-        confined=definition.internal_parameters.confined,
+        confined=confined,
         torchyard=run.builder.version.get("torchyard", ""),
         started=run.metadata.started_on,
         toolchain={

@@ -15,6 +15,7 @@ import msgspec
 from torchyard.errors import UsageError
 from torchyard.host.entry_points import require_module
 from torchyard.host.own_files import SECRET
+from torchyard.model.config import SandboxDemand
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 
@@ -59,11 +60,21 @@ class Revocation(Value, kw_only=True):
     reason: str
 
 
+class Requirements(Value, kw_only=True):
+    """What the statement of a package must say, besides who made it."""
+
+    source: tuple[str, ...] = ()
+    """Globs, one of which matches the source's address; by default, any source will do."""
+    sandbox: SandboxDemand = "any"
+    """Whether the package and its inputs must be built from scratch in a sandbox."""
+
+
 class Trust(Value, kw_only=True):
     """A trust file. A maker who changes keys has several; commands only append to the file."""
 
     maker: tuple[Maker, ...] = ()
     revoked: tuple[Revocation, ...] = ()
+    require: Requirements = Requirements()
 
     def name_of(self, key: str) -> str:
         """Return the name of a key's maker; empty if unknown."""
