@@ -1,6 +1,7 @@
 """Keys of makers: whose results count, for which stages, and until when."""
 
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -22,11 +23,12 @@ from torchyard.host.own_files import refuse_secret
 from torchyard.model.canonical import canonical_json
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
-from torchyard.store.keys import result_key
+from torchyard.store.gc import remove_garbage
+from torchyard.store.keys import blob_key, result_key
 from torchyard.store.makers import KEY, TRUST, load_signer, load_trust, make_key, verify_signature
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import Writer
+from torchyard.store.trees import Writer, fetch_all
 from torchyard.store.verify import verify
 
 BUILDS = (Stage.SOURCE, Stage.CORE, Stage.PACKAGE)
@@ -248,6 +250,26 @@ def test_a_copy_keeps_its_maker(makers: Makers, store: Store, out: Path, tmp_pat
     assert target.find(result.fingerprint) == result
 
 
+def test_sidecars_are_carried_and_kept_with_their_result(
+    store: Store, out: Path, tmp_path: Path
+) -> None:
+    (out / "beside").write_text("a statement", encoding="utf-8")
+    sidecar = Writer(store).add_file(out / "beside", "file.intoto.jsonl")
+    (out / "beside").unlink()
+    plain = add_result(Store(store.objects), task_at(SCOPES[Stage.PACKAGE]), out)
+    store.objects.delete([result_key(plain.fingerprint)])
+    result = store.signed(msgspec.structs.replace(plain, sidecars=(sidecar,)))
+    store.publish(result)
+    target = Store.at(str(tmp_path / "target"))
+    copy(store, target, [result])
+    remove_garbage(target, [result.fingerprint], timedelta(0))
+    assert verify(target).is_clean
+    fetch_all(target, [result], tmp_path / "got")
+    assert (tmp_path / "got/file.intoto.jsonl").read_text(encoding="utf-8") == "a statement"
+    store.objects.delete([blob_key(sidecar.digest)])
+    assert "`file.intoto.jsonl` is missing" in verify(store).broken[result.fingerprint]
+
+
 def test_a_machine_makes_nothing_that_would_not_count(
     makers: Makers, torchyard: Command, tmp_path: Path
 ) -> None:
@@ -298,4 +320,7 @@ def test_commands_make_trust_and_revoke_keys(
     assert after
     assert after.maker == trust.maker
     assert "was revoked: a test" in str(after.distrust(key, Stage.CORE))
+    refused = torchyard("store", "trust", "builder", key)
+    assert (refused.code, "nothing that it signs would count" in refused.err) == (2, True)
+    assert load_trust() == after
     assert after.distrust(other, Stage.CORE) is None

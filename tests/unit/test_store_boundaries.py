@@ -117,6 +117,8 @@ MANIFESTS: dict[str, tuple[str, Json]] = {
     "path: two slashes": ("tree.files.0.path", "sub//file"),
     "path: ends with a slash": ("tree.files.0.path", "sub/"),
     "path: empty": ("tree.files.0.path", ""),
+    "path: above, of a sidecar": ("sidecars", [_file("../victim/file")]),
+    "path: of a file and a sidecar": ("sidecars", [_file("sub/file")]),
     "path: NUL": ("tree.files.0.path", "sub\0file"),
     "path: too long": ("tree.files.0.path", "a/" * 4000 + "a"),
     "path: not Unicode": ("tree.files.0.path", 7),

@@ -80,13 +80,17 @@ class Trust(Value, kw_only=True):
         """Return the name of a key's maker; empty if unknown."""
         return next((maker.name for maker in self.maker if maker.key == key), "")
 
+    def revocation(self, key: str) -> str | None:
+        """Return why a key was revoked, or None."""
+        reasons = (revoked.reason for revoked in self.revoked if revoked.key == key)
+        return next((f"the key `{key}` was revoked: {reason}" for reason in reasons), None)
+
     def distrust(self, key: str, stage: Stage) -> str | None:
         """Return why a key's signatures do not count for a stage, or None."""
         if not key:
             return "it is not signed"
-        for revoked in self.revoked:
-            if revoked.key == key:
-                return f"its key `{key}` was revoked: {revoked.reason}"
+        if why := self.revocation(key):
+            return why
         if not (name := self.name_of(key)):
             return f"it is signed with an unknown key, `{key}`"
         stages = {stage for maker in self.maker if maker.key == key for stage in maker.stages}
@@ -98,7 +102,7 @@ def load_signer() -> Signer | None:
     path = os.environ.get(KEY)
     if not path:
         return None
-    data = _read_own(path, KEY, _OTHERS, "read")
+    data = _read_own("private key", path, _OTHERS, "read")
     require_module("cryptography", "keys of makers", "cryptography")
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
         Ed25519PrivateKey,
@@ -120,7 +124,7 @@ def load_trust(path: str | None = None) -> Trust | None:
     path = path or os.environ.get(TRUST)
     if not path:
         return None
-    return _decode_trust(_read_own(path, TRUST, _OTHERS_WRITE, "replaced"), path)
+    return _decode_trust(_read_own("trust file", path, _OTHERS_WRITE, "replaced"), path)
 
 
 def add_to_trust(path: Path, entry: Maker | Revocation) -> None:
@@ -129,8 +133,12 @@ def add_to_trust(path: Path, entry: Maker | Revocation) -> None:
     values = msgspec.to_builtins(entry).items()
     lines = [f"{name} = {msgspec.json.encode(value).decode()}\n" for name, value in values]
     text = f"\n[[{table}]]\n{''.join(lines)}"
-    there = _read_own(str(path), TRUST, _OTHERS_WRITE, "replaced") if path.exists() else b""
-    _decode_trust(there + text.encode(), str(path))
+    is_there = path.exists()
+    there = _read_own("trust file", str(path), _OTHERS_WRITE, "replaced") if is_there else b""
+    trust = _decode_trust(there + text.encode(), str(path))
+    if isinstance(entry, Maker) and (why := trust.revocation(entry.key)):
+        msg = f"{why}, so nothing that it signs would count"
+        raise UsageError(msg, hint="`torchyard store key` makes a new one")
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
@@ -215,16 +223,17 @@ def _public(private: "Ed25519PrivateKey") -> str:
     return b64encode(der).decode()
 
 
-def _read_own(path: str, variable: str, forbidden: int, what: str) -> bytes:
+def _read_own(name: str, path: str, forbidden: int, what: str) -> bytes:
     """Read a file; refuse one with a mode that lets other users do `what`."""
     try:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
             data = file.read()
     except OSError as error:
-        msg = f"`{path}` ({variable}) can't be read: {error.strerror}"
-        raise UsageError(msg, hint=f"set {variable} to the path of a file") from error
+        msg = f"the {name} `{path}` can't be read: {error.strerror}"
+        hint = f"{KEY} is the path of this machine's private key, {TRUST} that of its trust file"
+        raise UsageError(msg, hint=hint) from error
     if status.st_mode & forbidden or status.st_uid not in (0, os.geteuid()):
-        msg = f"`{path}` ({variable}) can be {what} by other users"
+        msg = f"the {name} `{path}` can be {what} by other users"
         raise UsageError(msg, hint=f"make a new one, and only yours: chmod 600 {path}")
     return data
