@@ -275,6 +275,13 @@ def test_a_signature_of_a_result_is_none_of_a_statement(stated: Path, makers: Ma
             check_statement(json.dumps(document).encode(), stated.name, "", makers.trust())
 
 
+@pytest.mark.usefixtures("makers")
+def test_nothing_is_not_proven(tmp_path: Path, torchyard: Command) -> None:
+    (tmp_path / "empty").mkdir()
+    done = torchyard("verify", tmp_path / "empty")
+    assert (done.code, "there is no package in" in done.err) == (5, True)
+
+
 def test_without_a_policy_nobody_is_trusted(
     stated: Path, makers: Makers, torchyard: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

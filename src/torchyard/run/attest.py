@@ -8,6 +8,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.package.delivered import STATEMENT, is_package_name
 from torchyard.package.statement import sign_statement
+from torchyard.store.store import Unusable
 from torchyard.store.trees import Writer
 
 
@@ -19,9 +20,11 @@ def with_statement(result: Result, writer: Writer, folder: Path) -> Result:
     store = writer.store
     if store.signer is None or result.spec.task.stage is not Stage.PACKAGE:
         return result
-    inputs = [store.find(task.fingerprint) for task in result.spec.tasks[:-1]]
-    made = [found for found in inputs if found is not None]
-    data = sign_statement(result, made, store.signer, confined=store.is_confined(result))
+    unusable: Unusable = {}
+    made = store.results([task.fingerprint for task in result.spec.tasks[:-1]], unusable)
+    inputs = list(made)  # those that this machine trusts
+    confined = not unusable and store.is_confined(result)
+    data = sign_statement(result, inputs, store.signer, confined=confined)
     (folder / "statement").write_bytes(data)
     stored = writer.add_file(folder / "statement", STATEMENT)
     there = {file.path for file in result.tree.files}

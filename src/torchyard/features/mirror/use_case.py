@@ -57,7 +57,7 @@ def mirror_index(
         source=redact_url(address),
         channel=opened.url,
         generation=generation,
-        notes=sorted(mirror.notes),
+        notes=sorted(set(mirror.notes)),
         files=[
             MirroredFile(
                 project=file.chosen.project,

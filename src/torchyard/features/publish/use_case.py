@@ -268,7 +268,8 @@ def promote_packages(
         packages = [promotion.package for promotion in found]
         demands = demands._replace(upstream=(*demands.upstream, *origin.head().upstream))
         head, verdict = accept(channel, head, packages, demands)
-        notes = (*verdict.notes, *(promotion.note for promotion in found if promotion.note))
+        left_out = dict.fromkeys(promotion.note for promotion in found if promotion.note)
+        notes = (*verdict.notes, *left_out)
         done = Submitted(head.generation, verdict.packages, verdict.new, notes)
         if not dry_run:
             pairs = zip(found, verdict.packages, strict=True)

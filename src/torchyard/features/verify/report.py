@@ -42,16 +42,15 @@ def verify_text(report: OriginReport) -> Lines:
         if package.fault:
             yield styled(f"{name}: {printable(package.fault)}", "bold red")
             continue
-        yield styled(f"{name}: made by {package.maker}", "bold")
+        yield styled(f"{name}: made by {printable(package.maker)}", "bold")
         facts = {
             "job": package.job,
             "source": f"{package.source or 'a directory'} {package.commit}",
             "sandbox": "all of it" if package.confined else "not all of it",
             "torchyard": f"{package.torchyard}, {package.started}",
             "key": package.key,
-            **package.toolchain,
         }
-        for word, text in facts.items():
+        for word, text in (*facts.items(), *package.toolchain.items()):
             yield indented(f"{printable(word):<10} {printable(text).strip()}", 2)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchyard.errors import CheckError, UsageError
+from torchyard.errors import CheckError, SelectionError, UsageError
 from torchyard.features.verify.report import OriginReport, VerifiedPackage
 from torchyard.package.statement import package_origin
 from torchyard.publish.staged import find_packages
@@ -22,6 +22,9 @@ def verify_packages(packages: Sequence[str | Path], *, policy: str | None = None
         msg = "whom do you trust?"
         raise UsageError(msg, hint=f"--policy names a trust file, or {TRUST} does")
     found = find_packages(map(Path, packages))
+    if not found:
+        msg = f"there is no package in {', '.join(map(str, packages))}"
+        raise SelectionError(msg, hint="name packages, or directories with packages")
     return OriginReport(packages=[_verified(path, trust) for path in found])
 
 
