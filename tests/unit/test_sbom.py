@@ -98,11 +98,13 @@ def test_all_archives_that_the_linker_takes_are_found_by_name(tmp_path: Path) ->
     for name in ("libplanted.so", "libplain.so"):
         (tmp_path / "out/lib" / name).write_bytes((library.parent / name).read_bytes())
     (tmp_path / "out/lib/libforeign.so").write_bytes(library.read_bytes())
+    (tmp_path / "outside/libpath.a").rename(tmp_path / "outside/gone")
     folders = library_folders("gcc", "")
     facts = take_inventory(
         tmp_path, tmp_path / "out", None, None, find=lambda _name: None, folders=folders
     )
     found = {part.name: part for part in facts.components if part.kind is STATIC}
+    (tmp_path / "outside/gone").rename(tmp_path / "outside/libpath.a")
     traced = (tmp_path / "build" / path for path in re.findall(r"^(\S+\.a)$", output, re.MULTILINE))
     taken = {path.name for path in traced if path.stat().st_size > len("!<arch>\n")}
     assert found.keys() == taken - RUNTIME

@@ -71,8 +71,10 @@ def _installed(
     """Return a library of the system, or of a wheel."""
     owner = owner_of(original) if original else None
     version, license_, named = owner[:3] if owner else ("", "", "")
-    with copy.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
+    digest = ""
+    if copy.is_file():
+        with copy.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
     return Component(
         kind=kind,
         name=copy.name,

@@ -102,8 +102,14 @@ class LinkLine:
             yield from self._of_file(found)
 
     def _of_file(self, path: Path) -> Iterator[Path]:
-        """Yield an archive, or those that a linker script in its place names."""
-        if not path.is_file() or path in self._scripts:
+        """Yield an archive, or those that a linker script in its place names.
+
+        A file that was removed since is what its name says.
+        """
+        if path in self._scripts:
+            return
+        if not path.is_file():
+            yield from [path] if path.suffix == ".a" else []
             return
         with path.open("rb") as file:
             content = file.read(_SCRIPT)
