@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rattler.index import index_fs
 from tests.support.conda import SUBDIR, make_package, publish
+from tests.support.made_wheel import make_wheel
 from tests.support.publishing import torchyard
 
 from torchyard.publish.channel.channel import Channel
@@ -193,6 +194,13 @@ def test_the_check_of_a_channel_knows_corrections(channel: Path) -> None:
 )
 def test_what_can_not_be_done_is_refused(channel: Path, words: list[str], why: str) -> None:
     assert why in patch(channel, *words, status=2)
+
+
+def test_wheels_can_not_be_corrected(channel: Path, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "wheels", "tool", "1.0")
+    torchyard("publish", tmp_path / "wheels", "--to", channel)
+    shown = patch(channel, "tool", "--undo", "--reason", "x", status=5)
+    assert "has no conda packages of `tool`" in shown
 
 
 def test_packages_that_are_not_there_can_not_be_corrected(channel: Path) -> None:

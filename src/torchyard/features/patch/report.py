@@ -5,6 +5,7 @@ from typing import Literal
 from torchyard.model.quantity import show_count
 from torchyard.model.values import Reported
 from torchyard.terminal.tables import Lines, folded, number, styled, table
+from torchyard.terminal.untrusted import neutral, printable
 
 
 class CorrectedFile(Reported, kw_only=True):
@@ -47,7 +48,11 @@ def channel_patch_text(report: PatchReport) -> Lines:
     """Show corrections, each with the number of its files, and what a solver chooses."""
     rows: dict[tuple[str, str, str, str], int] = {}
     for file in report.files:
-        key = (file.part, file.field, ", ".join(file.removed), ", ".join(file.added))
+        key = (
+            file.part,
+            file.field,
+            *(printable(", ".join(t)) for t in (file.removed, file.added)),
+        )
         rows[key] = rows.get(key, 0) + 1
     if rows:
         columns = (*map(folded, ("part", "field", "removed", "added")), number("files"))
@@ -64,13 +69,13 @@ def _solved(solved: Solved) -> Lines:
     yield styled(f"`{solved.spec}` is solved by", "bold")
     old, new = solved.before.packages, solved.after.packages
     names = sorted(old.keys() | new.keys())
-    rows = [(name, old.get(name, "-"), new.get(name, "-")) for name in names]
+    rows = [tuple(map(printable, (n, old.get(n, "-"), new.get(n, "-")))) for n in names]
     differing = [row for row in rows if row[1] != row[2]]
     if differing:
         yield table(tuple(map(folded, ("package", "before", "after"))), differing, tight=True)
     for when, answer in (("before", solved.before), ("after", solved.after)):
         if answer.error:
-            yield styled(f"{when}: {answer.error}")
+            yield styled(neutral(f"{when}: {answer.error}"))
     if solved.before == solved.after:
         yield styled("the same packages as before")
     yield ""

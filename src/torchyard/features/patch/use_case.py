@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from torchyard.errors import HostError, UsageError
+from torchyard.errors import HostError, SelectionError, UsageError
 from torchyard.features.patch.report import CorrectedFile, PatchReport, Solved, SolverAnswer
 from torchyard.index.conda.patch import (
     Correction,
@@ -87,7 +87,9 @@ def patch_records(
         correct, what = _instructed(Path(instructions)), f"as {instructions} says"
     else:
         selection = parse_selection(selectors, variants, files)
-        choose(opened, head, selection)
+        if not {file.part for file in choose(opened, head, selection)} & {*conda_parts(head)}:
+            msg = f"`{opened.url}` has no conda packages of `{selection}`"
+            raise SelectionError(msg, hint="wheels have their requirements in themselves")
         correct, what = _selected(selection, None if undo else change), str(selection)
     before = {name: opened.state(head, name) for name in conda_parts(head)}
     after = {name: corrected_state(name, state, correct) for name, state in before.items()}
