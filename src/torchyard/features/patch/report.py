@@ -48,11 +48,8 @@ def channel_patch_text(report: PatchReport) -> Lines:
     """Show corrections, each with the number of its files, and what a solver chooses."""
     rows: dict[tuple[str, str, str, str], int] = {}
     for file in report.files:
-        key = (
-            file.part,
-            file.field,
-            *(printable(", ".join(t)) for t in (file.removed, file.added)),
-        )
+        removed, added = (printable(", ".join(specs)) for specs in (file.removed, file.added))
+        key = (file.part, file.field, removed, added)
         rows[key] = rows.get(key, 0) + 1
     if rows:
         columns = (*map(folded, ("part", "field", "removed", "added")), number("files"))
