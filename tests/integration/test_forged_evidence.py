@@ -131,10 +131,14 @@ def test_who_made_a_package_is_beside_it(project: Path) -> None:
         "demo-1.0-cp312-none-any.whl",
         "demo-1.0-cp312-none-any.whl.intoto.jsonl",
     ]
-    done = torchyard("verify", out, "--json", env=env)
+    env[KEY] = str(project.parent / "makers/builder")
+    done = torchyard("build", "-f", file, env=env)  # with its publish job
     assert done.returncode == 0, done.stderr
-    first, _ = json.loads(done.stdout)["packages"]
-    assert (first["maker"], first["job"]) == (
-        "builder",
-        "package:demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel",
-    )
+    for where in (out, project / "channel"):
+        done = torchyard("verify", where, "--json", env=env)
+        assert done.returncode == 0, done.stderr
+        first, _ = json.loads(done.stdout)["packages"]
+        assert (first["maker"], first["job"]) == (
+            "builder",
+            "package:demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel",
+        )

@@ -88,6 +88,7 @@ def add(channel: Channel, entries: Iterable[Entry], days: float = 0, part: str =
             key = key_of(parse_part(name), entry)
             channel.objects.create(key, entry.file.encode())
             channel.objects.create(f"{key}.metadata", b"METADATA")
+            channel.objects.create(f"{key}.intoto.jsonl", b"STATEMENT")
 
     def edit(new: list[Entry], state: State) -> State:
         names = {(e.file, e.variant) for e in new}
@@ -459,6 +460,7 @@ def test_prune_hides_first_and_deletes_after_the_grace_period(nightly: Channel) 
     assert later.freed == sum(one.entry.size for one in done.hidden)
     assert nightly.objects.head(key) is None
     assert nightly.objects.head(f"{key}.metadata") is None
+    assert nightly.objects.head(f"{key}.intoto.jsonl") is None
     state = nightly.state(nightly.head(), "simple/torch")
     assert (state.hidden, state.pending_deletion) == ((), ())
     check_pages(nightly)

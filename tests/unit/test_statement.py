@@ -9,17 +9,23 @@ import msgspec
 import pytest
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import Key  # type: ignore[attr-defined]  # its public name
+from tests.support.channels import LATER, NOW
 from tests.support.helpers import SMALL, Command, plan_of
 from tests.support.made_wheel import make_wheel, spec_for
 from tests.support.makers import Makers
 from tests.support.schemas import validate
+from tests.support.web import FileServer
 
-from torchyard.errors import CheckError
+from torchyard.errors import CheckError, PublishError
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Result, Tree
 from torchyard.package.statement import check_statement, package_origin, sign_statement
-from torchyard.publish.staged import digests_of
-from torchyard.store.makers import TRUST, Signer
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.ops.promote import gather_packages
+from torchyard.publish.publish import publish
+from torchyard.publish.select import parse_selection
+from torchyard.publish.staged import digests_of, read_staged
+from torchyard.store.makers import TRUST, Signer, Trust
 
 SPEC = spec_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
 COMMIT = "12" * 20
@@ -273,6 +279,56 @@ def test_a_signature_of_a_result_is_none_of_a_statement(stated: Path, makers: Ma
         document["signatures"][0]["sig"] = signer.sign(kind, payload)
         with pytest.raises(CheckError, match="changed after"):
             check_statement(json.dumps(document).encode(), stated.name, "", makers.trust())
+
+
+# ------------------------------------------------------------------------------------- channels
+
+
+def published(folder: Path, wheel: Path, trust: Trust | None) -> Channel:
+    channel = Channel.at(str(folder), make=True)
+    packages = read_staged([wheel.parent], "compute", NOW, trust=trust)
+    publish(channel, channel.head(), packages, LATER)
+    return channel
+
+
+def test_a_channel_shows_who_made_its_packages(
+    stated: Path, makers: Makers, tmp_path: Path, torchyard: Command
+) -> None:
+    published(tmp_path / "channel", stated, makers.trust())
+    with FileServer(tmp_path / "channel") as server:
+        for where in (tmp_path / "channel", server.url):
+            done = torchyard("verify", where, "--json")
+            assert done.code == 0, done.err
+            (package,) = json.loads(done.out)["packages"]
+            assert (package["file"], package["maker"]) == (stated.name, "builder")
+    makers.revoke(makers.signer("builder").key)
+    assert torchyard("verify", tmp_path / "channel").code == CheckError.exit_code
+
+
+def test_what_is_not_proven_is_not_published(stated: Path, makers: Makers, tmp_path: Path) -> None:
+    published(tmp_path / "channel", stated, None)
+    assert not list((tmp_path / "channel").rglob("*.jsonl")), "without trust, nobody's counts"
+    _change_package_behind(stated)
+    with pytest.raises(PublishError, match="is about another file, or other bytes"):
+        read_staged([stated.parent], "compute", NOW, trust=makers.trust())
+
+
+def _change_package_behind(wheel: Path) -> None:
+    """Make another sound wheel of the same name."""
+    make_wheel(wheel.parent, text="y = 2\n")
+
+
+def test_a_promotion_carries_what_is_proven(stated: Path, makers: Makers, tmp_path: Path) -> None:
+    source = published(tmp_path / "source", stated, makers.trust())
+    selection = parse_selection(["demo"], (), ())
+    ((_, package, note),) = gather_packages(source, selection, NOW, makers.trust())
+    assert (package.statement, note) == (beside(stated).read_bytes(), "")
+    ((_, package, _),) = gather_packages(source, selection, NOW)
+    assert not package.statement
+    (stored,) = (tmp_path / "source").rglob("*.jsonl")
+    _edit(_change_payload)(stored.with_name(stated.name), makers)
+    ((_, package, note),) = gather_packages(source, selection, NOW, makers.trust())
+    assert (package.statement, CHANGED in note) == (b"", True)
 
 
 @pytest.mark.usefixtures("makers")

@@ -22,7 +22,7 @@ from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.delivered import STATEMENT, is_package_name
 from torchyard.store.makers import Signer, Trust, verify_signature
 
-LARGEST_STATEMENT = 16 << 20
+_LARGEST = 16 << 20
 
 _KIND = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -193,19 +193,26 @@ def package_origin(path: Path, trust: Trust) -> PackageOrigin:
     """Return how a package was made, by the statement beside it; raise CheckError if unproven."""
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
+    return check_statement(read_statement(path), path.name, sha256, trust)
+
+
+def read_statement(path: Path) -> bytes | None:
+    """Return the statement beside a package, if there is one."""
     beside = path.with_name(path.name + STATEMENT)
     if not beside.is_file():
-        msg = f"it has no statement of its origin, `{beside.name}`"
-        raise CheckError(msg)
+        return None
     with beside.open("rb") as file:
-        return check_statement(file.read(LARGEST_STATEMENT + 1), path.name, sha256, trust)
+        return file.read(_LARGEST + 1)
 
 
-def check_statement(data: bytes, name: str, sha256: str, trust: Trust) -> PackageOrigin:
+def check_statement(data: bytes | None, name: str, sha256: str, trust: Trust) -> PackageOrigin:
     """Return what a statement says of a file.
 
     Raise CheckError unless a trusted maker has signed it, and it says what the policy requires.
     """
+    if data is None:
+        msg = f"it has no statement of its origin, `{name}{STATEMENT}`"
+        raise CheckError(msg)
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         payload = b64decode(envelope.payload, validate=True)

@@ -29,9 +29,11 @@ from torchyard.package.contents import Contents
 from torchyard.package.delivered import PROVENANCE, is_package_name
 from torchyard.package.formats import format_named
 from torchyard.package.read import read_package
+from torchyard.package.statement import check_statement, read_statement
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.zip.unpack import plain_directory
 from torchyard.publish.provenance import LARGEST_PROVENANCE, check_provenance
+from torchyard.store.makers import Trust
 
 Grouping = Literal["compute", "compute-blas"]
 """The scheme for names of a channel's variants."""
@@ -69,6 +71,8 @@ class Package(NamedTuple):
     """Its faults."""
     metadata: bytes = b""
     provenance: bytes = b""
+    statement: bytes = b""
+    """The statement of its origin, proven and signed."""
     cells: tuple[str, ...] = ()
     """The cells whose jobs delivered it; empty if unknown."""
     mismatches: tuple[str, ...] = ()
@@ -101,6 +105,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     *,
     read: Callable[[Path], Contents] = read_package,
     cell_for: CellFinder = made_elsewhere,
+    trust: Trust | None = None,
 ) -> list[Package]:
     """Read all packages among files and below directories one by one.
 
@@ -116,6 +121,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
             entry = _entry(contents, digests, cell, grouping, now)
             findings = judge(entry.sha256, contents)
             package = _package(path, contents, entry, findings, digests.md5)
+            package = package._replace(statement=_statement(path, entry.sha256, trust))
             if cell:
                 found = (f"{mismatch}: {cell}" for mismatch in cell_mismatches(contents, cell))
                 package = package._replace(cells=(cell,), mismatches=tuple(found))
@@ -282,6 +288,19 @@ def _provenance(path: Path, sha256: str) -> bytes:
         msg = f"`{provenance.name}` has more than {LARGEST_PROVENANCE:,} bytes"
         raise PublishError(msg, hint="write it again, or remove it")
     check_provenance(path.name, data, sha256)
+    return data
+
+
+def _statement(path: Path, sha256: str, trust: Trust | None) -> bytes:
+    """Return the statement beside a package, if it is proven; without trust, none is."""
+    data = read_statement(path)
+    if trust is None or data is None:
+        return b""
+    try:
+        check_statement(data, path.name, sha256, trust)
+    except CheckError as error:
+        msg = f"the statement beside `{path.name}` can't be published: {error}"
+        raise PublishError(msg, hint="remove it, or trust its maker") from error
     return data
 
 

@@ -23,6 +23,7 @@ from torchyard.publish.package_gates import is_untried
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.publish import publish
 from torchyard.publish.staged import Grouping, Package, made_elsewhere, read_staged
+from torchyard.store.makers import Trust
 
 _NAMED = 3
 """The most releases to name in an entry of the channel's log."""
@@ -40,6 +41,8 @@ class PublishRequest(NamedTuple):
     demands: Demands
     results: PlanResults | None = None
     """Results of the packages' plan, if known."""
+    trust: Trust | None = None
+    """Whose statements are published with packages; None for nobody's."""
     try_out: TryOut | None = None
     """Runs smoke tests on this machine; None if code of packages must not run."""
     name: str = ""
@@ -87,6 +90,7 @@ def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted
         judge_by(request.policy, today, evidence.checked, means.torches),
         read=means.read,
         cell_for=results.cell_for if results else made_elsewhere,
+        trust=request.trust,
     )
     if not packages:
         where = ", ".join(map(str, request.paths)) or "the store"

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from torchyard.errors import PublishError
 from torchyard.index.page import Media
 from torchyard.model.quantity import show_size
-from torchyard.package.delivered import PROVENANCE
+from torchyard.package.delivered import PROVENANCE, STATEMENT
 from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.publish.channel.layout import headers, key_of, parse_part
 from torchyard.publish.staged import METADATA, Package
@@ -106,6 +106,8 @@ def _objects(package: Package) -> Iterator[_Object]:
         yield _Object(f"{key}{METADATA}", data, _identity(data), Media.TEXT)
     if data := package.provenance:
         yield _Object(f"{key}{PROVENANCE}", data, _identity(data), Media.JSON, is_own=False)
+    if data := package.statement:
+        yield _Object(f"{key}{STATEMENT}", data, _identity(data), Media.JSON, is_own=False)
 
 
 def _identity(data: bytes) -> Identity:
@@ -116,7 +118,7 @@ def _send(objects: Objects, item: _Object) -> None:
     """Write an object, unless it exists.
 
     At a key not derived from its bytes, the first object stays: another conda package is refused,
-    another provenance ignored. A truncated object is replaced.
+    another provenance or statement ignored. A truncated object is replaced.
     """
     if item.is_own:
         objects.ensure(item.key, item.data, item.identity, headers(item.media, "bytes"))

@@ -10,6 +10,9 @@ PUBLISHED = "published.json"
 CONFINED = "confined.txt"
 """A file beside the stages' folders with the cells whose packages are made in a sandbox."""
 
+TRUSTED = "trusted.json"
+"""A file beside it with the trust of the machine that runs the publish job, or null."""
+
 OTHERS = "others"
 """The folder, beside the stages', of results that are neither packages nor evidence."""
 

@@ -24,6 +24,7 @@ from torchyard.errors import MISSING, BuildError, BusyError, StoreError, Torchya
 from torchyard.host.locks import report_full_disk
 from torchyard.host.process_tree import written_bytes
 from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
+from torchyard.model.canonical import canonical_json
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Ended, Listener, Noted, Progress, Started, ended_well
 from torchyard.model.job_spec import JobSpec, Task
@@ -31,7 +32,7 @@ from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
 from torchyard.recipes import steps_of
-from torchyard.recipes.publishing import CONFINED, input_path
+from torchyard.recipes.publishing import CONFINED, TRUSTED, input_path
 from torchyard.run.attest import with_statement
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of, with_found_root
 from torchyard.run.environment import bring_ninja
@@ -355,9 +356,12 @@ def _fetch_inputs(
                 raise StoreError(msg, hint=hint, reason=MISSING) from error
             tree.move_in(part, path)
         size += sum(file.size for file in needed.files)
-    if is_asked:
-        with UntrustedTree(workdir.job, INPUTS) as tree, tree.create_file(CONFINED) as file:
-            file.write("\n".join(confined).encode())
+    notes = {CONFINED: "\n".join(confined).encode()} if is_asked else {}
+    if spec.task.stage is Stage.PUBLISH:
+        notes[TRUSTED] = canonical_json(store.trust)
+    for name, data in notes.items():
+        with UntrustedTree(workdir.job, INPUTS) as tree, tree.create_file(name) as file:
+            file.write(data)
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
         on_event(Noted(job=spec.task.id, text=text))

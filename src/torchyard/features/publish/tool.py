@@ -13,7 +13,8 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.publish.gates import Demands
 from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.submit import PublishRequest
-from torchyard.recipes.publishing import PUBLISHED
+from torchyard.recipes.publishing import PUBLISHED, TRUSTED
+from torchyard.store.makers import Trust
 from torchyard.terminal.console import show
 from torchyard.terminal.json_output import encode
 from torchyard.terminal.progress import ProgressLine
@@ -27,6 +28,7 @@ def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
     request = PublishRequest(
         paths=(),
         results=PlanResults(inputs, task.label),
+        trust=msgspec.json.decode((inputs / TRUSTED).read_bytes(), type=Trust | None),
         policy=policies[0] if policies else load_policy(task.text("policy")),
         demands=Demands(
             external=tuple(task.words("external")),

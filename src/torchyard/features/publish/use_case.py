@@ -36,6 +36,7 @@ from torchyard.recipes.publishing import CONFINED, input_path
 from torchyard.smoke.package_under_test import read_package_under_test
 from torchyard.smoke.request import smoke_request
 from torchyard.smoke.smoke import smoke_here
+from torchyard.store.makers import load_trust
 from torchyard.store.trees import fetch_tree
 from torchyard.workspace.channel_config import (
     channel_named,
@@ -107,6 +108,7 @@ def publish_packages(
             sandbox=known.sandbox if known else "any",
             overrides=tuple(map(parse_override, overrides)),
         ),
+        trust=load_trust(),
         try_out=bound(_try_out, level=level, on_line=on_line),
         name=known.name if known else "",
         grouping=variants or (known.variants if known else None),
@@ -254,7 +256,7 @@ def promote_packages(
     selection = parse_selection(selectors, variants, files)
     origin = open_channel(source, file)
     now = current_moment()
-    found = gather_packages(origin, selection, now)
+    found = gather_packages(origin, selection, now, load_trust())
     url = channel_url(target, file)
     with (
         filling(url, dry_run=dry_run) as channel,

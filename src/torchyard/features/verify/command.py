@@ -14,7 +14,8 @@ from torchyard.cli.output import reports
 def command() -> None:
     """Show who made packages, from which commit, with what.
 
-    PACKAGE is a file with its signed statement beside it (PACKAGE.intoto.jsonl), or a directory
-    with such files. A statement counts if a maker signed it who is trusted for packages, and it is
-    about these bytes.
+    PACKAGE is a file with its signed statement beside it (PACKAGE.intoto.jsonl), a directory with
+    such files, or the directory or address of a channel, whose packages are not downloaded: their
+    digests are compared. A statement counts if a maker signed it who is trusted for packages, and
+    it is about these bytes.
     """

@@ -16,15 +16,16 @@ from typing import Literal, NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
-from torchyard.errors import Diagnostic, HostError, PublishError, StoreError
+from torchyard.errors import CheckError, Diagnostic, HostError, PublishError, StoreError
 from torchyard.index.entry import Entry
 from torchyard.index.sections import section_of
 from torchyard.index.simple.section import wheel_requirements
 from torchyard.model.quantity import listed
-from torchyard.package.delivered import PROVENANCE
+from torchyard.package.delivered import PROVENANCE, STATEMENT
 from torchyard.package.repair.operations import Reversion
 from torchyard.package.repair.repair import new_name, repair
 from torchyard.package.repair.retag import metadata_text, new_version
+from torchyard.package.statement import check_statement
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -40,6 +41,7 @@ from torchyard.publish.staged import (
     refuse_unsound,
 )
 from torchyard.publish.upload import FILES, holds_all, keys_of, upload
+from torchyard.store.makers import Trust
 from torchyard.store.objects import LARGEST_COPY, Objects
 
 Local = Literal["keep", "drop"]
@@ -55,7 +57,7 @@ class Promotion(NamedTuple):
     package: Package
     """A file exists at its path only if rewritten."""
     note: str = ""
-    """Why its provenance is left out."""
+    """Why its provenance or statement is left out."""
 
 
 class Route(NamedTuple):
@@ -80,15 +82,21 @@ def head_for(source: Channel, target: Channel, name: str) -> Head:
     return head
 
 
-def gather_packages(source: Channel, selection: Selection, at: str) -> list[Promotion]:
-    """Return all selected packages with their sidecars; refuse yanked ones."""
+def gather_packages(
+    source: Channel, selection: Selection, at: str, trust: Trust | None = None
+) -> list[Promotion]:
+    """Return all selected packages with their sidecars; refuse yanked ones.
+
+    Without trust, no statement of a package's origin is proven, and none is promoted.
+    """
     head = source.head()
     chosen = choose(source, head, selection)
     refused = [*_refused(source, head, chosen)]
     if refused:
         raise PublishError.of(refused)
     sidecars: dict[str, bytes] = {}
-    return [_promotion(source.objects, file, at, sidecars) for file in chosen]
+    found = [_promotion(source.objects, file, at, sidecars) for file in chosen]
+    return [_with_statement(source.objects, promotion, trust) for promotion in found]
 
 
 def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
@@ -133,6 +141,19 @@ def _promotion(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, by
         cells=(entry.cell,) if entry.cell else (),
     )
     return Promotion(chosen, package, note)
+
+
+def _with_statement(objects: Objects, promotion: Promotion, trust: Trust | None) -> Promotion:
+    """Return a promotion with the statement of its package's origin, if it is proven."""
+    part, entry = parse_part(promotion.origin.part), promotion.origin.entry
+    data = objects.read(f"{key_of(part, entry)}{STATEMENT}") if trust else None
+    if trust is None or data is None:
+        return promotion
+    try:
+        check_statement(data, entry.file, entry.sha256, trust)
+    except CheckError as error:
+        return promotion._replace(note=f"`{entry.file}`: {error}; that is not promoted")
+    return promotion._replace(package=promotion.package._replace(statement=data))
 
 
 def _read(objects: Objects, key: str, digest: str = "") -> bytes:
@@ -194,8 +215,13 @@ def _known(promotion: Promotion, entry: Entry) -> Promotion:
     """Return the promotion of a package that the target already has."""
     metadata = _relabelled_metadata(promotion.package)
     return promotion._replace(
-        package=promotion.package._replace(entry=entry, metadata=metadata, provenance=b"")
+        package=_of_other_bytes(promotion.package)._replace(entry=entry, metadata=metadata)
     )
+
+
+def _of_other_bytes(package: Package) -> Package:
+    """Return a package without the sidecars that are about its former bytes."""
+    return package._replace(provenance=b"", statement=b"")
 
 
 def _relabelled_metadata(package: Package) -> bytes:
@@ -221,10 +247,10 @@ def _relabelled(route: Route, promotion: Promotion) -> Promotion:
         sha256=digests.sha256,
         size=digests.size,
         metadata=sha256(metadata).hexdigest() if metadata else "",
-        provenance=False,  # it is about other bytes
+        provenance=False,
         promoted=entry.sha256,
     )
-    package = promotion.package._replace(path=path, entry=new, metadata=metadata, provenance=b"")
+    package = _of_other_bytes(promotion.package)._replace(path=path, entry=new, metadata=metadata)
     return promotion._replace(package=package)
 
 

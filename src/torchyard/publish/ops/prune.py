@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import StoreError
 from torchyard.index.entry import Entry, Hidden, State, changed
-from torchyard.package.delivered import PROVENANCE
+from torchyard.package.delivered import PROVENANCE, STATEMENT
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ROOTS, ChangeReason, Edit
 from torchyard.publish.channel.head import Head, Pin, changes_within, live_states, state_key
@@ -325,9 +325,9 @@ def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
 
 
 def _with_sidecars(key: str) -> list[str]:
-    """Return the objects of a package, with up to two sidecars outside of conda."""
-    by_digest = key.startswith("packages/")
-    return [key, f"{key}{METADATA}", f"{key}{PROVENANCE}"] if by_digest else [key]
+    """Return the objects of a package; conda packages have at most one sidecar, others three."""
+    ends = (METADATA, PROVENANCE, STATEMENT) if key.startswith("packages/") else (STATEMENT,)
+    return [key, *(f"{key}{end}" for end in ends)]
 
 
 def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:
