@@ -287,6 +287,14 @@ def test_bills_are_shown_and_inferred_for_foreign_packages(
     assert "not known: what was linked statically into *" in shown
 
 
+def test_a_damaged_package_has_no_bill(torchyard: Command, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path)
+    wheel.write_bytes(wheel.read_bytes()[:-30])
+    done = torchyard("sbom", wheel)
+    assert done.code == 13
+    assert "is damaged, so that files may be missing" in done.err
+
+
 def test_a_license_can_be_denied(torchyard: Command, tmp_path: Path) -> None:
     facts = Facts(components=PARTS, license="MIT")
     bill = filled(tmp_path / "inputs", facts)

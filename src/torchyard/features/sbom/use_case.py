@@ -7,9 +7,10 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.checks.table import load_rule_table
+from torchyard.errors import CheckError
 from torchyard.features.sbom.report import PackageBill, SbomReport
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Contents
+from torchyard.package.contents import Contents, is_torn
 from torchyard.package.formats import format_of
 from torchyard.package.sbom.component import ALL, Bill, Component, ComponentKind
 from torchyard.package.sbom.cyclonedx import carried_bill, encode_bill
@@ -38,6 +39,9 @@ def list_components(
     found = []
     for path in map(Path, packages):
         contents = read_metered(path, meter)
+        if is_torn(contents):
+            msg = f"`{path.name}` is damaged, so that files may be missing"
+            raise CheckError(msg, hint="`torchyard check` lists what is wrong with it")
         bill = carried_bill(contents) or _inferred(contents)
         if write is not None:
             Path(write).mkdir(parents=True, exist_ok=True)
@@ -56,7 +60,8 @@ def _denied(bill: Bill, globs: Sequence[str]) -> Iterator[str]:
 
 def _inferred(contents: Contents) -> Bill:
     """Return what the files and the metadata of a package show."""
-    label = format_of(contents).install_label(contents)
+    label = format_of(contents).label(contents)
+    name = label.name or contents.file_name
     libraries = [
         Component(
             kind=ComponentKind.BUNDLED,
@@ -69,9 +74,9 @@ def _inferred(contents: Contents) -> Bill:
         if file.binary and any_match(path, load_rule_table().bundled)
     ]
     return Bill(
-        name=label.name,
+        name=name,
         version=label.version,
-        purl=pypi_purl(label.name, label.version),
+        purl=pypi_purl(name, label.version),
         components=(*libraries, *_required(contents)),
         unseen=(ALL,),
         inferred=True,
@@ -84,8 +89,8 @@ def _required(contents: Contents) -> Iterator[Component]:
             named = Requirement(text)
         except InvalidRequirement:
             continue
-        pins = [one.version for one in named.specifier if one.operator == "=="]
-        version = "".join(pins[:1])
+        pins = (one.version for one in named.specifier if one.operator == "==")
+        version = next((pin for pin in pins if "*" not in pin), "")
         purl = pypi_purl(named.name, version)
         kind = ComponentKind.REQUIRED
         yield Component(kind=kind, name=named.name, version=version, purl=purl)
