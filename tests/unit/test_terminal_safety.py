@@ -147,7 +147,7 @@ def test_json_has_no_control_characters() -> None:
 
 WRITERS = {
     "cli/main.py": "the interruption, and tracebacks, which it neutralises",
-    "smoke/rattler_child.py": "a child that speaks JSON",
+    "toolchain/rattler_child.py": "a child that speaks JSON",
     "host/fork_server.py": "how a forked job ended, into the file that `write_error` shows",
 }
 

@@ -32,13 +32,13 @@ from torchyard.model.abi import AbiClass
 from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
 from torchyard.model.identifier import PROJECT_NAME, Cell, fits_identifier
 from torchyard.model.lock import BuildLock
-from torchyard.model.matrix import Needs, Override, Pattern, Subset
+from torchyard.model.matrix import Needs, Override, Pattern, Subset, values_of
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.model.toolchain import REGISTRY, Build, Toolchain, is_pinned
+from torchyard.model.toolchain import REGISTRY, Build, CondaToolchain, Toolchain, is_pinned
 
 NO_RELEASE = "none"
 """The value of `release` for projects without pins of a torch release."""
@@ -102,7 +102,7 @@ def evaluate(
         toolchain=toolchain,
         lock=lock,
         build=_build(spec.build, project, problems, tables),
-        conda_libraries=spec.conda.libraries,
+        conda_libraries="channel" if toolchain and toolchain.conda else spec.conda.libraries,
         conda_license=spec.conda.license,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, project.recipe, problems),
@@ -110,6 +110,7 @@ def evaluate(
         tables=tables,
         origins=document.origins(),
     )
+    _check_conda(config, spec, problems)
     if problems.found:
         raise ConfigError.of(problems.found)
     return config
@@ -350,13 +351,43 @@ def _toolchain(spec: ToolchainSpec | None, root: str | None) -> Toolchain | None
     if spec is None and root is None:
         return None
     spec = spec or ToolchainSpec()
+    conda = None
+    if spec.conda is not None:
+        build, host = (tuple(sorted(specs)) for specs in (spec.conda.build, spec.conda.host))
+        conda = CondaToolchain(channels=tuple(spec.conda.channels), build=build, host=host)
     return Toolchain(
         compiler=spec.compiler,
         blas=spec.blas,
         toolkits={"cuda": spec.cuda},
         cache=spec.cache,
         root=root,
+        conda=conda,
     )
+
+
+def _check_conda(config: Config, spec: FileSpec, problems: Problems) -> None:
+    """Refuse what conda environments can't make, or what would be another core than theirs."""
+    if config.toolchain is None or config.toolchain.conda is None:
+        return
+    path, tables = ("toolchain", "conda"), config.tables
+    if config.toolchain.root is not None or config.toolchain.cache is not None:
+        what = "jobs in conda environments have neither another root nor a compile cache"
+        problems.add(path, what, "leave `root`, [root] and `cache` out")
+    if config.project.recipe.is_extension or config.project.recipe.compiling in config.steps:
+        what = "conda environments are for the steps of recipe `pytorch`"
+        problems.add(path, what, "leave `conda` out")
+    if spec.sandbox.kind not in (None, "bwrap"):
+        what = "jobs in conda environments need bubblewrap"
+        problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
+    for compute in values_of(config.matrix, "compute"):
+        if compute in tables.compute and tables.compute[compute].is_gpu:
+            what = f"conda environments can't build for {compute} yet"
+            problems.add(path, what, "build it by a file without `conda`")
+    for kind in values_of(config.matrix, "package"):
+        if not tables.formats[tables.packages[kind].format].channels:
+            what = f"`{kind}` packages can't contain what conda's compilers made"
+            hint = "build them by a file without `conda`: their core is another one"
+            problems.add(path, what, hint)
 
 
 def _build(spec: BuildSpec, project: Project, problems: Problems, tables: Tables) -> Build:
@@ -465,7 +496,8 @@ def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems)
     for index, path in enumerate(spec.readable):
         if not path or path == "/":
             problems.add(("sandbox", "readable", index), "the whole file system can't be readable")
-    kind = "bwrap" if root is not None else spec.kind
+    is_own = root is not None or toolchain.conda is not None
+    kind = "bwrap" if is_own else spec.kind
     return Sandbox(kind=kind, root=root, readable=tuple(spec.readable))
 
 

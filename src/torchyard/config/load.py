@@ -11,6 +11,7 @@ from torchyard.config.evaluate import evaluate
 from torchyard.config.lock import (
     add_locked_rows,
     build_lock_path,
+    conda_lock_folder,
     locked_origins,
     read_build_lock,
 )
@@ -99,6 +100,7 @@ def _lock_of(spec: FileSpec, path: str) -> BuildLock:
     """Return the lock of a file; empty if the file needs none."""
     recipe = find_recipe(spec.project.recipe)
     is_locked = (recipe is not None and recipe.is_extension) or spec.root.image is not None
+    is_locked = is_locked or (spec.toolchain is not None and spec.toolchain.conda is not None)
     return read_build_lock(path) if is_locked else BuildLock()
 
 
@@ -133,6 +135,7 @@ def config_of(
 
 
 def source_exclusions(source: Source, path: str) -> list[str]:
-    """Return the paths excluded from a source directory: the file, its lock, `leave_out`."""
+    """Return the paths excluded from a source directory: the file, its locks, `leave_out`."""
     folder = join(dirname(path), source.path or "")
-    return [path, build_lock_path(path), *(join(folder, n.rstrip("/")) for n in source.leave_out)]
+    locks = (build_lock_path(path), conda_lock_folder(path))
+    return [path, *locks, *(join(folder, n.rstrip("/")) for n in source.leave_out)]

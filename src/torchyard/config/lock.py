@@ -8,7 +8,7 @@ from torchyard.compute.registry import platform_for
 from torchyard.compute.table import ComputeRow
 from torchyard.config.tables import toml_value
 from torchyard.errors import ConfigError
-from torchyard.host.files import exists, read_text
+from torchyard.host.files import exists, read_folder, read_text
 from torchyard.model.config import own_release
 from torchyard.model.lock import BuildLock
 from torchyard.model.tables import Compute, Tables
@@ -30,12 +30,19 @@ def build_lock_path(file: str) -> str:
     return f"{file.removesuffix('.toml')}.lock"
 
 
+def conda_lock_folder(file: str) -> str:
+    """Return the directory of a file's conda locks: `torchyard.conda` for `torchyard.toml`."""
+    return f"{file.removesuffix('.toml')}.conda"
+
+
 def read_build_lock(file: str) -> BuildLock:
     """Return the lock of a file; empty if there is none."""
-    path = build_lock_path(file)
-    if not exists(path):
-        return BuildLock()
-    return parse_build_lock(read_text(path), path)
+    path, folder = build_lock_path(file), conda_lock_folder(file)
+    lock = parse_build_lock(read_text(path), path) if exists(path) else BuildLock()
+    if not exists(folder):
+        return lock
+    conda = {name.removesuffix(".lock"): text for name, text in read_folder(folder).items()}
+    return msgspec.structs.replace(lock, conda=conda)
 
 
 def parse_build_lock(text: str, path: str) -> BuildLock:

@@ -264,6 +264,32 @@ class SandboxSpec(Value, kw_only=True):
     ] = field(default_factory=list)
 
 
+class CondaToolchainSpec(Value, kw_only=True):
+    """Conda environments, in which everything but the kernel is from channels."""
+
+    channels: Annotated[
+        list[str],
+        Meta(
+            description="Channels, the first one preferred: `conda-forge`, an address, or a "
+            "directory relative to this file."
+        ),
+    ]
+    build: Annotated[
+        list[str],
+        Meta(
+            description="Requirements of the environment with programs, such as `gxx_linux-64`, "
+            "`sysroot_linux-64`, `cmake`, `ninja`, `bash` and `coreutils`."
+        ),
+    ]
+    host: Annotated[
+        list[str],
+        Meta(
+            description="Requirements of the environment with libraries to link, besides Python: "
+            "`libopenblas`, `openblas`, `setuptools`."
+        ),
+    ] = field(default_factory=list)
+
+
 class ToolchainSpec(Value, kw_only=True):
     """Compilers and libraries. Those of the planning machine are part of every fingerprint."""
 
@@ -291,6 +317,13 @@ class ToolchainSpec(Value, kw_only=True):
             description="Directory with a root file system, relative to this file, such as "
             "`torchyard toolchain root` makes, a tar archive of one, or an OCI layout (`oci:DIR`): "
             "jobs run in it, with its compilers and libraries."
+        ),
+    ] = None
+    conda: Annotated[
+        CondaToolchainSpec | None,
+        Meta(
+            description="Conda environments that jobs run in instead, for conda packages. "
+            "`torchyard lock` solves and locks them for each platform and Python."
         ),
     ] = None
 

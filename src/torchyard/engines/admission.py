@@ -141,10 +141,10 @@ def examine_jobs(pending: PendingJobs) -> Examination:
         return Examination(title=demand.title, platform=platform_name(), findings=[], seen=[done])
     checks = [*all_machine_checks().values(), *_job_checks(pending).values()]
     bench, toolchain = Bench(demand, plain_environment()), demand.toolchain
-    if toolchain is None or toolchain.root is None:
+    if toolchain is None or (toolchain.root is None and toolchain.conda is None):
         return examine(bench, checks)
     outside = examine(bench, [check for check in checks if check.outside])
-    if not (demand.compiles or demand.pythons):
+    if toolchain.root is None or not (demand.compiles or demand.pythons):
         return outside
     root = find_root(toolchain.root, pending.base, pending.conditions.work)
     answer = ask_in_root(root, ["doctor", msgspec.json.encode(demand).decode()])
@@ -330,7 +330,8 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
 
 def job_programs(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
     """Programs in steps of the file are on the PATH of jobs; a root has its own."""
-    if bench.demand.toolchain and bench.demand.toolchain.root:
+    toolchain = bench.demand.toolchain
+    if toolchain and (toolchain.root or toolchain.conda):
         return
     steps = pending.plan.config.steps
     for task in pending.tasks(*steps):

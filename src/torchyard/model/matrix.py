@@ -6,7 +6,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Literal
 
-from torchyard.model.identifier import ANY_PYTHON
+from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Backend
 from torchyard.model.values import Origin, Value
@@ -114,6 +114,13 @@ class Matrix(Value, kw_only=True):
     couples: tuple[Couple, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     include: tuple[Inclusion, ...] = ()
+
+
+def values_of(matrix: Matrix, field: str) -> list[str]:
+    """Return all values of a field of cells, such as `python`, also those of single inclusions."""
+    index = Cell._fields.index(field)
+    more = (value for rule in matrix.include for value in rule.pattern.globs[index])
+    return list(dict.fromkeys((*matrix.values[index], *more)))
 
 
 class Subset(Value, kw_only=True):

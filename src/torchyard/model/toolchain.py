@@ -27,6 +27,14 @@ Backend = Literal["setup.py", "scikit-build-core"]
 """A project's build backend, which runs CMake and makes wheels."""
 
 
+class CondaToolchain(Value, kw_only=True):
+    """Conda environments: requirements of the one with programs, and of that with libraries."""
+
+    channels: tuple[str, ...]
+    build: tuple[str, ...]
+    host: tuple[str, ...] = ()
+
+
 class Toolchain(Value, kw_only=True):
     """The `[toolchain]` table.
 
@@ -35,7 +43,7 @@ class Toolchain(Value, kw_only=True):
     `compute/cu130/cudnn` for libraries beside a system's toolkit. Those of programs have a digest;
     all are part of the fingerprints of jobs that use them. With a `root`, they come from the system
     in that directory, whose own identity is `root`. `toolkits` sets the origins of compute
-    platforms' toolkits.
+    platforms' toolkits. With `conda`, all parts come from environments of the lock.
     """
 
     compiler: str = "gcc"
@@ -43,6 +51,7 @@ class Toolchain(Value, kw_only=True):
     toolkits: dict[str, ToolkitOrigin] = {}
     cache: str | None = None
     root: str | None = None
+    conda: CondaToolchain | None = None
     platform: str = ""
     parts: dict[str, str] = {}
 

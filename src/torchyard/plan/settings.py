@@ -6,6 +6,7 @@ from torchyard.model.abi import AbiClass
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.identifier import scope_path
+from torchyard.model.lock import CORE_LOCK, conda_packages
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting, Step
@@ -106,9 +107,11 @@ class SettingsMaker:
         overrides = tuple([i for i, pattern in self._overrides[stage] if pattern.matches(scope)])
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
         formed = form if packs or stage is Stage.SMOKE else None
-        about: Scope = scope[:4] if compiles and self._is_locked else head
+        environment = self._environment(stage, scope)
+        about: Scope = scope[:4] if environment or (compiles and self._is_locked) else head
         has_index = stage is Stage.SMOKE and bool(self.config.smoke.indexes)
-        key = (stage, about if compiles or packs or has_index else None, formed, overrides)
+        is_own = compiles or packs or has_index or bool(environment)
+        key = (stage, about if is_own else None, formed, overrides)
         made = self._made.get(key)
         if made is None:
             draft = self._draft(stage)
@@ -116,6 +119,8 @@ class SettingsMaker:
                 self._set_compiling(draft, *head)
             if compiles and self._is_locked:
                 self._set_locked(draft, scope_path(scope[:4]))
+            if environment:
+                self._set_conda(draft, environment)
             if packs and form is not None:
                 self._set_packaging(draft, form, *head)
             if stage is Stage.CHECK and stage not in self.config.steps:
@@ -159,6 +164,19 @@ class SettingsMaker:
         requires = self.config.lock.requirements(name)
         if requires and self.config.toolchain is not None:
             draft.set("requires", requires, Origin(f"torchyard.lock: {name}"))
+
+    def _environment(self, stage: Stage, scope: Scope) -> str:
+        """Return the name of the conda lock of a job that compiles; empty if it has none."""
+        toolchain = self.config.toolchain
+        if toolchain is None or toolchain.conda is None:
+            return ""
+        names = {Stage.CORE: (scope[0], CORE_LOCK), Stage.BINDINGS: (scope[0], *scope[3:4])}
+        return "/".join(names.get(stage, ()))
+
+    def _set_conda(self, draft: "_Draft", name: str) -> None:
+        """Set the lock of a job's conda environments; the history says what they are."""
+        if lock := self.config.lock.conda.get(name):
+            draft.set_environments(name, lock)
 
     def _set_build(self, draft: "_Draft", toolchain: Toolchain, head: Head) -> None:
         """Set what a recipe's own steps use: toolchain and build backend."""
@@ -325,6 +343,15 @@ class _Draft:
         """Set the texts of files; the history gets their names and a digest of all."""
         self.values[name] = files
         self._remember(name, f"{' '.join(files)} ({fingerprint(files)[:_DIGITS]})", origin)
+
+    def set_environments(self, name: str, lock: str) -> None:
+        """Set conda environments; the history gets the packages of each."""
+        self.values["conda"] = {name: lock}
+        for environment, packages in conda_packages(lock).items():
+            listed = " ".join(f"{package}={packages[package]}" for package in sorted(packages))
+            text = f"{listed} ({fingerprint(lock)[:_DIGITS]})"
+            origin = Origin(f"torchyard.conda/{name}.lock")
+            self.history[f"conda.{environment}"] = (SettingSource(text, origin),)
 
     def _remember(self, name: str, value: Setting, origin: Origin) -> None:
         source = SettingSource(_spell(value), origin)

@@ -68,6 +68,9 @@ def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) ->
     it is the planned one, at any path; otherwise it is at the file's path.
     """
     asked, task = conditions.sandbox, spec.task
+    if lock := _conda_lock(spec):
+        root = _conda_root(lock, task, conditions, kind)
+        return conditions._replace(sandbox=replace(asked, root=root))
     if asked.root is None or not (kind == "bwrap" or task.text("debian")):
         return conditions
     from torchyard.toolchain.provision import compare  # noqa: PLC0415 - few jobs have a root
@@ -88,6 +91,29 @@ def with_found_root(conditions: Conditions, spec: JobSpec, kind: SandboxKind) ->
         compare({"root": wanted} if wanted else {}, {"root": "; ".join(found)})
     root = found.get(wanted or "", roots[0])
     return conditions._replace(sandbox=replace(asked, root=root))
+
+
+def _conda_lock(spec: JobSpec) -> str:
+    """Return the lock of the conda environments that a job runs in; empty if there are none.
+
+    Packages are made where their last part was compiled; they are tested on the machine.
+    """
+    if spec.task.stage not in (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE):
+        return ""
+    tables = (task.table("conda") for task in reversed(spec.tasks))
+    return next((lock for table in tables for lock in table.values()), "")
+
+
+def _conda_root(lock: str, task: Task, conditions: Conditions, kind: SandboxKind) -> str:
+    """Return the root of conda environments, which jobs see in a sandbox only."""
+    if kind != "bwrap":
+        msg = f"{task.id} runs in conda environments, and so in a sandbox of bubblewrap"
+        raise HostError(msg, hint='run it with kind = "bwrap" in [sandbox]')
+    if conditions.demanded == "bwrap":
+        refuse_wider_view(task, conditions.sandbox)
+    from torchyard.toolchain.conda_root import find_conda_root  # noqa: PLC0415 - few jobs have one
+
+    return find_conda_root(lock, conditions.work)
 
 
 def sandbox_here(asked: Sandbox) -> Sandbox:

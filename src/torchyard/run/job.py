@@ -226,7 +226,8 @@ def _open(  # noqa: PLR0913 - all that a job begins with
     _fetch_inputs(workdir, store, conditions.kept(task), on_event)
     if kept and not workdir.state().steps and kept.restore():
         on_event(Noted(job=task.id, text="begins with the objects of the last build"))
-    bring_ninja(workdir.folder / "tools")
+    if "conda" not in task.settings:  # its environment has one
+        bring_ninja(workdir.folder / "tools")
     tools = dict(equip_job(workdir, kind, conditions, on_event))
     workdir.save(msgspec.structs.replace(workdir.state(), tools=tools))
     return _context(workdir, store, conditions, kind, tools)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from torchyard.toolchain.provision import ToolchainLayout
 
 
+_ARGUMENTS = "CMAKE_ARGS"
 _WHEELS = "toolchain/wheels"
 _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
 """The header of a test that needs numpy."""
@@ -109,6 +110,8 @@ def provide_toolchain(
     from torchyard.toolchain.provision import equip  # noqa: PLC0415 - as above
 
     core, tables = spec.compiled, load_tables()
+    if core.settings.get("conda"):
+        return _from_conda(spec, layout, also)
     compute = core.facts["compute"]
     shipped = tables.compute.get(compute)
     tools = equip(
@@ -131,6 +134,23 @@ def provide_toolchain(
 
         tools = stand_in(tools, layout.folder, layout.seen_as)
     return tools | recipe_module(core.recipe).environment(spec)
+
+
+def _from_conda(spec: JobSpec, layout: "ToolchainLayout", also: Sequence[str]) -> dict[str, str]:
+    """Return the variables of a job in conda environments, in whose root this runs."""
+    from torchyard.toolchain.conda_root import equip_conda  # noqa: PLC0415 - few jobs have one
+
+    core = spec.compiled
+    tools = equip_conda(
+        interpreter=_interpreter(spec.task),
+        blas=core.facts["variant"],
+        requires=(*core.words("requires"), *also),
+        layout=layout,
+        platforms=compute_platforms(),
+    )
+    own = recipe_module(core.recipe).environment(spec)
+    arguments = " ".join(filter(None, (env.get(_ARGUMENTS, "") for env in (tools, own))))
+    return tools | own | ({_ARGUMENTS: arguments} if arguments else {})
 
 
 def _usable(cache: str, workdir: WorkDir, on_event: Listener) -> str | None:

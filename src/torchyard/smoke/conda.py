@@ -1,20 +1,14 @@
 """Conda packages: make a channel of them, and install a prefix from it and others."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
 from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
-from torchyard.host.entry_points import require_module
 from torchyard.host.files import link_or_copy
-from torchyard.host.network_settings import fetching_environment
-from torchyard.host.process import capture_done
-from torchyard.smoke import rattler_child
 from torchyard.smoke.installation import (
     Installation,
     Installer,
@@ -25,23 +19,14 @@ from torchyard.smoke.installation import (
 from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard.smoke.recipe_tests import read_recipe_tests, write_recipe_tests
 from torchyard.toolchain.interpreters import query_interpreter
+from torchyard.toolchain.rattler import ChosenBuild, call_rattler
 
 UNSOLVABLE = "unsolvable"
 """The reason of the error when no set of packages satisfies the request."""
 
+_USER = "tests of conda packages"
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-class ChosenBuild(NamedTuple):
-    """The version and build string of a package that a solver chose."""
-
-    version: str
-    build: str
-
-
-class _Answer(msgspec.Struct):
-    chosen: dict[str, ChosenBuild] = {}
-    error: str = ""
 
 
 class _Record(msgspec.Struct):
@@ -53,7 +38,7 @@ class _Record(msgspec.Struct):
 def index_channel(channel: Path) -> None:
     """Write the index of a channel with packages in folders of their platforms."""
     (channel / "noarch").mkdir(parents=True, exist_ok=True)
-    _child("index", str(channel.absolute()))
+    call_rattler("index", str(channel.absolute()), _USER)
 
 
 def solve(  # noqa: PLR0913 - what, from where, to where, on what
@@ -77,19 +62,12 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
         "system": dict(system),
         "exact": exact,
     }
-    output = _child("install", msgspec.json.encode(asked).decode())
-    answer = msgspec.json.decode(output, type=_Answer)
+    answer = call_rattler("install", asked, _USER)
     if answer.error:
         msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
         hint = "name channels with its requirements by --conda-channel"
         raise HostError(msg, hint=hint, reason=UNSOLVABLE)
     return answer.chosen
-
-
-def _child(*words: str) -> str:
-    require_module("rattler", "tests of conda packages")
-    argv = [sys.executable, "-I", rattler_child.__file__, *words]
-    return capture_done(argv, rattler_child.DONE, cwd=Path("/"), env=fetching_environment())
 
 
 def install_conda(

@@ -108,13 +108,14 @@ def make_environment(
     folder: Path,
     *,
     of_toolkit: Collection[str] = (),
+    inherits: bool = False,
 ) -> None:
     """Create a relocatable Python environment with exactly these packages.
 
     Dependencies must be listed, else the same plan could give different packages. Files
     are verified by the hashes in the requirements, or in torchyard's own lock; if all have hashes,
     no file without one is installed. Wheels `of_toolkit` need not be complete: what one of them
-    requires of another, the toolkit has.
+    requires of another, the toolkit has. If it `inherits`, it also has what the interpreter has.
     """
     for requirement in requirements:  # of a spec from any source
         if not is_pinned(requirement):
@@ -124,7 +125,8 @@ def make_environment(
 
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
-        call_uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
+        also = ["--system-site-packages"] if inherits else []
+        call_uv([*_VENV, *also, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
         _forget_version(part / "lib")
         if names:
             file = part / "requirements.txt"

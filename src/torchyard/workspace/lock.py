@@ -42,6 +42,7 @@ from torchyard.toolchain.python_project import PYPROJECT, BuildSystem, read_buil
 from torchyard.toolchain.registry import find_digest
 from torchyard.workspace.build import PreparedBuild, prepare_build
 from torchyard.workspace.build_request import BuildRequest
+from torchyard.workspace.conda_lock import lock_conda
 from torchyard.workspace.indexed_release import find_indexed_release, matrix_wheels
 
 
@@ -54,13 +55,16 @@ def lock_environments(
 ) -> BuildLock:
     """Write the lock of a file, and return it; new environments get the newest wheels that fit.
 
-    The image of [root] is locked by its digest; recipes without environments lock nothing else.
+    The image of [root] is locked by its digest, and conda environments of [toolchain] in a file
+    for each platform and Python; recipes without environments lock nothing else.
     Requirements come from the source, which is fetched if the store lacks it. Torch releases that
     are not in the tables are looked up in the index first. Locked environments stay unchanged,
     unless the requirements change or `upgrade` is set.
     """
     first = _lock_first(file, say, upgrade=upgrade)
     config = load_config(file)
+    if config.toolchain is not None and config.toolchain.conda is not None:
+        return replace(first, conda=lock_conda(config, file, say, upgrade=upgrade))
     if not config.project.recipe.is_extension and first.images:
         return first
     if not config.project.recipe.is_extension:

@@ -2,18 +2,25 @@
 
 import msgspec
 
+from torchyard.errors import ConfigError
 from torchyard.host.machine import platform_name
 from torchyard.model.config import Config
+from torchyard.model.lock import conda_head, conda_locks
+from torchyard.model.toolchain import CondaToolchain
 
 
 def with_toolchain_id(config: Config, file: str) -> Config:
     """Return a config with the identities of its compilers, for fingerprints.
 
-    A config without [toolchain] is returned unchanged, as are all on systems without builds. In a
-    container of the root's image, jobs run without a root.
+    A config without [toolchain] is returned unchanged, as are all on systems without builds, and
+    those with conda environments, whose lock says what they are. In a container of the root's
+    image, jobs run without a root.
     """
     here = config.tables.platforms.get(platform_name())
     if config.toolchain is None or here is None or not here.built:
+        return config
+    if config.toolchain.conda is not None:
+        _refuse_unlocked(config, config.toolchain.conda)
         return config
     from pathlib import Path
 
@@ -48,3 +55,12 @@ def with_toolchain_id(config: Config, file: str) -> Config:
     if image:
         toolchain = msgspec.structs.replace(toolchain, parts={**toolchain.parts, "root": image})
     return msgspec.structs.replace(config, toolchain=toolchain)
+
+
+def _refuse_unlocked(config: Config, conda: CondaToolchain) -> None:
+    """Refuse a file whose conda environments are not locked as it asks for them."""
+    head = conda_head(conda)
+    for name in conda_locks(config.matrix):
+        if not config.lock.conda.get(name, "").startswith(head):
+            msg = f"the conda environments of {name} are not locked as [toolchain] asks for them"
+            raise ConfigError(msg, hint="run `torchyard lock`")

@@ -260,10 +260,11 @@ def _open(
     spec, config = request.job
     workdir.make_directories()
     conditions = job_conditions(spec, request.file, str(workdir.folder.parent), None)
-    is_rooted = conditions.sandbox.root is not None
+    is_rooted = conditions.sandbox.root is not None or bool(spec.compiled.table("conda"))
     kind: SandboxKind = "bwrap" if is_rooted else "view"
     conditions = with_found_root(conditions, spec, kind)
-    bring_ninja(workdir.folder / "tools")
+    if "conda" not in spec.task.settings:  # its environment has one
+        bring_ninja(workdir.folder / "tools")
     if is_rooted:
         tools = equip_job(workdir, kind, conditions, on_event)
     else:

@@ -19,6 +19,7 @@ from torchyard.host.files import absolute
 from torchyard.host.locks import locked, remove_folder, replace_bytes, report_full_disk
 from torchyard.host.own_files import make_own_directory
 from torchyard.model.job_spec import JobSpec
+from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import UNDECODABLE
 from torchyard.run.environment import bring_ninja, cell_variables
 from torchyard.run.provision import provide_toolchain
@@ -65,8 +66,10 @@ def lay_out_environment(
         on_line: Called with progress.
     """
     spec, config = find_cell_job(file, words, changes)
-    if config.toolchain is not None and config.toolchain.root is not None:
-        msg = f"{spec.task.cell} is compiled in the root {config.toolchain.root}"
+    toolchain = config.toolchain or Toolchain()
+    if toolchain.root is not None or toolchain.conda is not None:
+        where = f"the root {toolchain.root}" if toolchain.root else "conda environments"
+        msg = f"{spec.task.cell} is compiled in {where}"
         hint = f"`torchyard shell {spec.task.id}` opens a shell in it, with its toolchain"
         raise ConfigError(msg, hint=hint)
     home = Path(absolute(install)) if install else Path(home_directory(file), _HOME)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from torchyard.config.document import Document
 from torchyard.config.load import load_config, read_document
-from torchyard.config.lock import build_lock_path
+from torchyard.config.lock import build_lock_path, conda_lock_folder
 from torchyard.errors import UsageError
 from torchyard.host.files import write_text
 from torchyard.host.network_settings import network_settings
@@ -38,7 +38,10 @@ def lock_wheels(
     with updated_file(file, torch=torch, python=python, version=version):
         lock = lock_environments(file, upgrade=upgrade, say=on_line)
     images = f" and {len(lock.images)} image" if lock.images else ""
-    on_line(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels{images}")
+    if lock.conda:
+        on_line(f"{conda_lock_folder(file)} has {len(lock.conda)} locks of conda environments")
+    else:
+        on_line(f"wrote {build_lock_path(file)}, with {len(lock.files)} wheels{images}")
 
 
 @contextmanager

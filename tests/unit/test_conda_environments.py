@@ -1,0 +1,198 @@
+"""Conda environments as a toolchain: solved, locked, planned, and laid out as a root."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.conda import SUBDIR, index, make_package
+from tests.support.helpers import Command, config_of
+
+from torchyard.config.load import load_config
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.system_view import parts_of_root
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.lock import BUILD, HOST, conda_packages
+from torchyard.model.recipe import Stage
+from torchyard.plan.build import make_plan
+from torchyard.plan.job_specs import make_job_spec
+from torchyard.run.conditions import Conditions, with_found_root
+from torchyard.toolchain.conda_root import find_conda_root
+from torchyard.workspace.lock import lock_environments
+
+FILE = """\
+[project]
+name = "torch"
+version = "2.14.0"
+[source]
+git = "https://example.org/pytorch"
+rev = "v2.14.0"
+[toolchain.conda]
+channels = ["./channel"]
+build = ["bash", "coreutils", "sysroot_linux-64"]
+host = ["library"]
+[build]
+requires = []
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+blas = ["openblas"]
+python = ["cp311", "cp312"]
+package = ["conda"]
+"""
+NAMES = ("core", "cp311", "cp312")
+SHOWN = ["bin", "conda.lock", "etc", "lib64", "opt", "usr"]
+SYSROOT = "x86_64-conda-linux-gnu/sysroot"
+FILES = {
+    "bash": ("bin/bash",),
+    "coreutils": ("bin/env",),
+    "sysroot_linux-64": (f"{SYSROOT}/lib64/ld.so", f"{SYSROOT}/usr/lib64/libc.so"),
+    "library": ("lib/liblibrary.so",),
+}
+
+
+@pytest.fixture(scope="module")
+def channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    channel = tmp_path_factory.mktemp("channel")
+    for name, files in FILES.items():
+        tree = channel.with_name(f"tree-{name}")
+        for file in files:
+            (tree / file).parent.mkdir(parents=True, exist_ok=True)
+            (tree / file).write_text(file, encoding="utf-8")
+        make_package(channel / SUBDIR, name, "1.0", "0", tree)
+    for version in ("3.11", "3.12"):
+        tree, tag = channel.with_name(f"tree-{version}"), f"cp{version.replace('.', '')}"
+        (tree / f"lib/python{version}").mkdir(parents=True)
+        (tree / f"lib/python{version}/os.py").touch()
+        make_package(channel / SUBDIR, "python_abi", version, f"0_{tag}")
+        depends = [f"python_abi {version}.* *_{tag}"]
+        make_package(channel / SUBDIR, "python", f"{version}.1", "0", tree, depends=depends)
+    index(channel)
+    return channel
+
+
+@pytest.fixture(scope="module")
+def locks(channel: Path) -> Path:
+    """The locks of the file, made once."""
+    file = channel.parent / "torchyard.toml"
+    file.write_text(FILE.replace("./channel", f"./{channel.name}"), encoding="utf-8")
+    lock_environments(str(file))
+    return channel.parent / "torchyard.conda"
+
+
+@pytest.fixture
+def file(tmp_path: Path, channel: Path, locks: Path) -> Path:
+    (tmp_path / "channel").symlink_to(channel)
+    file = tmp_path / "torchyard.toml"
+    file.write_text(FILE, encoding="utf-8")
+    for path in locks.rglob("*.lock"):
+        text = path.read_text("utf-8").replace(f"./{channel.name}", "./channel")
+        copied = lock_of(file, path.stem)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        copied.write_text(text, encoding="utf-8")
+    return file
+
+
+def lock_of(file: Path, name: str) -> Path:
+    return file.parent / f"torchyard.conda/linux-x86_64/{name}.lock"
+
+
+def spec_of(file: Path, stage: Stage, python: str = "") -> JobSpec:
+    plan = make_plan(load_config(str(file)))
+    jobs = (job for job in plan.jobs if job.stage is stage and python in job.path)
+    return make_job_spec(plan, next(jobs))
+
+
+def test_each_python_has_a_lock_of_both_environments(file: Path) -> None:
+    found = {name: conda_packages(lock_of(file, name).read_text("utf-8")) for name in NAMES}
+    for name, python in (("core", "3.12.1"), ("cp311", "3.11.1"), ("cp312", "3.12.1")):
+        assert found[name][BUILD] == dict.fromkeys(("bash", "coreutils", "sysroot_linux-64"), "1.0")
+        assert found[name][HOST]["python"] == python
+        assert found[name][HOST]["library"] == "1.0"
+
+
+def test_a_lock_is_kept_until_the_file_asks_for_something_else(
+    torchyard: Command, file: Path
+) -> None:
+    before = lock_of(file, "cp311").stat().st_mtime_ns
+    torchyard("lock", "-f", file)
+    assert lock_of(file, "cp311").stat().st_mtime_ns == before
+    file.write_text(FILE.replace('host = ["library"]', "host = []"), encoding="utf-8")
+    refused = torchyard("plan", "-f", file)
+    assert "core are not locked as [toolchain] asks for them" in refused.err
+    assert "`torchyard lock`" in refused.err
+    torchyard("lock", "-f", file)
+    assert "library" not in lock_of(file, "cp311").read_text("utf-8")
+    assert torchyard("plan", "-f", file).code == 0
+
+
+def test_what_no_package_fulfils_is_named(torchyard: Command, file: Path) -> None:
+    file.write_text(FILE.replace('"library"', '"library >=2"'), encoding="utf-8")
+    said = torchyard("lock", "-f", file)
+    assert said.code != 0
+    assert "no set of packages fulfils `conda` of [toolchain] for cp312, in host" in said.err
+    assert "library >=2" not in lock_of(file, "core").read_text("utf-8")
+
+
+def test_explain_says_what_the_environments_are(torchyard: Command, file: Path) -> None:
+    said = torchyard("explain", "core:torch-2.14.0/linux-x86_64/cpu-openblas", "-f", file).out
+    assert "bash=1.0 coreutils=1.0 sysroot_linux-64=1.0 (" in said
+    assert "library=1.0 python=3.12.1 python_abi=3.12 (" in said
+
+
+def test_a_lock_is_in_the_fingerprints_of_those_that_it_is_for(file: Path) -> None:
+    jobs = ((Stage.CORE, ""), (Stage.BINDINGS, "cp311"), (Stage.BINDINGS, "cp312"))
+    before = [spec_of(file, *job).task.fingerprint for job in jobs]
+    text = lock_of(file, "cp311").read_text("utf-8")
+    lock_of(file, "cp311").write_text(f"{text}# changed\n", encoding="utf-8")
+    after = [spec_of(file, *job).task.fingerprint for job in jobs]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_the_root_has_the_environments_and_links_into_them(file: Path, tmp_path: Path) -> None:
+    conditions = Conditions(work=tmp_path / "work", file=str(file))
+    spec = spec_of(file, Stage.BINDINGS, "cp311")
+    root = with_found_root(conditions, spec, "bwrap").sandbox.root
+    assert root is not None
+    found = Path(root)
+    assert sorted(path.name for path in parts_of_root(root)) == SHOWN
+    assert (found / "lib64").readlink() == Path(f"/opt/conda/build/{SYSROOT}/lib64")
+    assert (found / "usr/bin/sh").readlink() == Path("/opt/conda/build/bin/bash")
+    assert (found / "opt/python/cp311-cp311").readlink() == Path("/opt/conda/host")
+    assert (found / "opt/conda/host/lib/liblibrary.so").read_text("utf-8") == "lib/liblibrary.so"
+    with pytest.raises(HostError, match="in a sandbox of bubblewrap"):
+        with_found_root(conditions, spec, "view")
+
+
+def test_tests_of_packages_run_on_the_machine(file: Path, tmp_path: Path) -> None:
+    conditions = Conditions(work=tmp_path / "work", file=str(file))
+    for stage in (Stage.SOURCE, Stage.CHECK, Stage.SMOKE):
+        assert with_found_root(conditions, spec_of(file, stage), "bwrap") == conditions
+
+
+def test_an_environment_without_a_system_is_refused(
+    torchyard: Command, file: Path, tmp_path: Path
+) -> None:
+    text = FILE.replace('"bash", "coreutils", "sysroot_linux-64"', '"coreutils"')
+    file.write_text(text, encoding="utf-8")
+    torchyard("lock", "-f", file)
+    with pytest.raises(HostError, match="which has no sysroot, bash"):
+        find_conda_root(lock_of(file, "core").read_text("utf-8"), tmp_path)
+    assert not list((tmp_path / "roots").glob("conda-*[!k]"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('["conda"]', '["conda", "wheel"]', "`wheel` packages can't contain what conda's"),
+        ('["cpu"]', '["cu130"]', "conda environments can't build for cu130 yet"),
+        (
+            "[toolchain.conda]",
+            '[toolchain]\nroot = "root"\n[toolchain.conda]',
+            "neither another root nor",
+        ),
+        ("[build]", '[sandbox]\nkind = "view"\n[build]', "need bubblewrap"),
+    ],
+)
+def test_what_conda_environments_can_not_do_is_refused(old: str, new: str, what: str) -> None:
+    assert config_of(FILE).sandbox.kind == "bwrap"
+    with pytest.raises(ConfigError, match=what):
+        config_of(FILE.replace(old, new))
