@@ -211,7 +211,8 @@ def test_licenses_by_their_texts(tmp_path: Path, text: str, expected: str) -> No
 def test_the_document_is_valid_by_the_official_schema(tmp_path: Path) -> None:
     bill = filled(tmp_path, Facts(components=PARTS, unseen=("libtt_c10.so",)))
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib/libtt_c10.so").touch()
+    for name in ("libtt_c10.so", "libgomp-abababab.so.1"):
+        (tmp_path / "lib" / name).touch()
     text = package_sbom(bill, tmp_path, {"libgomp.so.1": "libgomp-abababab.so.1"})
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.decode()) is None
     document = json.loads(text)
@@ -228,10 +229,11 @@ def test_the_document_is_valid_by_the_official_schema(tmp_path: Path) -> None:
 def test_a_document_says_what_is_in_the_package_and_nothing_else(tmp_path: Path) -> None:
     bill = filled(tmp_path, Facts(components=PARTS, unseen=("libtt_c10.so", "libtt_gone.so")))
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib/libtt_c10.so").touch()
-    read = decode_bill(
-        package_sbom(bill, tmp_path, {"libgomp.so.1": "g.so", "liba.so": "a.so"}), "x"
-    )
+    for name in ("libtt_c10.so", "g.so", "a.so"):
+        (tmp_path / "lib" / name).touch()
+    beside = {"libidle.so.1": "idle.so"}  # in a package that is installed with this one
+    bundled = {"libgomp.so.1": "g.so", "liba.so": "a.so", **beside}
+    read = decode_bill(package_sbom(bill, tmp_path, bundled), "x")
     found = {part.ref: part for part in read.components}
     assert found["bundled:libgomp.so.1@abababab"].files == ("g.so",)
     assert found["bundled:liba.so"].files == ("a.so",)  # of a core without facts

@@ -41,7 +41,10 @@ def bill_of(spec: JobSpec, inputs: Path) -> Bill:
 
 
 def package_sbom(bill: Bill, root: Path, bundled: Mapping[str, str]) -> bytes:
-    """Return the document of a package with a tree's files; `bundled` are new names by old ones."""
+    """Return the document of a package with a tree's files.
+
+    `bundled` are the new names of libraries by their old ones; some may be in a package beside it.
+    """
     return encode_bill(_narrowed(bill, {path.name for path in root.rglob("*")}, bundled))
 
 
@@ -53,6 +56,7 @@ def _narrowed(bill: Bill, names: Collection[str], bundled: Mapping[str, str]) ->
             known.get(old, Component(kind=ComponentKind.BUNDLED, name=old)), files=(new,)
         )
         for old, new in bundled.items()
+        if new in names
     ]
     for part in bill.components:
         if part.kind is ComponentKind.STATIC:
