@@ -24,6 +24,7 @@ from torchyard.host.machine import python_name
 from torchyard.host.own_files import STAMP
 from torchyard.package.elf.edit import Rewrite, rewrite
 from torchyard.package.elf.file import Elf, read_elf, section_names
+from torchyard.package.read import read_package
 from torchyard.package.repair.operations import (
     Bundle,
     Operation,
@@ -34,6 +35,8 @@ from torchyard.package.repair.operations import (
     Strip,
 )
 from torchyard.package.repair.repair import Repaired, repair
+from torchyard.package.sbom.component import SBOM_FILE, Bill
+from torchyard.package.sbom.cyclonedx import carried_bill, encode_bill
 from torchyard.package.zip.directory import read_directory
 
 pytestmark = pytest.mark.integration
@@ -265,6 +268,25 @@ def test_debug_information_is_taken_out_and_kept(built: Built, wheel: Path, tmp_
     debug = unpacked(done.debug, tmp_path / "debug") / "tinytorch/lib/libc10.so.debug"
     assert ".debug_info" in section_names(debug)
     assert any("stripped of debug information, " in change.what for change in done.changed)
+
+
+def test_the_bill_of_materials_follows(built: Built, wheel: Path, tmp_path: Path) -> None:
+    folder = unpacked(wheel, tmp_path / "image")
+    bill = Bill(name="tinytorch", version="1.2.0+cpu", purl="pkg:pypi/tinytorch@1.2.0%2Bcpu")
+    document = folder / HOME / "sboms" / SBOM_FILE
+    document.parent.mkdir(exist_ok=True)
+    document.write_bytes(encode_bill(bill))
+    path = tmp_path / wheel.name
+    zip_folder(folder, path)
+    done = do(path, tmp_path / "out", SetRpath(), Bundle(folders=(built.vendor,)))
+    done = do(done.path, tmp_path / "renamed", Reversion(local="mine"))
+    found = carried_bill(read_package(done.path))
+    assert found is not None
+    assert (found.version, found.purl) == ("1.2.0+mine", "pkg:pypi/tinytorch@1.2.0%2Bmine")
+    inside = {name.rpartition("/")[2] for name in read_package(done.path).files}
+    listed = {part.name: part.files for part in found.components}
+    assert listed.keys() >= {"libvend.so.2"}
+    assert {file for files in listed.values() for file in files} <= inside
 
 
 def test_a_symbol_table_is_no_debug_information(tmp_path: Path) -> None:

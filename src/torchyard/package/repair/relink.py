@@ -17,6 +17,7 @@ from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
 from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.elf.image import MAGIC
 from torchyard.package.policy import Policy, extension_policy, load_layouts, policy_for
+from torchyard.package.repair.bill import add_to_bill
 from torchyard.package.repair.draft import MemberChange, PackageDraft
 from torchyard.package.repair.operations import (
     EVERYWHERE,
@@ -95,6 +96,7 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
             path = bring_along(scratch / "added", vendored, policy, names)
             draft.added.append(Member(name, path, executable=True))
             draft.changes.append(MemberChange(name, f"brought along: {vendored.soname}"))
+        add_to_bill(draft, bring)
 
 
 def _asks_policy(operation: Relink) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from torchyard.errors import UsageError
 from torchyard.package.formats import format_named, suffixes
+from torchyard.package.repair.bill import rename_in_bill
 from torchyard.package.repair.draft import MemberChange, PackageDraft
 from torchyard.package.repair.operations import Operation, Relink, Retag, Reversion
 from torchyard.package.repair.retag import (
@@ -113,6 +114,7 @@ def _reversion(draft: PackageDraft, operations: Iterable[Operation]) -> None:
         renamed = f"{stem.rpartition('-')[0]}-{new}"
         for kind in (".dist-info/", ".data/") if renamed != stem else ():
             draft.rename(f"{stem}{kind}", f"{renamed}{kind}")
+    rename_in_bill(draft, new)
     for name in filter(_MAY_TELL.fullmatch, draft.entries if old != new else ()):
         if has_version(draft.current(name), old):
             draft.notes.append(f"the old version {old} is still in {name}")
