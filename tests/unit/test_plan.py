@@ -291,7 +291,8 @@ def test_a_commit_is_what_counts() -> None:
 
 def test_a_revision_of_a_stage_touches_only_that_stage() -> None:
     config = config_of(SMALL)
-    recipe = msgspec.structs.replace(config.project.recipe, revisions={Stage.SMOKE: 2})
+    known = config.project.recipe
+    recipe = msgspec.structs.replace(known, revisions={**known.revisions, Stage.SMOKE: 2})
     project = msgspec.structs.replace(config.project, recipe=recipe)
     newer = make_plan(msgspec.structs.replace(config, project=project))
     before, after = fingerprints(plan_of(SMALL)), fingerprints(newer)
