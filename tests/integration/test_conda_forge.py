@@ -29,7 +29,8 @@ test -d $CONDA_BUILD_SYSROOT/usr/include
 $CXX $CXXFLAGS -E {source} | grep gnu/libc-version.h"""
     argv = [str(prefix / "bin/bash"), "-euc", script]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    assert f"{prefix}/x86_64-conda-linux-gnu/sysroot/usr/include/gnu/libc-version.h" in said
+    assert f'"{prefix}/x86_64-conda-linux-gnu/sysroot/usr/include/' in said
+    assert '"/usr/include/' not in said
 
 
 @pytest.mark.parametrize(

@@ -226,10 +226,12 @@ def _runtimes(debian: _Debian, staging: Path) -> Iterator[Part]:
         _copy(debian.libraries(package), staging / name / "lib")
     version = debian.version("libgcc-s1")
     _copy((next(debian.libraries("libgcc-s1")).resolve(),), staging / "libgcc/lib")
-    yield Part("libgomp", version, staging / "libgomp", strong=["_openmp_mutex >=4.5"])
-    mutex = ["_openmp_mutex >=4.5"]
-    yield Part("_openmp_mutex", "4.5", run=["libgomp >=7.5"], strong=mutex, string="2_gnu")
-    yield Part("libgcc", version, staging / "libgcc", ["_openmp_mutex >=4.5"])
+    mutex, tree = ["_openmp_mutex >=4.5"], staging / "mutex"
+    (tree / "lib").mkdir(parents=True)
+    (staging / "libgomp/lib/libgomp.so.1").rename(tree / "lib/libgomp.so.1")
+    yield Part("libgomp", version, staging / "libgomp", strong=mutex)
+    yield Part("_openmp_mutex", "4.5", tree, ["libgomp >=7.5"], strong=mutex, string="2_gnu")
+    yield Part("libgcc", version, staging / "libgcc", mutex)
     yield Part("libstdcxx", version, staging / "libstdcxx", [f"libgcc ={version}"])
 
 

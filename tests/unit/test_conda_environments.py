@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.conda import SUBDIR, index, make_package
 from tests.support.helpers import Command, config_of
 
 from torchyard.config.load import load_config
-from torchyard.errors import ConfigError, HostError
+from torchyard.errors import BuildError, ConfigError, HostError
 from torchyard.host.system_view import parts_of_root
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.lock import BUILD, HOST, conda_packages
 from torchyard.model.recipe import Stage
+from torchyard.package.conda.linked import Environments, survey_environments
+from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
 from torchyard.plan.build import make_plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.conditions import Conditions, with_found_root
@@ -196,3 +199,87 @@ def test_what_conda_environments_can_not_do_is_refused(old: str, new: str, what:
     assert config_of(FILE).sandbox.kind == "bwrap"
     with pytest.raises(ConfigError, match=what):
         config_of(FILE.replace(old, new))
+
+
+ASKED = "# build: gxx_linux-64 12.*, sysroot_linux-64\n# host: openblas, python, zlib, headers\n"
+
+
+def install(top: Path, prefix: str, name: str, *files: str, **exports: list[str]) -> None:
+    """Write what an installed package leaves, as far as it is read."""
+    folder = top / prefix
+    for place, value in (
+        (
+            folder / f"conda-meta/{name}-2.1-0.json",
+            {"name": name, "version": "2.1", "files": files},
+        ),
+        (folder / f"run_exports/{name}.json", exports),
+    ):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(msgspec.json.encode(value))
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Environments:
+    strong = ["libgcc >=12", "libstdcxx >=12"]
+    install(tmp_path, BUILD, "gxx_linux-64", strong=strong, strong_constrains=["oldgcc <1"])
+    install(
+        tmp_path, BUILD, "sysroot_linux-64", f"{SYSROOT}/lib64/libc.so.6", strong=["__glibc >=2"]
+    )
+    install(tmp_path, BUILD, "libstdcxx", "lib/libstdc++.so.6")
+    install(tmp_path, BUILD, "libgcc", "lib/libgcc_s.so.1")
+    install(tmp_path, HOST, "libgcc", "lib/libgcc_s.so.1")
+    install(tmp_path, HOST, "openblas", weak=["libopenblas >=0.3.34,<1.0a0"])
+    install(tmp_path, HOST, "libopenblas", "lib/libopenblas.so.0", weak=["libopenblas >=0.3.34"])
+    install(tmp_path, HOST, "libgomp", "lib/libgomp.so.1", strong=["_openmp_mutex >=4.5"])
+    install(tmp_path, HOST, "zlib", weak=["libzlib >=1.2.13,<2.0a0"])
+    install(tmp_path, HOST, "libzlib", "lib/libz.so.1", weak=["libzlib >=1.2.13,<2.0a0"])
+    install(tmp_path, HOST, "headers", weak=["runtime >=3"], weak_constrains=["other <0"])
+    install(tmp_path, HOST, "python", weak=["python_abi 3.12.* *_cp312"])
+    install(tmp_path, HOST, "plain", "lib/libplain.so.3")
+    return survey_environments(ASKED, tmp_path)
+
+
+def test_what_is_linked_is_required_as_run_exports_say(environments: Environments) -> None:
+    """Also of the build's runtimes, and what has no library; nothing that is not linked."""
+    needed = ["libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libopenblas.so.0"]
+    linked = environments.trace(needed)
+    wanted = ("libgcc >=12", "libopenblas >=0.3.34,<1.0a0", "libstdcxx >=12", "runtime >=3")
+    assert tuple(sorted(linked.depends)) == wanted
+    assert linked.constrains == ("oldgcc <1", "other <0")
+    assert linked.notes == (
+        "`libzlib >=1.2.13,<2.0a0` is left out: nothing is linked with libzlib",
+    )
+
+
+def test_what_is_linked_by_chance_is_required_and_noted(environments: Environments) -> None:
+    linked = environments.trace(["libgomp.so.1", "libplain.so.3", "libz.so.1"])
+    assert {"_openmp_mutex >=4.5", "plain >=2.1", "libzlib >=1.2.13,<2.0a0"} <= {*linked.depends}
+    assert "`libplain.so.3` is linked, and `host` does not ask for plain" in linked.notes
+    assert not any("libz.so.1" in note for note in linked.notes)
+
+
+def test_a_library_of_no_package_is_refused(environments: Environments) -> None:
+    with pytest.raises(BuildError, match=r"`libother.so.1` is linked, and in no package"):
+        environments.trace(["libother.so.1"])
+
+
+def test_packages_require_what_was_traced(environments: Environments) -> None:
+    """The tables of sonames and symbol versions are for packages of other toolchains."""
+    build = CondaBuild(
+        name="demo",
+        version="1.2.0",
+        compute="cpu",
+        blas="openblas",
+        subdir=SUBDIR,
+        build_hash="ccccccc",
+        core_hash="ccccccc",
+        channel_libraries=True,
+        needed=frozenset(["libopenblas.so.0"]),
+        linked=environments.trace(["libopenblas.so.0"]),
+    )
+    made = describe(CondaKind.LIBRARIES, build)
+    assert [depend for depend in made.depends if not depend.startswith("__")] == [
+        "libopenblas >=0.3.34,<1.0a0",
+        "runtime >=3",
+    ]
+    assert {"oldgcc <1", "other <0"} <= {*made.constrains}

@@ -16,6 +16,7 @@ CORE_LOCK = "core"
 """The name of the lock of jobs without a Python of their own."""
 
 _ENVIRONMENT = re.compile(r"  (\w+):")
+_REQUESTED = re.compile(r"(?:^|, )(?:[^\s,]*::)?([\w.-]+)")
 _PACKAGE = re.compile(r" +- conda: \S*/(\S+)-([^-\s]+)-[^-\s]+\.(?:conda|tar\.bz2)")
 
 
@@ -67,6 +68,12 @@ def conda_head(conda: CondaToolchain) -> str:
     asked = {"channels": conda.channels, BUILD: conda.build, HOST: conda.host}
     lines = (f"# {name}: {', '.join(words)}\n" for name, words in asked.items())
     return f"# Written by `torchyard lock`.\n{''.join(lines)}"
+
+
+def conda_requests(lock: str) -> dict[str, tuple[str, ...]]:
+    """Return the names of the packages that were asked for, by environment."""
+    lines = re.findall(rf"^# ({BUILD}|{HOST}): (.*)$", lock, re.MULTILINE)
+    return {name: tuple(_REQUESTED.findall(text)) for name, text in lines}
 
 
 def conda_packages(lock: str) -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.assemble.project import PROJECT
+from torchyard.package.conda.linked import ENVIRONMENTS
 from torchyard.package.versions import local_version
 from torchyard.recipes.recipe import DevelopSteps, inventory_step, promise_steps, tool
 from torchyard.toolchain.summary import is_wanted
@@ -121,6 +122,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         tool("collect --spec {spec} {out}/install --to {out}/vendor", "collect what it needs"),
         inventory_step("{out}/install", "--vendor {out}/vendor"),
+        *_environments(task),
         *promise_steps(spec, "{out}/install", "{out}/vendor"),
         Step(
             run=(*SHELL, _KEEP),
@@ -141,6 +143,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         tool("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
         inventory_step("{out}/image"),
+        *_environments(spec.task),
         *promise_steps(spec, "{out}/image"),
     )
 
@@ -180,6 +183,14 @@ def _definitions(task: Task) -> tuple[Step, ...]:
     if not task.table("cmake"):
         return ()
     return (tool(f"define --spec {{spec}} {_INITIAL}", "tell CMake what the file says"),)
+
+
+def _environments(task: Task) -> tuple[Step, ...]:
+    """Return a step that keeps what conda environments have, for the requirements of packages."""
+    if "conda" not in task.settings:
+        return ()
+    line = f"keep-environments --spec {{spec}} {{out}}/{ENVIRONMENTS}"
+    return (tool(line, "keep what its environments have"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:

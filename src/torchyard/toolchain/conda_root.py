@@ -20,6 +20,7 @@ from torchyard.host.untrusted_tree import EntryKind, UntrustedTree, remove_tree
 from torchyard.model.lock import BUILD, HOST
 from torchyard.toolchain.blas import Blas, blas_variables
 from torchyard.toolchain.conda_lock import USER
+from torchyard.toolchain.conda_prefix import PREFIXES, keep_run_exports
 from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.provision import ENV, ToolchainLayout
 from torchyard.toolchain.pypi import make_environment
@@ -28,9 +29,6 @@ from torchyard.toolchain.root import add_environments
 from torchyard.toolchain.root_image import ROOTS
 from torchyard.toolchain.toolkit import ToolkitSource
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
-
-PREFIXES = "/opt/conda"
-"""The directory of both environments in a root."""
 
 _BUILD, _HOST = f"{PREFIXES}/{BUILD}", f"{PREFIXES}/{HOST}"
 _PROGRAMS = {"sh": "bash", "bash": "bash", "env": "env"}
@@ -73,6 +71,8 @@ def _make(lock: str, folder: Path) -> None:
             "cache": str(cache_folder("conda") or part / "cache"),
         }
         call_rattler("environments", asked, USER)
+        for name in (BUILD, HOST):
+            keep_run_exports(Path(f"{part}{PREFIXES}/{name}"))
         with UntrustedTree(part) as tree:
             _add_system(tree)
             _add_python(tree)

@@ -25,7 +25,8 @@ def command() -> None:
 
     For each cell, these are its torch, the build requirements in the project's pyproject.toml and
     `requires` of [build], and their dependencies: the newest versions that uv finds in its indexes.
-    Builds use exactly these files. The image of [root] is locked by its digest.
+    Builds use exactly these files. The image of [root] is locked by its digest. Of conda in
+    [toolchain], both environments are locked below torchyard.conda, for each platform and Python.
 
     Run it again after a change of the matrix, or let it make the change: it finds wheels for new
     cells and keeps the others, so `torchyard build` makes only new packages. Torch releases missing

@@ -20,6 +20,7 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Python, python_of
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
+from torchyard.package.conda.linked import LinkedPackages
 from torchyard.package.conda.name import SUFFIX
 from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import Names, load_conda_table
@@ -44,7 +45,8 @@ class CondaBuild(Value, kw_only=True):
     known; the platform's tag promises at least its own. With `channel_libraries`, the channel's
     packages provide the libraries in `needed` that are in the table, in versions of its `pins`.
     `symbols` are the symbol versions that the system and the compiler's runtime must have.
-    `license` is an SPDX expression for projects that do not state theirs.
+    `license` is an SPDX expression for projects that do not state theirs. `linked` are the packages
+    of the conda environments that it was built in, if it was, and `outside` their libraries.
     """
 
     name: str
@@ -65,6 +67,8 @@ class CondaBuild(Value, kw_only=True):
     needed: frozenset[str] = frozenset()
     symbols: frozenset[str] = frozenset()
     license: str = ""
+    linked: LinkedPackages | None = None
+    outside: tuple[str, ...] = ()
 
 
 class CondaMetadata(Value, kw_only=True):
@@ -135,8 +139,8 @@ def flavour(build: CondaBuild) -> str:
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
     version = conda_version(build.version)
-    depends = [*_python(build), *_system(build), *_runtimes(build), *_brought(build)]
-    constrains: list[str] = []
+    depends = [*_python(build), *_system(build), *_brought(build)]
+    constrains = _constrained(build)
     exports = [names.package]
     platform = platform_for(build.compute)
     if platform.conda_virtual_package:  # keeps this build from machines without such a driver
@@ -182,10 +186,9 @@ def _libraries(build: CondaBuild, names: Names) -> CondaMetadata:
         depends=[
             *_system(build),
             *(blas.depends if blas else ()),
-            *_runtimes(build),
             *_brought(build),
         ],
-        constrains=[*constrains, *(blas.constrains if blas else ())],
+        constrains=[*constrains, *_constrained(build), *(blas.constrains if blas else ())],
         run_exports=[_pin(names.libraries, version)],
     )
 
@@ -199,7 +202,8 @@ def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
         names.linalg,
         "magma" if build.magma else "nomagma",
         _core(build),
-        depends=[*_system(build), core, *_runtimes(build), *_brought(build)],
+        depends=[*_system(build), core, *_brought(build)],
+        constrains=_constrained(build),
     )
 
 
@@ -295,11 +299,19 @@ def _runtimes(build: CondaBuild) -> Iterator[str]:
 
 
 def _brought(build: CondaBuild) -> Iterator[str]:
-    """Yield the channel's packages with libraries that the build needs."""
+    """Yield packages with libraries that the build needs, of its environments or by the tables."""
+    if build.linked is not None:
+        yield from build.linked.depends
+        return
+    yield from _runtimes(build)
     if build.channel_libraries:
         for row in load_conda_table().libraries:
             if any(any_match(library, row.sonames) for library in build.needed):
                 yield row.requirement(build.pins)
+
+
+def _constrained(build: CondaBuild) -> list[str]:
+    return [*build.linked.constrains] if build.linked else []
 
 
 def _either(build: CondaBuild, names: Names) -> Iterator[str]:

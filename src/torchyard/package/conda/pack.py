@@ -8,6 +8,7 @@ import msgspec
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.assemble.project import PROJECT
+from torchyard.package.conda.linked import ENVIRONMENTS, Environments
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.table import channel_sonames, load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
@@ -61,7 +62,9 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         license=task.text("license"),
         pins={pin: core.text(pin) for pin in load_conda_table().pins if core.text(pin)},
     )
+    compiled = inputs / (Stage.BINDINGS if kind == CondaKind.PACKAGE else Stage.CORE)
     sources = Sources(
+        environments=_environments(compiled / ENVIRONMENTS),
         core=inputs / Stage.CORE,
         image=inputs / Stage.BINDINGS / "image" if bindings else None,
         project=inputs / Stage.CORE / PROJECT,
@@ -89,3 +92,10 @@ def _build_hash(task: Task, *, channel: bool) -> str:
     """Return the digits for a build string; other ones if libraries are the channel's."""
     text = task.fingerprint
     return (sha256(f"{text} channel".encode()).hexdigest() if channel else text)[:_HASH]
+
+
+def _environments(kept: Path) -> Environments | None:
+    """Return the conda environments that something was compiled in, if it was in any."""
+    if not kept.is_file():
+        return None
+    return msgspec.json.decode(kept.read_bytes(), type=Environments)

@@ -32,6 +32,7 @@ from torchyard.package.conda.layout import (
     lay_out_tests,
     write_record,
 )
+from torchyard.package.conda.linked import Environments
 from torchyard.package.conda.metadata import (
     CondaBuild,
     CondaKind,
@@ -47,6 +48,7 @@ from torchyard.package.sbom.component import SBOM_FILE, Bill
 from torchyard.package.versions import glibc_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
+from torchyard.terminal.console import say
 
 _WITHOUT_MAGMA = "linalg"
 """The folder of a core's result with the linalg plugin built without MAGMA."""
@@ -68,11 +70,13 @@ class Sources(NamedTuple):
 
     A core has `install`, `vendor` and maybe `linalg`; an extension has no core. An image is the
     unpacked wheel for one Python. A project is what the core's result keeps of the source.
+    `environments` are those of conda that both were compiled in, if any.
     """
 
     core: Path | None = None
     image: Path | None = None
     project: Path | None = None
+    environments: Environments | None = None
 
 
 def write_conda(  # noqa: PLR0913 - what a package says of itself
@@ -147,12 +151,20 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     if distribution is not None:
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses kinds that the build lacks, before any work
+    environments = sources.environments
+    if environments is not None:
+        build = msgspec.structs.replace(build, outside=tuple(environments.owners))
     packing = make_trees(scratch)
     done, vendored = _fill(kind, build, packing, sources)
     if done is not None:
         needed = done.needed - _own_names(packing, sources.core)
         glibc = glibc_of(done.versions)
         build = msgspec.structs.replace(build, glibc=glibc, needed=needed, symbols=done.versions)
+        if environments is not None:
+            linked = environments.trace(needed)
+            for note in linked.notes:
+                say(f"note: {note}")
+            build = msgspec.structs.replace(build, linked=linked)
     out.mkdir(parents=True, exist_ok=True)
     return write_conda(
         packing.root,
@@ -219,7 +231,7 @@ def _fill_linalg(build: CondaBuild, packing: PackingTrees, core: Path) -> Prepar
 def _policy(build: CondaBuild, package: str = "") -> Policy:
     """Return the policy for a Python package, or for files in the prefix itself."""
     brought = load_conda_table().sonames if build.channel_libraries else ()
-    return policy_for(NAME, build.compute, package, brought)
+    return policy_for(NAME, build.compute, package, (*brought, *build.outside))
 
 
 def _own_names(packing: PackingTrees, core: Path | None) -> set[str]:

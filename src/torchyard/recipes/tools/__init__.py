@@ -20,6 +20,7 @@ TOOLS = {
     "inventory": "tools.libraries",
     "keep-project": "tools.project",
     "keep-times": "tools.cmake",
+    "keep-environments": "tools.libraries",
     "pack": "packing",
     "project-wheel": "tools.project",
     "repoint": "tools.cmake",

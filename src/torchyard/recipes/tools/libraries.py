@@ -9,6 +9,7 @@ import msgspec
 from torchyard.insight.inventory import take_inventory
 from torchyard.model.job_spec import JobSpec
 from torchyard.package.assemble.collect import collect
+from torchyard.package.conda.linked import survey_environments
 from torchyard.package.libtorch.format import LibtorchFormat
 from torchyard.package.policy import extension_policy, policy_for
 from torchyard.package.wheel.extension import BROUGHT, required_libraries
@@ -23,6 +24,12 @@ def collect_tool(install: Path, *, spec: JobSpec, to: Path) -> None:
     libraries = [path for path in sorted(install.rglob("*")) if path.is_file()]
     for path in collect(libraries, to, policy, _library_finder()):
         write(f"{path.name}\n")
+
+
+def keep_environments_tool(to: Path, *, spec: JobSpec) -> None:
+    """Write what the conda environments of a job are: packages may be made on another machine."""
+    for lock in spec.task.table("conda").values():
+        to.write_bytes(msgspec.json.encode(survey_environments(lock)))
 
 
 def collect_extension_tool(image: Path, *, to: Path, environment: Path) -> None:

@@ -1,0 +1,85 @@
+"""What is installed in conda environments: packages, their files, and their run exports."""
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from torchyard.host.untrusted_tree import UntrustedTree
+from torchyard.model.values import Value
+
+PREFIXES = "/opt/conda"
+"""The directory of both environments in a root."""
+
+_EXPORTS = "run_exports"
+"""The directory of run exports in an environment, in a file for each package."""
+
+_IN_PACKAGE = "info/run_exports.json"
+
+
+class RunExports(Value, kw_only=True):
+    """What a package adds to the requirements of those that are built with it."""
+
+    weak: tuple[str, ...] = ()
+    strong: tuple[str, ...] = ()
+    weak_constrains: tuple[str, ...] = ()
+    strong_constrains: tuple[str, ...] = ()
+
+
+class _Link(msgspec.Struct, frozen=True):
+    source: str = ""
+
+
+class _Record(msgspec.Struct):
+    """The needed fields of an environment's record of a package."""
+
+    name: str
+    version: str
+    files: tuple[str, ...] = ()
+    link: _Link = _Link()
+
+
+class InstalledPackage(Value, kw_only=True):
+    """A package of an environment."""
+
+    name: str
+    version: str
+    files: tuple[str, ...]
+    exports: RunExports = RunExports()
+
+    @property
+    def libraries(self) -> list[str]:
+        """The names of the shared libraries that programs of the environment find."""
+        paths = (path.rpartition("/") for path in self.files)
+        return [name for folder, _, name in paths if folder == "lib" and ".so" in name]
+
+
+@cache
+def installed_packages(prefix: Path) -> tuple[InstalledPackage, ...]:
+    """Return the packages of an environment in a root, sorted by name."""
+    found = []
+    for record in _records(prefix):
+        path = prefix / _EXPORTS / f"{record.name}.json"
+        text = path.read_bytes() if path.is_file() else b"{}"
+        exports = msgspec.json.decode(text, type=RunExports)
+        found.append(
+            InstalledPackage(
+                name=record.name, version=record.version, files=record.files, exports=exports
+            )
+        )
+    return tuple(sorted(found, key=lambda package: package.name))
+
+
+def keep_run_exports(prefix: Path) -> None:
+    """Copy the run exports of packages into their environment; indexes need not have them."""
+    (prefix / _EXPORTS).mkdir()
+    for record in _records(prefix):
+        with UntrustedTree(Path(record.link.source)) as package:
+            if package.has(_IN_PACKAGE):
+                with package.open_file(_IN_PACKAGE) as file:
+                    (prefix / _EXPORTS / f"{record.name}.json").write_bytes(file.read())
+
+
+def _records(prefix: Path) -> list[_Record]:
+    paths = sorted((prefix / "conda-meta").glob("*.json"))
+    return [msgspec.json.decode(path.read_bytes(), type=_Record) for path in paths]
