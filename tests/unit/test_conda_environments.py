@@ -18,6 +18,7 @@ from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
 from torchyard.plan.build import make_plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.conditions import Conditions, with_found_root
+from torchyard.toolchain.conda_prefix import installed_packages, keep_run_exports
 from torchyard.toolchain.conda_root import find_conda_root
 from torchyard.workspace.lock import lock_environments
 
@@ -171,6 +172,18 @@ def test_tests_of_packages_run_on_the_machine(file: Path, tmp_path: Path) -> Non
         assert with_found_root(conditions, spec_of(file, stage), "bwrap") == conditions
 
 
+def test_a_machine_with_its_own_sandbox_fetches_only_named_channels(
+    file: Path, channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packages are fetched outside of the sandbox, and a spec could name any address."""
+    conditions = Conditions(work=tmp_path / "work", file=str(file), demanded="bwrap")
+    spec = spec_of(file, Stage.CORE)
+    with pytest.raises(HostError, match=r"from https://conda.anaconda.org/ only, and not file://"):
+        with_found_root(conditions, spec, "bwrap")
+    monkeypatch.setenv("CONDA_CHANNEL_ALIAS", channel.parent.resolve().as_uri())
+    assert with_found_root(conditions, spec, "bwrap").sandbox.root
+
+
 def test_an_environment_without_a_system_is_refused(
     torchyard: Command, file: Path, tmp_path: Path
 ) -> None:
@@ -237,6 +250,23 @@ def environments(tmp_path: Path) -> Environments:
     install(tmp_path, HOST, "python", weak=["python_abi 3.12.* *_cp312"])
     install(tmp_path, HOST, "plain", "lib/libplain.so.3")
     return survey_environments(ASKED, tmp_path)
+
+
+def test_no_record_of_a_package_leads_out_of_its_environment(tmp_path: Path) -> None:
+    """Packages can have any file, also a record: what it names is not written elsewhere."""
+    package, prefix = tmp_path / "package", tmp_path / "prefix"
+    (package / "info").mkdir(parents=True)
+    (package / "info/run_exports.json").write_text('{"weak": ["own >=1"]}', encoding="utf-8")
+    (prefix / "conda-meta").mkdir(parents=True)
+    for name in ("own", "../../stray"):
+        record = {"name": name, "version": "1", "link": {"source": str(package)}}
+        file = prefix / f"conda-meta/{name.rpartition('/')[2]}-1-0.json"
+        file.write_bytes(msgspec.json.encode(record))
+    keep_run_exports(prefix)
+    assert [path.name for path in (prefix / "run_exports").iterdir()] == ["own.json"]
+    assert not list(tmp_path.rglob("stray.json"))
+    (found,) = installed_packages(prefix)
+    assert found.exports.weak == ("own >=1",)
 
 
 def test_what_is_linked_is_required_as_run_exports_say(environments: Environments) -> None:

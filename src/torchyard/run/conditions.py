@@ -109,10 +109,12 @@ def _conda_root(lock: str, task: Task, conditions: Conditions, kind: SandboxKind
     if kind != "bwrap":
         msg = f"{task.id} runs in conda environments, and so in a sandbox of bubblewrap"
         raise HostError(msg, hint='run it with kind = "bwrap" in [sandbox]')
-    if conditions.demanded == "bwrap":
-        refuse_wider_view(task, conditions.sandbox)
-    from torchyard.toolchain.conda_root import find_conda_root  # noqa: PLC0415 - few jobs have one
+    from torchyard.toolchain.conda_lock import channel_alias  # noqa: PLC0415 - few jobs have one
+    from torchyard.toolchain.conda_root import find_conda_root  # noqa: PLC0415 - as above
 
+    if conditions.demanded == "bwrap":  # a spec may not choose what is fetched outside of it
+        refuse_wider_view(task, conditions.sandbox)
+        return find_conda_root(lock, conditions.work, channel_alias())
     return find_conda_root(lock, conditions.work)
 
 

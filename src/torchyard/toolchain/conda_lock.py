@@ -42,7 +42,7 @@ def solve_environments(
         asked = {
             "subdir": platform.conda_subdir,
             "channels": [_channel(name, base) for name in conda.channels],
-            "alias": f"{os.environ.get(_ALIAS, _ANACONDA).rstrip('/')}/",
+            "alias": channel_alias(),
             "environments": {BUILD: conda.build, HOST: (*conda.host, *pins)},
             "system": system,
             "cache": str(cache_folder("conda") or scratch),
@@ -53,6 +53,11 @@ def solve_environments(
             msg = f"no set of packages fulfils `conda` of [toolchain] for {tag}, in {error}"
             raise HostError(msg, hint="correct `build`, `host` or `channels`")
         return conda_head(conda) + file.read_text(encoding="utf-8")
+
+
+def channel_alias() -> str:
+    """Return the address that names of channels are below, on this machine."""
+    return f"{os.environ.get(_ALIAS, _ANACONDA).rstrip('/')}/"
 
 
 def _channel(name: str, base: Path) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from torchyard.errors import HostError
 from torchyard.host.untrusted_tree import UntrustedTree
-from torchyard.model.values import Value
+from torchyard.model.values import UNDECODABLE, Value
 
 PREFIXES = "/opt/conda"
 """The directory of both environments in a root."""
@@ -72,7 +73,7 @@ def installed_packages(prefix: Path) -> tuple[InstalledPackage, ...]:
 
 def keep_run_exports(prefix: Path) -> None:
     """Copy the run exports of packages into their environment; indexes need not have them."""
-    (prefix / _EXPORTS).mkdir()
+    (prefix / _EXPORTS).mkdir(parents=True)
     for record in _records(prefix):
         with UntrustedTree(Path(record.link.source)) as package:
             if package.has(_IN_PACKAGE):
@@ -81,5 +82,14 @@ def keep_run_exports(prefix: Path) -> None:
 
 
 def _records(prefix: Path) -> list[_Record]:
-    paths = sorted((prefix / "conda-meta").glob("*.json"))
-    return [msgspec.json.decode(path.read_bytes(), type=_Record) for path in paths]
+    """Return the records of an environment; packages could bring others, which lead elsewhere."""
+    found = []
+    for path in sorted((prefix / "conda-meta").glob("*.json")):
+        try:
+            record = msgspec.json.decode(path.read_bytes(), type=_Record)
+        except UNDECODABLE as error:
+            msg = f"the conda environment has a record that can't be read, {path.name}: {error}"
+            raise HostError(msg, hint="lock the environments again, from other channels") from error
+        if path.name.startswith(f"{record.name}-{record.version}-") and "/" not in record.name:
+            found.append(record)
+    return found

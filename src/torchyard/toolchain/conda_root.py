@@ -43,20 +43,21 @@ _PYTHON = re.compile(r"python3\.(\d+t?)")
 _SHELL = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "CONDA_SHLVL"))
 
 
-def find_conda_root(lock: str, work: Path) -> str:
+def find_conda_root(lock: str, work: Path, only: str = "") -> str:
     """Return the root of a lock, which is made once below the directory of jobs.
 
-    Its packages are linked from a cache that all jobs of this user share.
+    Its packages are linked from a cache that all jobs of this user share. Those of other addresses
+    than below `only` are refused.
     """
     folder = work / ROOTS / f"conda-{sha256(lock.encode()).hexdigest()}"
     if not folder.is_dir():
         with locked(folder.with_name(f"{folder.name}.lock"), wait=True), report_full_disk(work):
             if not folder.is_dir():
-                _make(lock, folder)
+                _make(lock, folder, only)
     return str(folder)
 
 
-def _make(lock: str, folder: Path) -> None:
+def _make(lock: str, folder: Path, only: str) -> None:
     """Make a root completely or not at all."""
     part = folder.with_name(f"{folder.name}.part")
     remove_tree(part)  # left by a killed process
@@ -68,9 +69,13 @@ def _make(lock: str, folder: Path) -> None:
             "file": str(file),
             "folder": f"{part}{PREFIXES}",
             "seen_as": PREFIXES,
+            "environments": [BUILD, HOST],
             "cache": str(cache_folder("conda") or part / "cache"),
+            "only": only,
         }
-        call_rattler("environments", asked, USER)
+        if other := call_rattler("environments", asked, USER).error:
+            msg = f"this machine takes conda packages from {only} only, and not {other}"
+            raise HostError(msg, hint="name channels, or set CONDA_CHANNEL_ALIAS on this machine")
         for name in (BUILD, HOST):
             keep_run_exports(Path(f"{part}{PREFIXES}/{name}"))
         with UntrustedTree(part) as tree:

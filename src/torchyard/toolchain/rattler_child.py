@@ -96,15 +96,27 @@ async def _lock(text: str) -> None:
 
 
 async def _environments(text: str) -> None:
-    """Install the environments of a lock below a directory, to be used at another path."""
+    """Install the environments of a lock below a directory, to be used at another path.
+
+    With `only`, no package is fetched from another address than below that.
+    """
     import rattler  # noqa: PLC0415 - as above
     from rattler.lock import LockFile  # noqa: PLC0415
 
     asked = json.loads(text)
-    for name, environment in LockFile.from_path(Path(asked["file"])).environments():
+    lock = LockFile.from_path(Path(asked["file"]))
+    for name in asked["environments"]:
+        environment = lock.environment(name)
+        if environment is None:
+            continue
         for platform in environment.platforms():
+            records = environment.conda_repodata_records_for_platform(platform) or []
+            for record in records:
+                if not record.url.startswith(asked["only"]):
+                    _print({"error": record.url})
+                    return
             await rattler.install(
-                environment.conda_repodata_records_for_platform(platform) or [],
+                records,
                 Path(asked["folder"], name),
                 cache_dir=Path(asked["cache"]),
                 platform=platform.subdir,
