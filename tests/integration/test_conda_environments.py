@@ -104,7 +104,10 @@ def test_a_root_is_made_once_of_linked_packages(root: str, locked: Locked) -> No
 def test_locks_are_kept_until_the_file_asks_for_others(locked: Locked) -> None:
     file = str(locked.project.file)
     config, said = load_config(file), list[str]()
-    assert lock_conda(config, file, said.append, upgrade=False) == config.lock.conda
+    assert config.toolchain is not None
+    assert config.toolchain.conda is not None
+    made = lock_conda(config.toolchain.conda, config, file, said.append, upgrade=False)
+    assert made == config.lock.conda
     assert said == []
     listed = locked.torchyard("explain", f"core:{PREFIX}/cpu-openblas")
     assert "gxx_linux-64=12" in listed

@@ -203,9 +203,14 @@ def test_an_environment_without_a_system_is_refused(
         (
             "[toolchain.conda]",
             '[toolchain]\nroot = "root"\n[toolchain.conda]',
-            "neither another root nor",
+            "have no other root",
         ),
-        ("[build]", '[sandbox]\nkind = "view"\n[build]', "need bubblewrap"),
+        ("[build]", '[sandbox]\nkind = "view"\n[build]', "in conda environments need bubblewrap"),
+        (
+            "[toolchain.conda]",
+            '[toolchain]\ncache = "cache"\n[toolchain.conda]',
+            "in conda environments can't reach a compile cache",
+        ),
     ],
 )
 def test_what_conda_environments_can_not_do_is_refused(old: str, new: str, what: str) -> None:

@@ -110,7 +110,7 @@ def evaluate(
         tables=tables,
         origins=document.origins(),
     )
-    _check_conda(config, spec, problems)
+    _check_conda(config, problems)
     if problems.found:
         raise ConfigError.of(problems.found)
     return config
@@ -365,20 +365,16 @@ def _toolchain(spec: ToolchainSpec | None, root: str | None) -> Toolchain | None
     )
 
 
-def _check_conda(config: Config, spec: FileSpec, problems: Problems) -> None:
+def _check_conda(config: Config, problems: Problems) -> None:
     """Refuse what conda environments can't make, or what would be another core than theirs."""
     if config.toolchain is None or config.toolchain.conda is None:
         return
     path, tables = ("toolchain", "conda"), config.tables
-    if config.toolchain.root is not None or config.toolchain.cache is not None:
-        what = "jobs in conda environments have neither another root nor a compile cache"
-        problems.add(path, what, "leave `root`, [root] and `cache` out")
+    if config.toolchain.root is not None:
+        problems.add(path, "jobs in conda environments have no other root", "leave one of them out")
     if config.project.recipe.is_extension or config.project.recipe.compiling in config.steps:
         what = "conda environments are for the steps of recipe `pytorch`"
         problems.add(path, what, "leave `conda` out")
-    if spec.sandbox.kind not in (None, "bwrap"):
-        what = "jobs in conda environments need bubblewrap"
-        problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
     for compute in values_of(config.matrix, "compute"):
         if compute in tables.compute and tables.compute[compute].is_gpu:
             what = f"conda environments can't build for {compute} yet"
@@ -486,17 +482,18 @@ def _no_index(url: str) -> tuple[str, str]:
 
 def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems) -> Sandbox:
     toolchain = toolchain or Toolchain()
-    root = toolchain.root
-    if root is not None and spec.kind not in (None, "bwrap"):
-        what = "jobs in a root need bubblewrap"
+    root, where = toolchain.root, "conda environments" if toolchain.conda else "a root"
+    is_own = root is not None or toolchain.conda is not None
+    if is_own and spec.kind not in (None, "bwrap"):
+        what = f"jobs in {where} need bubblewrap"
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
-    if root is not None and toolchain.cache is not None:
-        what = "jobs in a root can't reach a compile cache, which is outside of it"
-        problems.add(("toolchain", "cache"), what, "leave `cache` or `root` out")
+    if is_own and toolchain.cache is not None:
+        what = f"jobs in {where} can't reach a compile cache, which is outside of it"
+        hint = "leave out `cache`" if toolchain.conda else "leave `cache` or `root` out"
+        problems.add(("toolchain", "cache"), what, hint)
     for index, path in enumerate(spec.readable):
         if not path or path == "/":
             problems.add(("sandbox", "readable", index), "the whole file system can't be readable")
-    is_own = root is not None or toolchain.conda is not None
     kind = "bwrap" if is_own else spec.kind
     return Sandbox(kind=kind, root=root, readable=tuple(spec.readable))
 

@@ -119,8 +119,8 @@ class SettingsMaker:
                 self._set_compiling(draft, *head)
             if compiles and self._is_locked:
                 self._set_locked(draft, scope_path(scope[:4]))
-            if environment:
-                self._set_conda(draft, environment)
+            if lock := self.config.lock.conda.get(environment):
+                draft.set_environments(environment, lock)
             if packs and form is not None:
                 self._set_packaging(draft, form, *head)
             if stage is Stage.CHECK and stage not in self.config.steps:
@@ -172,11 +172,6 @@ class SettingsMaker:
             return ""
         names = {Stage.CORE: (scope[0], CORE_LOCK), Stage.BINDINGS: (scope[0], *scope[3:4])}
         return "/".join(names.get(stage, ()))
-
-    def _set_conda(self, draft: "_Draft", name: str) -> None:
-        """Set the lock of a job's conda environments; the history says what they are."""
-        if lock := self.config.lock.conda.get(name):
-            draft.set_environments(name, lock)
 
     def _set_build(self, draft: "_Draft", toolchain: Toolchain, head: Head) -> None:
         """Set what a recipe's own steps use: toolchain and build backend."""

@@ -27,17 +27,13 @@ class RunExports(Value, kw_only=True):
     strong_constrains: tuple[str, ...] = ()
 
 
-class _Link(msgspec.Struct, frozen=True):
-    source: str = ""
-
-
 class _Record(msgspec.Struct):
     """The needed fields of an environment's record of a package."""
 
     name: str
     version: str
     files: tuple[str, ...] = ()
-    link: _Link = _Link()
+    link: dict[str, str | int] = {}
 
 
 class InstalledPackage(Value, kw_only=True):
@@ -58,24 +54,27 @@ class InstalledPackage(Value, kw_only=True):
 @cache
 def installed_packages(prefix: Path) -> tuple[InstalledPackage, ...]:
     """Return the packages of an environment in a root, sorted by name."""
-    found = []
-    for record in _records(prefix):
-        path = prefix / _EXPORTS / f"{record.name}.json"
-        text = path.read_bytes() if path.is_file() else b"{}"
-        exports = msgspec.json.decode(text, type=RunExports)
-        found.append(
-            InstalledPackage(
-                name=record.name, version=record.version, files=record.files, exports=exports
-            )
+    packages = (
+        InstalledPackage(
+            name=record.name,
+            version=record.version,
+            files=record.files,
+            exports=_exports(prefix / _EXPORTS / f"{record.name}.json"),
         )
-    return tuple(sorted(found, key=lambda package: package.name))
+        for record in _records(prefix)
+    )
+    return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def _exports(path: Path) -> RunExports:
+    return msgspec.json.decode(path.read_bytes() if path.is_file() else b"{}", type=RunExports)
 
 
 def keep_run_exports(prefix: Path) -> None:
     """Copy the run exports of packages into their environment; indexes need not have them."""
     (prefix / _EXPORTS).mkdir(parents=True)
     for record in _records(prefix):
-        with UntrustedTree(Path(record.link.source)) as package:
+        with UntrustedTree(Path(str(record.link["source"]))) as package:
             if package.has(_IN_PACKAGE):
                 with package.open_file(_IN_PACKAGE) as file:
                     (prefix / _EXPORTS / f"{record.name}.json").write_bytes(file.read())

@@ -34,9 +34,6 @@ _BUILD, _HOST = f"{PREFIXES}/{BUILD}", f"{PREFIXES}/{HOST}"
 _PROGRAMS = {"sh": "bash", "bash": "bash", "env": "env"}
 """Programs that scripts name by a path in /bin or /usr/bin, and those of the environment."""
 
-_STRIP = "strip"
-"""What packages are made with; compilers know the others by their full names."""
-
 _LIBGCC = "libgcc_s.so.1"
 _FOLDERS = ("lib", "lib32", "lib64")
 _PYTHON = re.compile(r"python3\.(\d+t?)")
@@ -106,7 +103,7 @@ def _add_system(tree: UntrustedTree) -> None:
     tree.make_directory("usr/bin")
     tree.create_link("bin", "usr/bin")
     machine = sysroot.rpartition("/")[0].rpartition("/")[2]
-    for name, program in {**_PROGRAMS, _STRIP: f"{machine}-{_STRIP}"}.items():
+    for name, program in {**_PROGRAMS, "strip": f"{machine}-strip"}.items():
         tree.create_link(f"usr/bin/{name}", f"{_BUILD}/bin/{program}")
     for name in _FOLDERS:
         if _has(tree, f"{sysroot}/{name}"):
@@ -144,7 +141,7 @@ def _has(tree: UntrustedTree, path: str) -> bool:
 
 def equip_conda(
     *,
-    interpreter: Interpreter | None,
+    interpreter: Interpreter,
     blas: str,
     requires: Sequence[str],
     layout: ToolchainLayout,
@@ -160,8 +157,6 @@ def equip_conda(
     found = blas_variables(library, "")
     found.pop("LD_LIBRARY_PATH")  # the compiler has libraries of its own
     env, root = compose(env, found), f"{layout.seen_as}/{ENV}"
-    if interpreter is None:
-        return env
     make_environment(interpreter, requires, layout.folder / ENV, inherits=True)
     return compose(env | {"VIRTUAL_ENV": root}, {"PATH": f"{root}/bin"})
 

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import rattler
@@ -134,13 +134,9 @@ def _activate(text: str) -> None:
     folders = asked["path"].split(":")
     for prefix in asked["prefixes"]:
         made = activate(Path(prefix), ActivationVariables(None, folders), Shell.bash)
-        folders, script = [*map(str, _folders(made.path))], f"{script}{made.script}\n"
+        folders = [str(path) for path in cast("list[Path]", made.path)]
+        script += f"{made.script}\n"
     _print({"script": script})
-
-
-def _folders(path: object) -> list[object]:
-    """Return the folders of a PATH, which py-rattler says to be one path."""
-    return path if isinstance(path, list) else [path]
 
 
 def _print(answer: object) -> None:

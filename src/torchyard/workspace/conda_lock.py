@@ -10,21 +10,19 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.lock import BUILD, CORE_LOCK, conda_head, conda_locks, conda_packages
 from torchyard.model.matrix import values_of
+from torchyard.model.toolchain import CondaToolchain
 from torchyard.model.version import version_numbers
 from torchyard.toolchain.conda_lock import solve_environments
 
 
 def lock_conda(
-    config: Config, file: str, say: Callable[[str], object], *, upgrade: bool
+    conda: CondaToolchain, config: Config, file: str, say: Callable[[str], object], *, upgrade: bool
 ) -> dict[str, str]:
     """Write the conda locks of a file, and return them; those that still fit are kept.
 
     Cores are compiled with the newest Python of the matrix, which their result does not depend on.
     Bindings get the packages of their core, as far as their Python allows it.
     """
-    conda = config.toolchain.conda if config.toolchain else None
-    if conda is None:
-        return {}
     pythons = [tag for tag in values_of(config.matrix, "python") if tag != ANY_PYTHON]
     newest = max(pythons, key=lambda tag: (not tag.endswith("t"), version_numbers(tag[2:])))
     folder, base = Path(conda_lock_folder(file)), Path(absolute(file)).parent

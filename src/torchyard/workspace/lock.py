@@ -64,7 +64,8 @@ def lock_environments(
     first = _lock_first(file, say, upgrade=upgrade)
     config = load_config(file)
     if config.toolchain is not None and config.toolchain.conda is not None:
-        return replace(first, conda=lock_conda(config, file, say, upgrade=upgrade))
+        conda = lock_conda(config.toolchain.conda, config, file, say, upgrade=upgrade)
+        return replace(first, conda=conda)
     if not config.project.recipe.is_extension and first.images:
         return first
     if not config.project.recipe.is_extension:

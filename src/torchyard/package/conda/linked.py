@@ -1,6 +1,5 @@
 """The requirements of a conda package, from what it is linked with and what it was built with."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from torchyard.toolchain.conda_prefix import PREFIXES, RunExports, installed_pac
 ENVIRONMENTS = "environments.json"
 """The file of a result that says what its conda environments were."""
 
-_NAME = re.compile(r"[\w.-]+")
 _OWN = ("__", "python")
 """What packages require by rules of their own: virtual packages, and the Python's ABI."""
 
@@ -25,7 +23,7 @@ class LinkedPackages(Value, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Owner(Value, kw_only=True):
+class LibraryOwner(Value, kw_only=True):
     """A package with a library."""
 
     name: str
@@ -41,7 +39,7 @@ class Environments(Value, kw_only=True):
     those of them in the host.
     """
 
-    owners: dict[str, Owner]
+    owners: dict[str, LibraryOwner]
     system: tuple[str, ...]
     offered: tuple[str, ...]
     constrains: tuple[str, ...]
@@ -75,7 +73,7 @@ class Environments(Value, kw_only=True):
             depends=tuple(dict.fromkeys(depends)), constrains=self.constrains, notes=tuple(notes)
         )
 
-    def _owner(self, library: str) -> Owner:
+    def _owner(self, library: str) -> LibraryOwner:
         if library not in self.owners:
             msg = f"`{library}` is linked, and in no package of the conda environments"
             raise BuildError(msg, hint="add the package with it to `host` of [toolchain] conda")
@@ -95,7 +93,9 @@ def survey_environments(lock: str, top: Path = Path(PREFIXES)) -> Environments:
     constrains = [spec for exports in (*strong, *every) for spec in exports.strong_constrains]
     return Environments(
         owners={
-            library: Owner(name=package.name, version=package.version, exports=package.exports)
+            library: LibraryOwner(
+                name=package.name, version=package.version, exports=package.exports
+            )
             for package in (*build, *host)
             for library in package.libraries
         },
@@ -112,6 +112,4 @@ def survey_environments(lock: str, top: Path = Path(PREFIXES)) -> Environments:
 
 
 def _name(spec: str) -> str:
-    """Return the name of the package that a requirement is for."""
-    found = _NAME.match(spec)
-    return found[0] if found else ""
+    return spec.partition(" ")[0]
