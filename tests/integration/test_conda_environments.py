@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.conda_forge import MISSING, conda_forge
+from tests.support.conda_forge import MISSING, PYTHONS, conda_forge
 from tests.support.recipe import PREFIX, Project, copy_sample
 
 from torchyard.config.load import load_config
@@ -16,11 +16,11 @@ from torchyard.package.conda.index import INDEX
 from torchyard.package.read import read_package
 from torchyard.toolchain.conda_prefix import PREFIXES
 from torchyard.toolchain.conda_root import find_conda_root
-from torchyard.toolchain.root import run_in_root
+from torchyard.toolchain.root import own_python, run_in_root
 from torchyard.workspace.conda_lock import lock_conda
 
-TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-LOCK = f"linux-x86_64/{TAG}"
+TAGS = PYTHONS[:2]
+LOCK = f"torchyard.conda/linux-x86_64/{TAGS[0]}.lock"
 BUILD = '["bash", "cmake", "coreutils", "findutils", "git", "gxx_linux-64", "ninja"]'
 FILE = f"""\
 [project]
@@ -39,7 +39,7 @@ requires = []
 platform = ["linux-x86_64"]
 compute = ["cpu"]
 blas = ["openblas"]
-python = ["{TAG}"]
+python = ["{TAGS[0]}", "{TAGS[1]}"]
 package = ["conda", "conda-libtorch"]
 """
 
@@ -73,7 +73,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Locked:
 @pytest.fixture(scope="module")
 def root(locked: Locked, tmp_path_factory: pytest.TempPathFactory) -> str:
     work = tmp_path_factory.mktemp("work")
-    lock = locked.project.folder / f"torchyard.conda/{LOCK}.lock"
+    lock = locked.project.folder / LOCK
     return find_conda_root(lock.read_text(encoding="utf-8"), work)
 
 
@@ -92,8 +92,19 @@ touch {PREFIXES}/build/bin/new || echo read-only
     assert said == ["bash", "env", "sh", "strip", "read-only"]
 
 
+def test_torchyard_runs_beside_another_python(locked: Locked, tmp_path: Path) -> None:
+    """Its own Python finds the libraries that it needs in the environment, and nowhere else."""
+    own = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    other = next(tag for tag in TAGS if tag != own)
+    lock = locked.project.folder / f"torchyard.conda/linux-x86_64/{other}.lock"
+    root = find_conda_root(lock.read_text(encoding="utf-8"), tmp_path)
+    assert own_python(root) == sys.executable
+    program = "import bz2, ctypes, lzma, ssl, zlib; import torchyard.cli.main"
+    run_in_root(root, [sys.executable, "-c", program])
+
+
 def test_a_root_is_made_once_of_linked_packages(root: str, locked: Locked) -> None:
-    lock = locked.project.folder / f"torchyard.conda/{LOCK}.lock"
+    lock = locked.project.folder / LOCK
     before = Path(root).stat().st_ino
     again = find_conda_root(lock.read_text(encoding="utf-8"), Path(root).parents[1])
     assert (again, Path(again).stat().st_ino) == (root, before)
@@ -129,13 +140,13 @@ def test_other_requirements_are_other_fingerprints(locked: Locked, tmp_path: Pat
 
 
 def test_packages_are_built_in_the_environments(locked: Locked, tmp_path: Path) -> None:
-    """The compiler is the environment's, and libraries are required, not bundled."""
-    jobs = [f"package:{PREFIX}/cpu-openblas/{TAG}/conda"]
-    jobs += [f"package:{PREFIX}/cpu-openblas/any/conda-libtorch"]
-    locked.torchyard("build", *jobs, "-o", tmp_path)
+    """One core for both Pythons; libraries are required, not bundled."""
+    locked.torchyard("build", "package:*", "-o", tmp_path)
     (core,) = json.loads(locked.torchyard("store", "show", "core:*", "--json"))["results"]
     assert core["environment"]["CC"].startswith(f"{PREFIXES}/build/bin/")
     assert core["environment"]["CONDA_BUILD_SYSROOT"].startswith(f"{PREFIXES}/build/")
+    for tag in TAGS:
+        assert list(tmp_path.rglob(f"tinytorch-*_py{tag.removeprefix('cp')}_*.conda"))
     (libraries,) = tmp_path.rglob("libtinytorch-*.conda")
     depends = json.loads(read_package(libraries).texts[INDEX])["depends"]
     found = {depend.partition(" ")[0]: depend.partition(" ")[2] for depend in depends}
@@ -143,5 +154,6 @@ def test_packages_are_built_in_the_environments(locked: Locked, tmp_path: Path) 
     assert (found["libgcc"], found["libstdcxx"]) == (">=12", ">=12")
     assert re.fullmatch(r">=0\.3\.\d\d,<1\.0a0", found["libopenblas"])
     assert found["libopenblas"] != ">=0.3.20,<1.0a0"
-    log = locked.torchyard("store", "show", jobs[1], "--log")
+    job = f"package:{PREFIX}/cpu-openblas/any/conda-libtorch"
+    log = locked.torchyard("store", "show", job, "--log")
     assert "is left out: nothing is linked with libzlib" in log

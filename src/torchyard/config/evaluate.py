@@ -489,8 +489,7 @@ def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems)
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')
     if is_own and toolchain.cache is not None:
         what = f"jobs in {where} can't reach a compile cache, which is outside of it"
-        hint = "leave out `cache`" if toolchain.conda else "leave `cache` or `root` out"
-        problems.add(("toolchain", "cache"), what, hint)
+        problems.add(("toolchain", "cache"), what, "leave out `cache`, or the system of jobs")
     for index, path in enumerate(spec.readable):
         if not path or path == "/":
             problems.add(("sandbox", "readable", index), "the whole file system can't be readable")

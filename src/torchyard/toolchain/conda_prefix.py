@@ -1,11 +1,11 @@
 """What is installed in conda environments: packages, their files, and their run exports."""
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from torchyard.errors import HostError
 from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.values import UNDECODABLE, Value
 
@@ -59,15 +59,11 @@ def installed_packages(prefix: Path) -> tuple[InstalledPackage, ...]:
             name=record.name,
             version=record.version,
             files=record.files,
-            exports=_exports(prefix / _EXPORTS / f"{record.name}.json"),
+            exports=msgspec.json.decode(_kept(prefix, record).read_bytes(), type=RunExports),
         )
         for record in _records(prefix)
     )
     return tuple(sorted(packages, key=lambda package: package.name))
-
-
-def _exports(path: Path) -> RunExports:
-    return msgspec.json.decode(path.read_bytes() if path.is_file() else b"{}", type=RunExports)
 
 
 def keep_run_exports(prefix: Path) -> None:
@@ -75,20 +71,23 @@ def keep_run_exports(prefix: Path) -> None:
     (prefix / _EXPORTS).mkdir(parents=True)
     for record in _records(prefix):
         with UntrustedTree(Path(str(record.link["source"]))) as package:
-            if package.has(_IN_PACKAGE):
-                with package.open_file(_IN_PACKAGE) as file:
-                    (prefix / _EXPORTS / f"{record.name}.json").write_bytes(file.read())
+            if not package.has(_IN_PACKAGE):
+                _kept(prefix, record).write_bytes(b"{}")
+                continue
+            with package.open_file(_IN_PACKAGE) as file:
+                _kept(prefix, record).write_bytes(file.read())
+
+
+def _kept(prefix: Path, record: _Record) -> Path:
+    return prefix / _EXPORTS / f"{record.name}.json"
 
 
 def _records(prefix: Path) -> list[_Record]:
     """Return the records of an environment; packages could bring others, which lead elsewhere."""
     found = []
     for path in sorted((prefix / "conda-meta").glob("*.json")):
-        try:
+        with suppress(*UNDECODABLE):
             record = msgspec.json.decode(path.read_bytes(), type=_Record)
-        except UNDECODABLE as error:
-            msg = f"the conda environment has a record that can't be read, {path.name}: {error}"
-            raise HostError(msg, hint="lock the environments again, from other channels") from error
-        if path.name.startswith(f"{record.name}-{record.version}-") and "/" not in record.name:
-            found.append(record)
+            if path.name.startswith(f"{record.name}-{record.version}-") and "/" not in record.name:
+                found.append(record)
     return found

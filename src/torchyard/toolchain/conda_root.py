@@ -8,6 +8,7 @@ shell.
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,7 +35,10 @@ _BUILD, _HOST = f"{PREFIXES}/{BUILD}", f"{PREFIXES}/{HOST}"
 _PROGRAMS = {"sh": "bash", "bash": "bash", "env": "env"}
 """Programs that scripts name by a path in /bin or /usr/bin, and those of the environment."""
 
-_LIBGCC = "libgcc_s.so.1"
+_INSIDE = (_HOST.lstrip("/"), _BUILD.lstrip("/"))
+_NEEDED = re.compile(r"lib(gcc_s|z|ffi|ssl|crypto|bz2|lzma)\.so\.\d[\d.]*")
+"""What most systems have: uv, and a Python of another version than the host's, would not run."""
+
 _FOLDERS = ("lib", "lib32", "lib64")
 _PYTHON = re.compile(r"python3\.(\d+t?)")
 _SHELL = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "CONDA_SHLVL"))
@@ -112,15 +116,18 @@ def _add_system(tree: UntrustedTree) -> None:
 
 
 def _add_libraries(tree: UntrustedTree, folder: str, sysroot: str) -> None:
-    """Link the libraries of a folder of the sysroot, and that of gcc which all systems have."""
+    """Link the libraries of a folder of the sysroot, and those that torchyard's programs need."""
     found = tree.find(f"{sysroot}/{folder}") if _has(tree, f"{sysroot}/usr") else None
     if found is None or found.kind is not EntryKind.FOLDER:
         return
     tree.make_directory(folder)
     for entry in tree.entries(found.path):
         tree.create_link(f"{folder}/{entry.path.rpartition('/')[2]}", f"/{entry.path}")
-    if tree.find(f"{folder}/{_LIBGCC}") is None:
-        tree.create_link(f"{folder}/{_LIBGCC}", f"{_BUILD}/lib/{_LIBGCC}")
+    for prefix in filter(partial(_has, tree), (f"{path}/lib" for path in _INSIDE)):
+        for entry in tree.entries(prefix):
+            path = f"{folder}/{entry.path.rpartition('/')[2]}"
+            if _NEEDED.fullmatch(path.rpartition("/")[2]) and tree.find(path) is None:
+                tree.create_link(path, f"/{entry.path}")
 
 
 def _add_python(tree: UntrustedTree) -> None:

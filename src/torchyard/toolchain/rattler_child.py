@@ -104,13 +104,10 @@ async def _environments(text: str) -> None:
     from rattler.lock import LockFile  # noqa: PLC0415
 
     asked = json.loads(text)
-    lock = LockFile.from_path(Path(asked["file"]))
+    environments = dict(LockFile.from_path(Path(asked["file"])).environments())
     for name in asked["environments"]:
-        environment = lock.environment(name)
-        if environment is None:
-            continue
-        for platform in environment.platforms():
-            records = environment.conda_repodata_records_for_platform(platform) or []
+        for platform in environments[name].platforms():
+            records = environments[name].conda_repodata_records_for_platform(platform) or []
             for record in records:
                 if not record.url.startswith(asked["only"]):
                     _print({"error": record.url})

@@ -42,8 +42,7 @@ def lock_conda(
         path = folder / f"{name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(str(path), made[name], replace=True)
-        sizes = (f"{len(found)} for {env}" for env, found in conda_packages(made[name]).items())
-        say(f"{name}: packages: {', '.join(sizes)}")
+        say(f"{name}: {sum(map(len, conda_packages(made[name]).values()))} packages")
     return made
 
 
