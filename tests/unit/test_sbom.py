@@ -318,6 +318,27 @@ def test_package_urls() -> None:
     assert git_purl("file:///home/me/x", "c0ffee", "x") == "pkg:generic/x@c0ffee"
 
 
+def test_a_document_can_not_take_all_memory() -> None:
+    """Every component of the same reference is made of a long path, many times."""
+    part = {
+        "type": "library",
+        "name": "a",
+        "bom-ref": "r",
+        "properties": [
+            {"name": "torchyard:kind", "value": "vendored"},
+            {"name": "torchyard:path", "value": "x" * (1 << 20)},
+        ],
+    }
+    document = {
+        "bomFormat": "CycloneDX",
+        "metadata": {"component": {"type": "library", "name": "a"}},
+        "components": [part],
+        "dependencies": [{"ref": "r", "dependsOn": ["r"] * 100}],
+    }
+    (made,) = decode_bill(json.dumps(document).encode(), "x").components
+    assert len(made.made_of) == 1 << 20
+
+
 def test_a_malformed_document_is_refused() -> None:
     for text in (b"{}", b"\xff", b'{"bomFormat": "SPDX", "specVersion": "1.6"}'):
         with pytest.raises(CheckError, match="`x` is no document of torchyard"):

@@ -135,7 +135,7 @@ def decode_bill(text: bytes, name: str) -> Bill:
     """Return the bill in a document; fail if it is malformed."""
     try:
         document = msgspec.json.decode(text, type=_Document)
-        of = {relation.ref: relation.depends_on for relation in document.dependencies}
+        of = {relation.ref: relation.depends_on[:1] for relation in document.dependencies}
         paths = {entry.ref: "".join(entry.values(_PATH)) for entry in document.components}
         return Bill(
             name=document.metadata.component.name,
