@@ -24,7 +24,8 @@ from tests.support.made_wheel import make_wheel, spec_for
 from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.policies import load_policy, policy_digest
 from torchyard.checks.policy import Allowance, CheckPolicy
-from torchyard.errors import BuildError, PublishError
+from torchyard.errors import BuildError, PublishError, StoreError
+from torchyard.model.canonical import fingerprint
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -38,6 +39,8 @@ from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import read_staged
 from torchyard.publish.submit import Means, PublishRequest, TryOut, submit
 from torchyard.recipes.publishing import CONFINED, input_path
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
 from torchyard.store.store import Store
 from torchyard.version import __version__
 
@@ -550,6 +553,24 @@ def test_a_source_that_steps_of_the_file_made_needs_a_sandbox(tmp_path: Path, st
     source = msgspec.structs.replace(loose.spec.task, stage=Stage.SOURCE, settings=settings)
     spec = msgspec.structs.replace(made.spec, tasks=(source, *made.spec.tasks))
     assert store.is_confined(msgspec.structs.replace(made, spec=spec)) == (not steps)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_spec_can_not_leave_out_what_was_made_without_a_sandbox(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.run("touch {out}/made", kind="bwrap")
+    store = Store.at(str(tmp_path / "store"))
+    (result,) = store.results(store.fingerprints())
+    task = msgspec.structs.replace(result.spec.task, inputs=("f" * 64,))
+    spec = msgspec.structs.replace(result.spec, tasks=(task,))
+    assert not store.is_confined(msgspec.structs.replace(result, spec=spec))
+    spec = msgspec.structs.replace(spec, tasks=(sealed(task),))
+    with pytest.raises(StoreError, match="it lacks some inputs"):
+        run_job(spec, store, Conditions(work=tmp_path, file=""), print)
+
+
+def sealed(task: Task) -> Task:
+    return msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
 def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:

@@ -47,14 +47,15 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "dist")
 
 
-def signed(wheel: Path, signer: Signer, *, confined: bool = True) -> bytes:
+def signed(wheel: Path, signer: Signer, *, confined: bool = True, also: str = "") -> bytes:
     """Return a statement about a wheel, as the job that made it would sign it."""
     source, *others = SPEC.tasks
     source = msgspec.structs.replace(
         source, settings={"git": "https://example.org/pytorch", "commit": COMMIT}
     )
     core = msgspec.structs.replace(others[0], settings={"identity": {"compiler": "gcc 14.2"}})
-    spec = msgspec.structs.replace(SPEC, tasks=(source, core, *others[1:]))
+    more = [msgspec.structs.replace(source, settings={"git": also})] if also else []
+    spec = msgspec.structs.replace(SPEC, tasks=(source, *more, core, *others[1:]))
     digests = digests_of(wheel)
     file = File(path=wheel.name, digest=digests.sha256, size=digests.size, mtime=0)
     log = File(path="log.gz", digest="ab" * 32, size=1, mtime=0)
@@ -268,6 +269,15 @@ def test_a_policy_can_require_a_source_and_a_sandbox(
     done = torchyard("verify", stated)
     assert done.code == (0 if not why else 2 if "file" in why else CheckError.exit_code)
     assert why in f"{done.out}{done.err}"
+
+
+def test_a_policy_is_about_all_sources(stated: Path, makers: Makers, torchyard: Command) -> None:
+    with makers.trust_file.open("a", encoding="utf-8") as file:
+        file.write('[require]\nsource = ["git+https://example.org/*"]\n')
+    beside(stated).write_bytes(signed(stated, makers.signer("builder"), also="https://a.example"))
+    assert (
+        "`git+https://a.example` is none that the policy allows" in torchyard("verify", stated).out
+    )
 
 
 def test_a_signature_of_a_result_is_none_of_a_statement(stated: Path, makers: Makers) -> None:

@@ -151,6 +151,12 @@ class JobSpec(Value, kw_only=True):
         return all(task.is_true for task in self.tasks)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it has all tasks that its tasks depend on; that of a publish job has not."""
+        known = {task.fingerprint for task in self.tasks}
+        return all(known.issuperset(task.inputs) for task in self.tasks)
+
+    @property
     def anywhere(self) -> str:
         """The task's fingerprint without the identities of a toolchain."""
         renewed: dict[str, str] = {}

@@ -229,11 +229,13 @@ def check_statement(data: bytes | None, name: str, sha256: str, trust: Trust) ->
         raise CheckError(msg)
     definition, run = statement.predicate.build_definition, statement.predicate.run_details
     resources = definition.resolved_dependencies
-    source = next((found for found in resources if found.name == _SOURCE), Resource())
+    sources = [found for found in resources if found.name == _SOURCE] or [Resource()]
+    source = sources[0]
     confined = definition.internal_parameters.confined
-    if trust.require.source and not any_match(source.uri, trust.require.source):
-        msg = f"its source `{source.uri}` is none that the policy allows"
-        raise CheckError(msg)
+    for found in sources if trust.require.source else ():
+        if not any_match(found.uri, trust.require.source):
+            msg = f"its source `{found.uri}` is none that the policy allows"
+            raise CheckError(msg)
     if trust.require.sandbox == "required" and not confined:
         msg = "it was not made in a sandbox from a clean start, as the policy requires"
         raise CheckError(msg)

@@ -69,8 +69,10 @@ def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Liste
     """Run a job unless the store has its result; its last event is its outcome."""
     task, workdir = spec.task, WorkDir(conditions.work, spec)
     with _telling_failure(task, on_event):
-        if not spec.is_true:
-            msg = f"the spec of {task.id} was changed: its fingerprint does not match"
+        is_whole = spec.is_whole or task.stage is Stage.PUBLISH
+        if not (spec.is_true and is_whole):
+            why = "its fingerprint does not match" if is_whole else "it lacks some inputs"
+            msg = f"the spec of {task.id} was changed: {why}"
             raise StoreError(msg, hint="get it again from `torchyard plan`")
         found = store.find(task.fingerprint)
         if found is not None:

@@ -91,7 +91,7 @@ class Store:
             result if task.fingerprint == result.fingerprint else self.find(task.fingerprint)
             for task in tasks
         )
-        return all(
+        return result.spec.is_whole and all(
             job is not None and job.facts.get("sandbox") == "bwrap" and CONTINUED not in job.facts
             for job in made
         )
