@@ -104,6 +104,8 @@ ATTACKS = {
     "own page faults": call("forbidden", "userfaultfd", "1"),
     "a program in the kernel": call("forbidden", "bpf", "0, b, 72"),
     "events of the processor": call("forbidden", "perf_event_open", "b, 0, -1, -1, 0"),
+    "the machine of a guest": call("sockets", "socket", "40, 1, 0"),
+    "ciphers of the kernel": call("sockets", "socket", "38, 5, 0"),
     "a detached mount": call("forbidden", "open_tree", '-100, b"/usr", 1'),
     "higher priority": "nice -n -5 true 2>&1 | grep -c . | grep 0",
 }
@@ -157,6 +159,13 @@ def succeeded(request: pytest.FixtureRequest) -> Iterator[list[str]]:
         assert "made" in done.files
         outside.machine.assert_unharmed()
         yield [file.removeprefix("did ") for file in done.files]
+
+
+def test_programs_have_the_sockets_that_they_need(tmp_path: Path) -> None:
+    families = ("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK")
+    opened = "; ".join(f"socket.socket(socket.{name}, socket.SOCK_DGRAM)" for name in families)
+    step = f"python3 -c 'import socket; {opened}; socket.socketpair()' && touch {{out}}/made"
+    assert attempt_twice(Machine(tmp_path), [step], "bwrap").files == ("made",)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -3,7 +3,7 @@
 import errno
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class _Calls(Value, kw_only=True):
     forbidden: _Numbers
     absent: _Numbers
     namespaces: _Numbers
+    sockets: _Numbers
+    families: dict[str, int]
 
 
 @cache
@@ -52,6 +54,7 @@ def filter_program(machine: str = os.uname().machine) -> bytes:
             *(_answered(number, forbidden) for number in _of(calls.forbidden, machine)),
             *(_answered(number, absent) for number in _of(calls.absent, machine)),
             *(_without_users(number, forbidden) for number in _of(calls.namespaces, machine)),
+            *(_of_family(number, calls.families) for number in _of(calls.sockets, machine)),
             _instruction(_RETURN, _ALLOW),
         )
     )
@@ -77,4 +80,18 @@ def _without_users(number: int, answer: int) -> bytes:
         + _instruction(_HAS_BITS, _NEW_USER, 0, 1)
         + _instruction(_RETURN, answer)
         + _instruction(_LOAD, _NUMBER)
+    )
+
+
+def _of_family(number: int, families: Mapping[str, int]) -> bytes:
+    """Allow a call for sockets of some families."""
+    left = len(families)
+    return b"".join(
+        (
+            _instruction(_EQUAL, number, 0, left + 3),
+            _instruction(_LOAD, _FLAGS),
+            *(_instruction(_EQUAL, one, left - n) for n, one in enumerate(families.values())),
+            _instruction(_RETURN, _ERROR | errno.EAFNOSUPPORT),
+            _instruction(_LOAD, _NUMBER),
+        )
     )
