@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from buildbot_worker.bot import Worker
 from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
 
@@ -23,7 +24,7 @@ from torchyard_farm.scheduling.job_request import (
     spec_blocks,
 )
 from torchyard_farm.web.job_log import JobLog
-from torchyard_farm.worker.commands import install_job_command
+from torchyard_farm.worker.commands import OwnBuilder, install_job_command
 
 _MOST = 640 * 1024
 """Maximum bytes of a string in Buildbot's protocol."""
@@ -151,7 +152,9 @@ def test_a_master_chooses_nothing_of_the_command(
     assert "PYTHONPATH" not in usual["env"]
 
 
-@pytest.mark.parametrize("place", ["/srv", "w1/../../elsewhere", "w1/builder/../../w2"])
+@pytest.mark.parametrize(
+    "place", ["/srv", "w1/../../elsewhere", "w1/builder/../../w2", "w1", "w1/builder/deep"]
+)
 def test_a_master_chooses_no_directory_outside_of_the_worker_s(tmp_path: Path, place: str) -> None:
     request = RunRequest(spec=(spec_of(),), store="s")
     assert "outside" in start(tmp_path, request, args={"workdir": str(tmp_path / place)}).refusal
@@ -162,6 +165,20 @@ def test_a_master_chooses_no_directory_outside_of_the_worker_s(tmp_path: Path, p
         in start(tmp_path, request, args={"workdir": str(tmp_path / "w1/link/up")}).refusal
     )
     assert not list(tmp_path.rglob(SPEC_FILE))
+
+
+def test_a_master_makes_no_directory_outside_of_the_worker_s(tmp_path: Path) -> None:
+    address = "tcp:host=127.0.0.1:port=1"  # is never connected
+    worker = Worker(None, None, "w", "", str(tmp_path), keepalive=0, connection_string=address)
+    worker.bot.WorkerForBuilder = OwnBuilder
+    for place in ("../other", str(tmp_path.with_name("other")), ".", ""):
+        failed = worker.bot.remote_setBuilderList([(f"at {place}", place)])
+        with pytest.raises(ValueError, match="outside of the worker's directory"):
+            failed.result.raiseException()
+        failed.addErrback(lambda _: None)
+    assert not tmp_path.with_name("other").exists()
+    builders = worker.bot.remote_setBuilderList([("core", "core")]).result
+    assert builders["core"].basedir == str(tmp_path / "core")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
+from buildbot_worker.pb import WorkerForBuilderPb
 from twisted.internet import defer
 
 from torchyard.model.config import SandboxKind
@@ -78,9 +79,7 @@ def _command(args: Mapping[str, object], base: Path, rules: WorkerRules) -> dict
     Raise ValueError for another request, or for a directory that is not the worker's.
     """
     folder = Path(str(args["workdir"]))
-    if not folder.resolve().is_relative_to(base.resolve()):
-        msg = f"`{folder}` is outside of the worker's directory"
-        raise ValueError(msg)
+    _refuse_other_place(folder, base)
     request = msgspec.convert(args[REQUEST], JobRequest)
     common = {
         "workdir": str(folder),
@@ -102,3 +101,19 @@ def _command(args: Mapping[str, object], base: Path, rules: WorkerRules) -> dict
         "logfiles": {LOG: f"{_WORK}/{short_name(task.stage, task.fingerprint)}/log"},
         "initial_stdin": json.dumps(dict(rules.secrets)) if rules.secrets else None,
     }
+
+
+class OwnBuilder(WorkerForBuilderPb):  # type: ignore[misc] # no types
+    """A builder with a directory in that of the worker; Buildbot makes any that a master names."""
+
+    def setBuilddir(self, builddir: str) -> None:
+        base = Path(self.bot.basedir)
+        _refuse_other_place(base / builddir, base)
+        super().setBuilddir(builddir)
+
+
+def _refuse_other_place(folder: Path, base: Path) -> None:
+    """Raise ValueError unless a directory is one of a worker's own: `_WORK` is relative to it."""
+    if folder.resolve().parent != base.resolve():
+        msg = f"`{folder}` is outside of the worker's directory, or not directly in it"
+        raise ValueError(msg)

@@ -13,6 +13,7 @@ from torchyard.run.detached import detached_in
 from torchyard_farm.scheduling.worker_status import JOBS_FOLDER
 from torchyard_farm.settings.farm import Address, escaped
 from torchyard_farm.twisted_tools import Reactor, global_reactor, start_loop
+from torchyard_farm.worker.commands import OwnBuilder
 from torchyard_farm.worker.failover import MasterFailover
 from torchyard_farm.worker.keepalive import keep_alive
 from torchyard_farm.worker.login import LoginMonitor
@@ -83,6 +84,7 @@ def run_workers(
             keepalive=0,
             connection_string=login.endpoint,
         )
+        worker.bot.WorkerForBuilder = OwnBuilder
         reporter.attach(worker.bot)
         keep_alive(worker, reactor)
         monitor.watch(name, worker.bf)
