@@ -289,6 +289,18 @@ def test_bills_are_shown_and_inferred_for_foreign_packages(
     assert "not known: what was linked statically into *" in shown
 
 
+def test_a_requirement_that_no_parser_takes_is_left_out(torchyard: Command, tmp_path: Path) -> None:
+    deep = f"a; {'(' * 5000}python_version > '3'{')' * 5000}"
+    wheel = tmp_path / "foreign-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        text = f"Requires-Dist: {deep}\nRequires-Dist: torch==2.1\n\n"
+        archive.writestr("foreign-1.0.dist-info/METADATA", text)
+    done = torchyard("sbom", wheel, "--json")
+    assert done.code == 0, done.err
+    (package,) = json.loads(done.out)["packages"]
+    assert [part["name"] for part in package["bill"]["components"]] == ["torch"]
+
+
 def test_a_damaged_package_has_no_bill(torchyard: Command, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path)
     wheel.write_bytes(wheel.read_bytes()[:-30])

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from torchyard.checks.table import load_rule_table
 from torchyard.errors import CheckError
 from torchyard.features.sbom.report import PackageBill, SbomReport
 from torchyard.model.matrix import any_match
+from torchyard.model.requirement import MALFORMED
 from torchyard.package.contents import Contents, is_torn
 from torchyard.package.formats import format_of
 from torchyard.package.sbom.component import ALL, Bill, Component, ComponentKind
@@ -87,7 +88,7 @@ def _required(contents: Contents) -> Iterator[Component]:
     for text in format_of(contents).requirements(contents):
         try:
             named = Requirement(text)
-        except InvalidRequirement:
+        except MALFORMED:
             continue
         pins = (one.version for one in named.specifier if one.operator == "==")
         version = next((pin for pin in pins if "*" not in pin), "")
