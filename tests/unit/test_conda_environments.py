@@ -1,5 +1,8 @@
 """Conda environments as a toolchain: solved, locked, planned, and laid out as a root."""
 
+import json
+import tarfile
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
@@ -164,6 +167,46 @@ def test_the_root_has_the_environments_and_links_into_them(file: Path, tmp_path:
     assert (found / "opt/conda/host/lib/liblibrary.so").read_text("utf-8") == "lib/liblibrary.so"
     with pytest.raises(HostError, match="in a sandbox of bubblewrap"):
         with_found_root(conditions, spec, "view")
+
+
+def test_a_lock_names_no_place_outside_of_its_root(file: Path, tmp_path: Path) -> None:
+    lock, outside = lock_of(file, "core").read_text("utf-8"), tmp_path / "outside"
+    assert "\n  host:\n" in lock
+    with pytest.raises(HostError):
+        find_conda_root(lock.replace("\n  host:\n", f'\n  "{outside}":\n'), tmp_path)
+    assert not outside.exists()
+
+
+def test_packages_write_nothing_outside_of_their_root(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    work = tmp_path / "work"
+    work.mkdir()
+    read, written = tmp_path.parents[1] / f"{tmp_path.name}-file", work / f"{tmp_path.name}-file"
+    read.touch()
+    up = "../" * len(Path("roots", "this", "opt", "conda", "build").parts)
+    assert (tmp_path / "torchyard/conda/this" / up).resolve() == tmp_path.parent.parent
+    package = pack_by_hand(tmp_path / "hostile-1.0-0.tar.bz2", f"{up}{read.name}")
+    entry = f"- conda: {package.as_uri()}\n"
+    lock = lock_of(file, "core").read_text("utf-8")
+    lock = lock.replace("      linux-64:\n", f"      linux-64:\n      {entry}", 1)
+    with pytest.raises(HostError):
+        find_conda_root(f"{lock}{entry}  subdir: linux-64\n", work)
+    assert not written.exists()
+
+
+def pack_by_hand(package: Path, path: str) -> Path:
+    """Pack nothing, with a list of files that no tool would write."""
+    name, version, build = package.name.removesuffix(".tar.bz2").split("-")
+    index = {"name": name, "version": version, "build": build, "build_number": 0, "depends": []}
+    paths = {"paths_version": 1, "paths": [{"_path": path, "path_type": "hardlink"}]}
+    with tarfile.open(package, "w:bz2") as archive:
+        for title, value in {"index": {**index, "subdir": SUBDIR}, "paths": paths}.items():
+            text, member = json.dumps(value).encode(), tarfile.TarInfo(f"info/{title}.json")
+            member.size = len(text)
+            archive.addfile(member, BytesIO(text))
+    return package
 
 
 def test_tests_of_packages_run_on_the_machine(file: Path, tmp_path: Path) -> None:

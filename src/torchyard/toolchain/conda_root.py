@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from torchyard.errors import HostError
-from torchyard.host.cache import cache_folder
 from torchyard.host.locks import locked, report_full_disk
+from torchyard.host.network_settings import local_paths
 from torchyard.host.process import capture
 from torchyard.host.snapshot import EPOCH
 from torchyard.host.untrusted_tree import EntryKind, UntrustedTree, remove_tree
@@ -39,6 +39,8 @@ _INSIDE = (_HOST.lstrip("/"), _BUILD.lstrip("/"))
 _NEEDED = re.compile(r"lib(gcc_s|z|ffi|ssl|crypto|bz2|lzma)\.so\.\d[\d.]*")
 """What most systems have: uv, and a Python of another version than the host's, would not run."""
 
+_CACHE = "packages"
+_FILE = re.compile(r"\bfile:\S+")
 _FOLDERS = ("lib", "lib32", "lib64")
 _PYTHON = re.compile(r"python3\.(\d+t?)")
 _SHELL = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "CONDA_SHLVL"))
@@ -47,8 +49,9 @@ _SHELL = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "CONDA_SHLVL"))
 def find_conda_root(lock: str, work: Path, only: str = "") -> str:
     """Return the root of a lock, which is made once below the directory of jobs.
 
-    Its packages are linked from a cache that all jobs of this user share. Those of other addresses
-    than below `only` are refused.
+    Packages of other addresses than below `only` are refused. They are linked from a cache beside
+    the root, which others share. A hostile package can change others there, so with `only`, for
+    specs of others, a root has a cache of its own.
     """
     folder = work / ROOTS / f"conda-{sha256(lock.encode()).hexdigest()}"
     if not folder.is_dir():
@@ -64,6 +67,7 @@ def _make(lock: str, folder: Path, only: str) -> None:
     remove_tree(part)  # left by a killed process
     part.mkdir()
     try:
+        home = part if only else folder.parent
         file = part / "conda.lock"
         file.write_text(lock, encoding="utf-8")
         asked = {
@@ -71,14 +75,17 @@ def _make(lock: str, folder: Path, only: str) -> None:
             "folder": f"{part}{PREFIXES}",
             "seen_as": PREFIXES,
             "environments": [BUILD, HOST],
-            "cache": str(cache_folder("conda") or part / "cache"),
+            "cache": f"{home}/{_CACHE}",
             "only": only,
         }
-        if other := call_rattler("environments", asked, USER).error:
+        local = {path.parent for _, path in local_paths(_FILE.findall(lock))}
+        made = call_rattler("environments", asked, USER, writable=home, readable=local)
+        if other := made.error:
             msg = f"this machine takes conda packages from {only} only, and not {other}"
             raise HostError(msg, hint="name channels, or set CONDA_CHANNEL_ALIAS on this machine")
         for name in (BUILD, HOST):
             keep_run_exports(Path(f"{part}{PREFIXES}/{name}"))
+        remove_tree(part / _CACHE)
         with UntrustedTree(part) as tree:
             _add_system(tree)
             _add_python(tree)
