@@ -20,7 +20,8 @@ from torchyard.package.conda.linked import Environments, survey_environments
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, describe
 from torchyard.plan.build import make_plan
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.run.conditions import Conditions, with_found_root
+from torchyard.run.conditions import Conditions, choose_sandbox, with_found_root
+from torchyard.run.provision import fetches_wheels
 from torchyard.toolchain.conda_prefix import installed_packages, keep_run_exports
 from torchyard.toolchain.conda_root import find_conda_root
 from torchyard.workspace.lock import lock_environments
@@ -164,7 +165,8 @@ def test_the_root_has_the_environments_and_links_into_them(file: Path, tmp_path:
     assert (found / "lib64").readlink() == Path(f"/opt/conda/build/{SYSROOT}/lib64")
     assert (found / "usr/bin/sh").readlink() == Path("/opt/conda/build/bin/bash")
     assert (found / "opt/python/cp311-cp311").readlink() == Path("/opt/conda/host")
-    assert (found / "opt/conda/host/lib/liblibrary.so").read_text("utf-8") == "lib/liblibrary.so"
+    library = found / "opt/conda/host/lib/liblibrary.so"
+    assert (library.read_text("utf-8"), library.stat().st_nlink) == ("lib/liblibrary.so", 2)
     with pytest.raises(HostError, match="in a sandbox of bubblewrap"):
         with_found_root(conditions, spec, "view")
 
@@ -177,22 +179,21 @@ def test_a_lock_names_no_place_outside_of_its_root(file: Path, tmp_path: Path) -
     assert not outside.exists()
 
 
+@pytest.mark.parametrize("only", ["", "file:"])
 def test_packages_write_nothing_outside_of_their_root(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, tmp_path: Path, only: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     work = tmp_path / "work"
     work.mkdir()
-    read, written = tmp_path.parents[1] / f"{tmp_path.name}-file", work / f"{tmp_path.name}-file"
+    read, written = tmp_path.parent / f"{tmp_path.name}-file", work / f"{tmp_path.name}-file"
     read.touch()
     up = "../" * len(Path("roots", "this", "opt", "conda", "build").parts)
-    assert (tmp_path / "torchyard/conda/this" / up).resolve() == tmp_path.parent.parent
     package = pack_by_hand(tmp_path / "hostile-1.0-0.tar.bz2", f"{up}{read.name}")
     entry = f"- conda: {package.as_uri()}\n"
     lock = lock_of(file, "core").read_text("utf-8")
     lock = lock.replace("      linux-64:\n", f"      linux-64:\n      {entry}", 1)
     with pytest.raises(HostError):
-        find_conda_root(f"{lock}{entry}  subdir: linux-64\n", work)
+        find_conda_root(f"{lock}{entry}  subdir: linux-64\n", work, only)
     assert not written.exists()
 
 
@@ -207,6 +208,20 @@ def pack_by_hand(package: Path, path: str) -> Path:
             member.size = len(text)
             archive.addfile(member, BytesIO(text))
     return package
+
+
+def test_programs_of_a_channel_reach_no_network_settings_and_caches(
+    file: Path, tmp_path: Path
+) -> None:
+    strict = Conditions(work=tmp_path, file=str(file), demanded="bwrap")
+    spec = spec_of(file, Stage.BINDINGS, "cp311")
+    assert choose_sandbox(spec, strict, print) == "bwrap"
+    assert not fetches_wheels(spec)
+    file.write_text(FILE.replace("requires = []", 'requires = ["a==1"]'), encoding="utf-8")
+    spec = spec_of(file, Stage.BINDINGS, "cp311")
+    assert fetches_wheels(spec)
+    with pytest.raises(HostError, match="requires wheels in conda environments"):
+        choose_sandbox(spec, strict, print)
 
 
 def test_tests_of_packages_run_on_the_machine(file: Path, tmp_path: Path) -> None:

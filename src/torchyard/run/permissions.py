@@ -60,9 +60,13 @@ def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
 def refuse_code_outside(spec: JobSpec) -> None:
     """Refuse a spec that can run its own code outside of the required sandbox.
 
-    The source is fetched, and compilers are asked for their versions, outside of it.
+    The source is fetched, and compilers are asked for their versions, outside of it. Wheels are
+    fetched with this user's settings and cache, which programs of a conda channel could reach.
     """
     task = spec.task
+    if any(t.table("conda") for t in spec.tasks) and any(t.words("requires") for t in spec.tasks):
+        hint = "write `requires = []` in [build], and name conda packages in `host`"
+        raise _refusal(task, "requires wheels in conda environments", hint)
     if runs_only_ours(task) and (env := task.table("env")):
         hint = f"remove `env` for stage `{task.stage}` from overrides"
         raise _refusal(task, f"sets {', '.join(env)} of a job outside of it", hint)

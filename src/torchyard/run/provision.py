@@ -55,8 +55,18 @@ def equip_job(
         return equip_here(workdir, sandbox, conditions.cache, on_event)
     from torchyard.toolchain.root import ask_in_root  # noqa: PLC0415 - as below
 
-    answer = ask_in_root(root, ["equip", workdir.folder.name], folder=workdir.folder, network=True)
+    words, network = ["equip", workdir.folder.name], fetches_wheels(workdir.spec)
+    answer = ask_in_root(root, words, folder=workdir.folder, network=network)
     return msgspec.json.decode(answer, type=dict[str, str])
+
+
+def fetches_wheels(spec: JobSpec) -> bool:
+    """Return whether the tools of a job are fetched, with the caller's settings and caches.
+
+    Programs of a conda channel run meanwhile, which see none of these if no wheel is required.
+    """
+    has_conda = any(task.table("conda") for task in spec.tasks)
+    return not has_conda or any(task.words("requires") for task in spec.tasks)
 
 
 def equip_in_root(name: str) -> Mapping[str, str]:
