@@ -11,6 +11,8 @@ import pytest
 from buildbot_worker.bot import Worker
 from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
+from buildbot_worker.pb import WorkerForBuilderPb
+from twisted.python.failure import Failure
 
 from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.recipe import Stage
@@ -171,13 +173,14 @@ def test_a_master_makes_no_directory_outside_of_the_worker_s(tmp_path: Path) -> 
     address = "tcp:host=127.0.0.1:port=1"  # is never connected
     worker = Worker(None, None, "w", "", str(tmp_path), keepalive=0, connection_string=address)
     worker.bot.WorkerForBuilder = OwnBuilder
+    failures: list[Failure] = []
     for place in ("../other", str(tmp_path.with_name("other")), ".", ""):
-        failed = worker.bot.remote_setBuilderList([(f"at {place}", place)])
-        with pytest.raises(ValueError, match="outside of the worker's directory"):
-            failed.result.raiseException()
-        failed.addErrback(lambda _: None)
+        made = worker.bot.remote_setBuilderList([(f"at {place}", place)])
+        made.addErrback(failures.append)
+        assert "outside of the worker's directory" in str(failures.pop().value)
     assert not tmp_path.with_name("other").exists()
-    builders = worker.bot.remote_setBuilderList([("core", "core")]).result
+    builders: dict[str, WorkerForBuilderPb] = {}
+    worker.bot.remote_setBuilderList([("core", "core")]).addCallback(builders.update)
     assert builders["core"].basedir == str(tmp_path / "core")
 
 

@@ -103,7 +103,7 @@ def _command(args: Mapping[str, object], base: Path, rules: WorkerRules) -> dict
     }
 
 
-class OwnBuilder(WorkerForBuilderPb):  # type: ignore[misc] # no types
+class OwnBuilder(WorkerForBuilderPb):
     """A builder with a directory in that of the worker; Buildbot makes any that a master names."""
 
     def setBuilddir(self, builddir: str) -> None:
