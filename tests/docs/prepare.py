@@ -122,6 +122,7 @@ class Preparer:
         scene.stand_ins["/srv/packages"] = str(packages)
         scene.stand_ins["/srv/torch"] = str(start)
         scene.stand_ins["/srv/other"] = str(self._folder / "other")
+        scene.stand_ins["/srv/signed"] = str(self._folder / "signed")
         return scene
 
     def tools(self) -> Scene:

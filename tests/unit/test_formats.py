@@ -65,6 +65,7 @@ OTHER_MEANINGS = {
     ("src/torchyard/data/smoke/torch/facts.py", "wheel"): "an environment variable of smoke tests",
     ("src/torchyard/features/deps/command.py", "conda"): "the kind of a channel to ask",
     ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",
+    ("src/torchyard/model/lock.py", "conda"): "the setting with conda environments",
     ("src/torchyard/toolchain/interpreters.py", "conda"): "where an interpreter was found",
     ("src/torchyard/index/filename.py", ".zip"): "the end of a source distribution's name",
     ("src/torchyard/index/entry.py", "simple"): "the view with the files of all variants",

@@ -12,24 +12,24 @@ from torchyard.terminal.json_output import encode
 
 GOLDEN = {
     None: (
-        "42e1c8eab7965274eebc3101e6fee722979174880f5a97c7725c51b632935c52",
-        "3420e35e32b767eed93552dde7998a9135e5f1142b177b53e1174b748d08bf3a",
+        "1c14fc1e7d8e1db344a5ed4088f597f1bab3786e8a3bee8f68ffc98bd591876a",
+        "d9832e2c00e2f5edd5ed6eff688fffff33858d20a7150800db738a15e6e6651a",
     ),
     "pr": (
-        "f8f423fa7e2c2369bc7d4eecc6026cc0c3980e80770367aabcb761649d15d23f",
-        "221e6c2c29e627fea30776f02e697abff014d1e96df1b1ddfe5580ba8a9ebe16",
+        "25a8d2c8035b7c6c64cc7f318267704c6a95566db5c98865724d1c9813c10852",
+        "3f97e3434485bc605aff3c4925586c6fea5b5198d7ddb2b3a2f64900bff10a78",
     ),
     "nightly": (
-        "523b5e657726f1a66bcb4d9bd6c0707d0d7f114a81e2ae928bce9f46b8ca26c6",
-        "b22cfe2689f6bd722d98d4328486a0f4c32806a49c338a72bd93bbc727bbd4df",
+        "ba0135fca0f40c15d490c516336c878431ee84e2a4d62c3ef34937086145e8e4",
+        "445f4fc919ac2d516da9fbd45f909abad0f235ce61d1889776a4e63c11092af9",
     ),
     "release": (
-        "3778ae91417aa41d1e1cc6d01aa36ac8b4452bc0904f8db1cb3b6c2552d64aa0",
-        "13fffe93aaf44bd7d4d052a8fa4bd7992aee0b469b7d190d333b20ff5a6a7478",
+        "2104eab6e86c4058e8536bd9d2cf86ec04833ee1273bae3c34e9b05c1143ace5",
+        "680d8fe61ca32399564bcfc6a17c7be812d6272930824dc124974182e0e6a34e",
     ),
     "conda": (
-        "5ad11dc062b92c88718587a8de530e64ddb46aafb3bac3ef2cc248d14e4b267c",
-        "f4ea6e789d48fa09bc8f739eafee604984cf157c7d95d4d28f7dc3326d3d14c6",
+        "0956651f02a936f7640cbd694361f96df6ceb993359d04b87ca6ab057013cd45",
+        "c32923d014862230b216d65798139e4e8fbb7985763e182cba5ac6efeee766a9",
     ),
 }
 """For each subset, the sha256 of `plan --json` and of all fingerprints."""

@@ -31,7 +31,7 @@ from torchyard.errors import ConfigError
 from torchyard.model.abi import AbiClass
 from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, own_release
 from torchyard.model.identifier import PROJECT_NAME, Cell, fits_identifier
-from torchyard.model.lock import BuildLock
+from torchyard.model.lock import CONDA, BuildLock
 from torchyard.model.matrix import Needs, Override, Pattern, Subset, values_of
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
@@ -369,7 +369,7 @@ def _check_conda(config: Config, problems: Problems) -> None:
     """Refuse what conda environments can't make, or what would be another core than theirs."""
     if config.toolchain is None or config.toolchain.conda is None:
         return
-    path, tables = ("toolchain", "conda"), config.tables
+    path, tables = ("toolchain", CONDA), config.tables
     if config.toolchain.root is not None:
         problems.add(path, "jobs in conda environments have no other root", "leave one of them out")
     if config.project.recipe.is_extension or config.project.recipe.compiling in config.steps:

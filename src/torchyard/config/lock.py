@@ -10,7 +10,7 @@ from torchyard.config.tables import toml_value
 from torchyard.errors import ConfigError
 from torchyard.host.files import exists, read_folder, read_text
 from torchyard.model.config import own_release
-from torchyard.model.lock import BuildLock
+from torchyard.model.lock import CONDA, BuildLock
 from torchyard.model.tables import Compute, Tables
 from torchyard.model.values import UNDECODABLE, Origin
 
@@ -32,7 +32,7 @@ def build_lock_path(file: str) -> str:
 
 def conda_lock_folder(file: str) -> str:
     """Return the directory of a file's conda locks: `torchyard.conda` for `torchyard.toml`."""
-    return f"{file.removesuffix('.toml')}.conda"
+    return f"{file.removesuffix('.toml')}.{CONDA}"
 
 
 def read_build_lock(file: str) -> BuildLock:

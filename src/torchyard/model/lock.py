@@ -12,6 +12,9 @@ from torchyard.model.values import Value
 BUILD, HOST = "build", "host"
 """The environments of a conda lock: programs, and libraries to link."""
 
+CONDA = "conda"
+"""The setting with conda environments: of the file, and with their lock of jobs."""
+
 CORE_LOCK = "core"
 """The name of the lock of jobs without a Python of their own."""
 

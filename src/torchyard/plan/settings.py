@@ -6,7 +6,7 @@ from torchyard.model.abi import AbiClass
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.identifier import scope_path
-from torchyard.model.lock import CORE_LOCK, conda_packages
+from torchyard.model.lock import CONDA, CORE_LOCK, conda_packages
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting, Step
@@ -341,7 +341,7 @@ class _Draft:
 
     def set_environments(self, name: str, lock: str) -> None:
         """Set conda environments; the history gets the packages of each."""
-        self.values["conda"] = {name: lock}
+        self.values[CONDA] = {name: lock}
         for environment, packages in conda_packages(lock).items():
             listed = " ".join(f"{package}={packages[package]}" for package in sorted(packages))
             text = f"{listed} ({fingerprint(lock)[:_DIGITS]})"

@@ -9,6 +9,7 @@ from shlex import quote
 
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.assemble.project import PROJECT
@@ -187,7 +188,7 @@ def _definitions(task: Task) -> tuple[Step, ...]:
 
 def _environments(task: Task) -> tuple[Step, ...]:
     """Return a step that keeps what conda environments have, for the requirements of packages."""
-    if "conda" not in task.settings:
+    if CONDA not in task.settings:
         return ()
     line = f"keep-environments --spec {{spec}} {{out}}/{ENVIRONMENTS}"
     return (tool(line, "keep what its environments have"),)

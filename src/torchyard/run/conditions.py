@@ -15,6 +15,7 @@ from torchyard.host.system_view import sandbox_cure, sandbox_fault, without_sand
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
@@ -100,7 +101,7 @@ def _conda_lock(spec: JobSpec) -> str:
     """
     if spec.task.stage not in (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE):
         return ""
-    tables = (task.table("conda") for task in reversed(spec.tasks))
+    tables = (task.table(CONDA) for task in reversed(spec.tasks))
     return next((lock for table in tables for lock in table.values()), "")
 
 

@@ -28,6 +28,7 @@ from torchyard.model.canonical import canonical_json
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Ended, Listener, Noted, Progress, Started, ended_well
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.quantity import show_count, show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result, Tree
@@ -228,7 +229,7 @@ def _open(  # noqa: PLR0913 - all that a job begins with
     _fetch_inputs(workdir, store, conditions.kept(task), on_event)
     if kept and not workdir.state().steps and kept.restore():
         on_event(Noted(job=task.id, text="begins with the objects of the last build"))
-    if "conda" not in task.settings:  # its environment has one
+    if CONDA not in task.settings:  # its environment has one
         bring_ninja(workdir.folder / "tools")
     tools = dict(equip_job(workdir, kind, conditions, on_event))
     workdir.save(msgspec.structs.replace(workdir.state(), tools=tools))

@@ -8,6 +8,7 @@ from torchyard.host.secrets import taken, taken_for_fetching
 from torchyard.host.system_view import is_of_system
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.recipes import runs_only_ours
 from torchyard.store.store import Store
@@ -64,7 +65,7 @@ def refuse_code_outside(spec: JobSpec) -> None:
     fetched with this user's settings and cache, which programs of a conda channel could reach.
     """
     task = spec.task
-    if any(t.table("conda") for t in spec.tasks) and any(t.words("requires") for t in spec.tasks):
+    if any(t.table(CONDA) for t in spec.tasks) and any(t.words("requires") for t in spec.tasks):
         hint = "write `requires = []` in [build], and name conda packages in `host`"
         raise _refusal(task, "requires wheels in conda environments", hint)
     if runs_only_ours(task) and (env := task.table("env")):

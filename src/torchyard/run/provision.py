@@ -18,6 +18,7 @@ from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain, is_pinned
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
@@ -65,7 +66,7 @@ def fetches_wheels(spec: JobSpec) -> bool:
 
     Programs of a conda channel run meanwhile, which see none of these if no wheel is required.
     """
-    has_conda = any(task.table("conda") for task in spec.tasks)
+    has_conda = any(task.table(CONDA) for task in spec.tasks)
     return not has_conda or any(task.words("requires") for task in spec.tasks)
 
 
@@ -120,7 +121,7 @@ def provide_toolchain(
     from torchyard.toolchain.provision import equip  # noqa: PLC0415 - as above
 
     core, tables = spec.compiled, load_tables()
-    if core.settings.get("conda"):
+    if core.settings.get(CONDA):
         return _from_conda(spec, layout, also)
     compute = core.facts["compute"]
     shipped = tables.compute.get(compute)

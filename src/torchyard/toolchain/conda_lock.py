@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from torchyard.errors import HostError
 from torchyard.host.cache import cache_folder
-from torchyard.model.lock import BUILD, HOST, conda_head
+from torchyard.model.lock import BUILD, CONDA, HOST, conda_head
 from torchyard.model.tables import Platform, python_of
 from torchyard.model.toolchain import CondaToolchain
 from torchyard.toolchain.rattler import call_rattler
@@ -45,7 +45,7 @@ def solve_environments(
             "alias": channel_alias(),
             "environments": {BUILD: conda.build, HOST: (*conda.host, *pins)},
             "system": system,
-            "cache": str(cache_folder("conda") or scratch),
+            "cache": str(cache_folder(CONDA) or scratch),
             "like": str(preferred) if like else "",
             "file": str(file),
         }

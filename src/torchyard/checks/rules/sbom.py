@@ -6,6 +6,7 @@ from torchyard.checks.expected import spec_in_package
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
+from torchyard.config.recipes import find_recipe
 from torchyard.errors import CheckError
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, is_torn
@@ -20,13 +21,16 @@ def sbom_wrong(subject: Subject) -> Iterator[Hit]:
     torchyard writes into each package which sources, third-party libraries and static archives are
     in it. Vulnerability scanners, and those who answer for licences, rely on that document. If it
     lacks, names files that are not there, or misses a bundled library, then the package was changed
-    after it was built. The rule does not apply to packages of your own steps.
+    after it was built. The rule does not apply to packages of your own steps, or of plug-ins.
 
     Build the package again, or repair it by `torchyard repair` only.
     """
     contents = subject.contents
     spec = spec_in_package(contents)
     if spec is None or not spec.tasks or "steps" in spec.task.settings or is_torn(contents):
+        return
+    recipe = find_recipe(spec.task.recipe)
+    if recipe is None or not recipe.provisioned:  # it packs by itself
         return
     try:
         bill = carried_bill(contents)

@@ -14,6 +14,7 @@ from torchyard.host.process import replace_by_sandboxed
 from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener
 from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.selector import Name, NameSelector
@@ -260,10 +261,10 @@ def _open(
     spec, config = request.job
     workdir.make_directories()
     conditions = job_conditions(spec, request.file, str(workdir.folder.parent), None)
-    is_rooted = conditions.sandbox.root is not None or bool(spec.compiled.table("conda"))
+    is_rooted = conditions.sandbox.root is not None or bool(spec.compiled.table(CONDA))
     kind: SandboxKind = "bwrap" if is_rooted else "view"
     conditions = with_found_root(conditions, spec, kind)
-    if "conda" not in spec.task.settings:  # its environment has one
+    if CONDA not in spec.task.settings:  # its environment has one
         bring_ninja(workdir.folder / "tools")
     if is_rooted:
         tools = equip_job(workdir, kind, conditions, on_event)

@@ -42,8 +42,9 @@ from torchyard.cli.output import reports
 @file_option
 @reports("patch_records")
 def command() -> None:
-    """Correct the requirements of conda packages in CHANNEL, without changing the packages.
+    """Correct requirements of conda packages.
 
-    The index gets the corrected records, in all its forms, and repodata_from_packages.json has the
-    packages' own. Patch instructions replace earlier corrections of the files that they name.
+    The packages do not change. The index gets the corrected records, in all its forms, and
+    repodata_from_packages.json has the packages' own. Patch instructions replace earlier
+    corrections of the files that they name.
     """

@@ -8,6 +8,7 @@ import msgspec
 
 from torchyard.insight.inventory import take_inventory
 from torchyard.model.job_spec import JobSpec
+from torchyard.model.lock import CONDA
 from torchyard.package.assemble.collect import collect
 from torchyard.package.conda.linked import survey_environments
 from torchyard.package.libtorch.format import LibtorchFormat
@@ -28,7 +29,7 @@ def collect_tool(install: Path, *, spec: JobSpec, to: Path) -> None:
 
 def keep_environments_tool(to: Path, *, spec: JobSpec) -> None:
     """Write what the conda environments of a job are: packages may be made on another machine."""
-    for lock in spec.task.table("conda").values():
+    for lock in spec.task.table(CONDA).values():
         to.write_bytes(msgspec.json.encode(survey_environments(lock)))
 
 
