@@ -193,7 +193,7 @@ def _task(
         stage=stage,
         stage_revision=1,
         scope=scope,
-        recipe="tinytorch",
+        recipe="pytorch",
         fingerprint="",
         inputs=inputs,
         settings=settings,
