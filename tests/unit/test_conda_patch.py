@@ -13,12 +13,12 @@ from torchyard.index.conda.patch import (
     RecordPatch,
     patched,
     read_instructions,
-    required_name,
 )
-from torchyard.index.conda.record import NOT_PATCHED, conda_record, listed_record
+from torchyard.index.conda.record import conda_record, listed_record
 from torchyard.index.conda.repodata import repodata_pages
 from torchyard.index.conda.shards import changed_shards
-from torchyard.index.entry import Entry, State
+from torchyard.index.entry import NOT_PATCHED, Entry, State
+from torchyard.package.conda.name import required_name
 
 FILE = "demo-1.0-h1_0.conda"
 

@@ -129,7 +129,7 @@ def test_variables_come_by_a_handle(program: str, job: Path) -> None:
     words, handles = with_variables(
         command(program, job, "sh", "-c", 'echo "$ONE,$TWO"'),
         {**ENV, "ONE": "a b", "TWO": ""},
-        filtered=False,
+        "view",
     )
     done = subprocess.run(
         words, capture_output=True, text=True, env={}, pass_fds=handles, check=True

@@ -207,7 +207,9 @@ def test_a_result_of_somebody_else_does_not_count(
     store.objects.write(result_key(result.fingerprint), canonical_json(swapped))
     assert "it was changed after builder signed it" in refusal(store, result)
     monkeypatch.delenv(TRUST)
-    assert Store.at(store.url).find(result.fingerprint) == swapped, "without trust, nobody asks"
+    assert Store.at(store.url).find(result.fingerprint) == swapped, (
+        "without a trust file, signatures are not read"
+    )
 
 
 def test_a_maker_counts_only_for_the_stages_that_it_is_trusted_for(store: Store, out: Path) -> None:

@@ -187,7 +187,7 @@ def _drop_signatures(document: Document) -> None:
 
 
 def _swap_keys(wheel: Path, makers: Makers) -> None:
-    """Sign as a maker who is not trusted for packages, and name the key of one who is."""
+    """Sign with a key that is not trusted for packages, and name one that is."""
     beside(wheel).write_bytes(signed(wheel, makers.signer("checker")))
     key = makers.signer("builder").key
     _edit(lambda document: _signature(document).update(keyid=key))(wheel, makers)

@@ -9,6 +9,7 @@ from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import parse_size
 from torchyard.model.values import Value
+from torchyard.package.contents import Contents
 
 
 class PlatformPrograms(Value, kw_only=True):
@@ -39,6 +40,11 @@ class RuleTable(Value, kw_only=True):
     def platform(self, tag: str) -> PlatformPrograms | None:
         """The row of a platform tag, or of a conda subdir."""
         return next((row for row in self.platforms if any_match(tag, row.tags)), None)
+
+    def bundled_in(self, contents: Contents) -> list[str]:
+        """Return the members of a package that are third-party libraries."""
+        files = contents.files.items()
+        return [name for name, file in files if file.binary and any_match(name, self.bundled)]
 
 
 @cache

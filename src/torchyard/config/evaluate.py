@@ -483,7 +483,7 @@ def _no_index(url: str) -> tuple[str, str]:
 def _sandbox(spec: SandboxSpec, toolchain: Toolchain | None, problems: Problems) -> Sandbox:
     toolchain = toolchain or Toolchain()
     root, where = toolchain.root, "conda environments" if toolchain.conda else "a root"
-    is_own = root is not None or toolchain.conda is not None
+    is_own = toolchain.has_own_system
     if is_own and spec.kind not in (None, "bwrap"):
         what = f"jobs in {where} need bubblewrap"
         problems.add(("sandbox", "kind"), what, 'leave it out, or write kind = "bwrap"')

@@ -141,7 +141,7 @@ def examine_jobs(pending: PendingJobs) -> Examination:
         return Examination(title=demand.title, platform=platform_name(), findings=[], seen=[done])
     checks = [*all_machine_checks().values(), *_job_checks(pending).values()]
     bench, toolchain = Bench(demand, plain_environment()), demand.toolchain
-    if toolchain is None or (toolchain.root is None and toolchain.conda is None):
+    if toolchain is None or not toolchain.has_own_system:
         return examine(bench, checks)
     outside = examine(bench, [check for check in checks if check.outside])
     if toolchain.root is None or not (demand.compiles or demand.pythons):
@@ -331,7 +331,7 @@ def job_source(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
 def job_programs(pending: PendingJobs, bench: Bench) -> Iterator[Seen | Trouble]:
     """Programs in steps of the file are on the PATH of jobs; a root has its own."""
     toolchain = bench.demand.toolchain
-    if toolchain and (toolchain.root or toolchain.conda):
+    if toolchain and toolchain.has_own_system:
         return
     steps = pending.plan.config.steps
     for task in pending.tasks(*steps):

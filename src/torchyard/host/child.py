@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchyard.errors import HostError
 from torchyard.host.process import LineReader, hand_over, unread_bytes, with_variables
 from torchyard.host.process_tree import end_group, family_usage, resume_family, signal_group
+
+if TYPE_CHECKING:
+    from torchyard.model.config import SandboxKind
 
 _GATE = """
 import _signal, marshal, os, sys
@@ -68,16 +71,12 @@ class Child:
         *,
         cwd: Path,
         env: Mapping[str, str],
-        sandboxed: bool = False,
-        filtered: bool = False,
+        sandbox: "SandboxKind" = "none",
     ) -> None:
-        """Prepare a program; if `sandboxed`, `argv` runs bwrap, and `env` is for its program.
-
-        If `filtered`, that program can't make some system calls.
-        """
+        """Prepare a program; with a sandbox, `argv` runs bwrap, and `env` is for its program."""
         handles: list[int] = []
-        if sandboxed:
-            argv, handles = with_variables(argv, env, filtered=filtered)
+        if sandbox != "none":
+            argv, handles = with_variables(argv, env, sandbox)
             env = {}
         name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
         program = shutil.which(name, path=env.get("PATH", os.defpath))

@@ -8,19 +8,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchyard.errors import HostError
 from torchyard.host.cache import runnable_folder
 from torchyard.host.keyring import leave_session_keyring
-from torchyard.host.syscall_filter import filter_program
+
+if TYPE_CHECKING:
+    from torchyard.model.config import SandboxKind
 
 
 def with_variables(
-    argv: Sequence[str], env: Mapping[str, str], *, filtered: bool
+    argv: Sequence[str], env: Mapping[str, str], kind: "SandboxKind"
 ) -> tuple[list[str], list[int]]:
     """Return bwrap's command with variables for its program, and handles of their list and filter.
 
-    Start it with the handles and an empty environment, then close the handles.
+    In a sandbox, unlike in a view, the program can't make some system calls. Start it with the
+    handles and an empty environment, then close the handles.
     """
     for name, value in env.items():
         if "\0" in name or "\0" in value:  # the rest would be an option of bwrap
@@ -30,7 +34,11 @@ def with_variables(
     options = (word for name, value in env.items() for word in ("--setenv", name, value))
     variables = _readable(b"".join(os.fsencode(word) + b"\0" for word in options))
     words = [argv[0], "--args", str(variables)]
-    if not filtered or not (program := filter_program()):
+    if kind != "bwrap":
+        return [*words, *argv[1:]], [variables]
+    from torchyard.host.syscall_filter import filter_program  # noqa: PLC0415 - reads a table
+
+    if not (program := filter_program()):
         return [*words, *argv[1:]], [variables]
     calls = _readable(program)
     return [*words, "--seccomp", str(calls), *argv[1:]], [variables, calls]
@@ -46,10 +54,10 @@ def _readable(data: bytes) -> int:
 
 
 def replace_by_sandboxed(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], filtered: bool
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], kind: "SandboxKind"
 ) -> None:
     """Replace this program by bwrap, in the same terminal, with variables for its program."""
-    words, handles = with_variables(argv, env, filtered=filtered)
+    words, handles = with_variables(argv, env, kind)
     for handle in handles:
         os.set_inheritable(handle, True)  # noqa: FBT003 - has no keyword
     replace_process(words, cwd=cwd, env={})

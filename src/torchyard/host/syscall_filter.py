@@ -65,7 +65,7 @@ def _of(calls: _Numbers, machine: str) -> Iterable[int]:
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return an instruction; a jump skips so many others."""
+    """Return an instruction; a jump skips `if_true` or `if_false` instructions."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 

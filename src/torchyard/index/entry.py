@@ -16,6 +16,9 @@ WHOLE = "simple"
 SHARED = ""
 """The variant of a file that fits all of them, such as a pure Python wheel."""
 
+NOT_PATCHED = msgspec.Raw(b"null")
+"""The patch of an entry whose record was not corrected."""
+
 _LONGEST = 240  # bytes; most systems allow 255, and `.provenance` has eleven
 
 Status = Literal["active", "archived", "quarantined", "deprecated"]
@@ -51,7 +54,7 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The gates that were overridden, each with the reason."""
     torch: str = ""
     """The versions of torch that it requires, such as `==2.13.*`; empty for any, or no torch."""
-    patch: msgspec.Raw = msgspec.Raw(b"null")
+    patch: msgspec.Raw = NOT_PATCHED
     """The fields of a conda package's record that were corrected: a `RecordPatch`."""
 
 

@@ -55,6 +55,11 @@ class Toolchain(Value, kw_only=True):
     platform: str = ""
     parts: dict[str, str] = {}
 
+    @property
+    def has_own_system(self) -> bool:
+        """Whether jobs run in another system than the machine's: a root, or conda environments."""
+        return self.root is not None or self.conda is not None
+
     def origin_of(self, platform: str) -> ToolkitOrigin:
         """Return the origin of a compute platform's toolkit."""
         return self.toolkits.get(platform, "auto")

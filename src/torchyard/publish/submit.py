@@ -42,7 +42,7 @@ class PublishRequest(NamedTuple):
     results: PlanResults | None = None
     """Results of the packages' plan, if known."""
     trust: Trust | None = None
-    """Whose statements are published with packages; None for nobody's."""
+    """The makers whose statements are published with packages; without it, none are."""
     try_out: TryOut | None = None
     """Runs smoke tests on this machine; None if code of packages must not run."""
     name: str = ""

@@ -147,8 +147,8 @@ class OpenDevelopment:
         with Log(self.workdir.log) as log:
             log.add(f"== {filled.title}")
             mark = log.mark()
-            filtered = self.record.enclosure.kind == "bwrap"
-            child = Child(argv, cwd=self.workdir.folder, env=env, sandboxed=True, filtered=filtered)
+            kind = self.record.enclosure.kind
+            child = Child(argv, cwd=self.workdir.folder, env=env, sandbox=kind)
 
             def hear(line: str) -> None:
                 log.add(line)

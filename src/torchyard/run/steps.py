@@ -249,9 +249,8 @@ def _run(context: StepContext, step: Step, tries: StepTries, log: Log, reporter:
         tries.note(child.sample)
         reporter.watch(child.pid)
 
-    cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
-    filtered = context.sandbox.kind == "bwrap"
-    child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed, filtered=filtered)
+    cwd = _working_directory(context, step)
+    child = Child(argv, cwd=cwd, env=step.env, sandbox=context.sandbox.kind)
     try:
         tries.begin(child.pid, process_birth(child.pid))
         child.start()

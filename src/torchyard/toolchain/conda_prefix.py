@@ -19,7 +19,7 @@ _IN_PACKAGE = "info/run_exports.json"
 
 
 class RunExports(Value, kw_only=True):
-    """What a package adds to the requirements of those that are built with it."""
+    """The run exports of a package: requirements of packages that are built with it."""
 
     weak: tuple[str, ...] = ()
     strong: tuple[str, ...] = ()

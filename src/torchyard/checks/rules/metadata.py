@@ -308,7 +308,5 @@ def sbom_missing(subject: Subject) -> Iterator[Hit]:
     folder = dist_info(contents)
     if not folder or any(name.startswith(f"{folder}/sboms/") for name in contents.files):
         return
-    globs = load_rule_table().bundled
-    bundled = [n for n, file in contents.files.items() if file.binary and any_match(n, globs)]
-    if bundled:
+    if bundled := load_rule_table().bundled_in(contents):
         yield Hit(f"no bill of materials lists {', '.join(sorted(bundled))}", f"{folder}/sboms/")

@@ -8,7 +8,6 @@ from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import CheckError
-from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, is_torn
 from torchyard.package.sbom.component import ALL, SBOM_FILE, Bill
 from torchyard.package.sbom.cyclonedx import carried_bill
@@ -50,7 +49,6 @@ def _differences(bill: Bill, contents: Contents) -> Iterator[str]:
     for name in sorted(listed - names):
         yield f"it lists `{name}`, which is not in the package"
     known = {*listed, *bill.unseen}
-    for path, file in contents.files.items():
-        is_bundled = file.binary and any_match(path, load_rule_table().bundled)
-        if is_bundled and ALL not in known and path.rpartition("/")[2] not in known:
+    for path in load_rule_table().bundled_in(contents) if ALL not in known else ():
+        if path.rpartition("/")[2] not in known:
             yield f"it does not list `{path}`"

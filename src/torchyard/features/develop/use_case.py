@@ -176,8 +176,8 @@ def enter_development(
     step = Step(run=tuple(words) or ("bash", "--norc"), network=True).filled(context.words())
     argv = enclose(context.sandbox, step, context.workdir, None)
     env = context.environment() | {"TERM": "xterm-256color", "PS1": f"{development.record.cell}$ "}
-    filtered = context.sandbox.kind == "bwrap"
-    replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env, filtered=filtered)
+    kind = context.sandbox.kind
+    replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env, kind=kind)
 
 
 def find_development(file: str, cell: str | None) -> OpenDevelopment:

@@ -67,7 +67,7 @@ def lay_out_environment(
     """
     spec, config = find_cell_job(file, words, changes)
     toolchain = config.toolchain or Toolchain()
-    if toolchain.root is not None or toolchain.conda is not None:
+    if toolchain.has_own_system:
         where = f"the root {toolchain.root}" if toolchain.root else "conda environments"
         msg = f"{spec.task.cell} is compiled in {where}"
         hint = f"`torchyard shell {spec.task.id}` opens a shell in it, with its toolchain"

@@ -1,1 +1,1 @@
-"""What a channel lacks of a plan."""
+"""Corrections of conda packages in a channel."""

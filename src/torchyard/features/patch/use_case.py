@@ -91,7 +91,8 @@ def patch_records(
             msg = f"`{opened.url}` has no conda packages of `{selection}`"
             raise SelectionError(msg, hint="wheels have their requirements in themselves")
         correct, what = _selected(selection, None if undo else change), str(selection)
-    before = {name: opened.state(head, name) for name in conda_parts(head)}
+    parts = conda_parts(head) if dry_run or solve else ()
+    before = {name: opened.state(head, name) for name in parts}
     after = {name: corrected_state(name, state, correct) for name, state in before.items()}
     sources, system = [*map(channel_address, channels)], dict(map(_virtual, virtual))
     solved = [
@@ -102,8 +103,9 @@ def patch_records(
         )
         for spec in solve
     ]
-    changed = [file for name in before for file in differences(name, before[name], after[name])]
-    if not dry_run:
+    if dry_run:
+        changed = [file for name in parts for file in differences(name, before[name], after[name])]
+    else:
         why = ChangeReason(f"correct {what}: {reason}", current_moment())
         head, changed = patch(opened, correct, why)
     return PatchReport(

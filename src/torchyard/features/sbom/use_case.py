@@ -63,24 +63,26 @@ def _inferred(contents: Contents) -> Bill:
     """Return what the files and the metadata of a package show."""
     label = format_of(contents).label(contents)
     name = label.name or contents.file_name
-    libraries = [
-        Component(
-            kind=ComponentKind.BUNDLED,
-            name=file.binary.soname or path.rpartition("/")[2],
-            version=found[1] if (found := _VERSION.search(path)) else "",
-            digest=file.digest,
-            files=(path.rpartition("/")[2],),
-        )
-        for path, file in contents.files.items()
-        if file.binary and any_match(path, load_rule_table().bundled)
-    ]
+    bundled = load_rule_table().bundled_in(contents)
     return Bill(
         name=name,
         version=label.version,
         purl=pypi_purl(name, label.version),
-        components=(*libraries, *_required(contents)),
+        components=(*(_bundled(contents, path) for path in bundled), *_required(contents)),
         unseen=(ALL,),
         inferred=True,
+    )
+
+
+def _bundled(contents: Contents, path: str) -> Component:
+    file, own = contents.files[path], path.rpartition("/")[2]
+    version = _VERSION.search(path)
+    return Component(
+        kind=ComponentKind.BUNDLED,
+        name=(file.binary.soname if file.binary else "") or own,
+        version=version[1] if version else "",
+        digest=file.digest,
+        files=(own,),
     )
 
 

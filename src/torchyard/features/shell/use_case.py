@@ -53,8 +53,8 @@ def enter_job(
     if context.sandbox.kind == "none":
         replace_process(argv, cwd=context.workdir.build, env=env)
     else:
-        filtered = context.sandbox.kind == "bwrap"
-        replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env, filtered=filtered)
+        kind = context.sandbox.kind
+        replace_by_sandboxed(argv, cwd=context.workdir.folder, env=env, kind=kind)
 
 
 def _introduce(context: StepContext, on_line: Callable[[str], object]) -> dict[str, str]:

@@ -16,6 +16,6 @@ def command() -> None:
 
     PACKAGE is a file with its signed statement beside it (PACKAGE.intoto.jsonl), a directory with
     such files, or the directory or address of a channel, whose packages are not downloaded: their
-    digests are compared. A statement counts if a maker signed it who is trusted for packages, and
-    it is about these bytes.
+    digests are compared. A statement counts if a maker trusted for packages signed it for these
+    bytes.
     """

@@ -3,7 +3,6 @@
 They have the form of conda's own patch instructions.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,19 +11,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from torchyard.errors import UsageError
-from torchyard.index.conda.record import NOT_PATCHED, conda_record, listed_record
-from torchyard.index.entry import Entry
+from torchyard.index.conda.record import conda_record, listed_record
+from torchyard.index.entry import NOT_PATCHED, Entry
 from torchyard.model.canonical import canonical_json
 from torchyard.model.values import UNDECODABLE, Value
+from torchyard.package.conda.name import required_name
 
 INSTRUCTIONS = "patch_instructions.json"
 """The file with the corrections of a subdir, in a folder of its name."""
 
-_REQUIRED = re.compile(r"(?:[^\s:]*::)?([^\s=<>!~\[]+)")
-
 
 class RecordPatch(Value, kw_only=True):
-    """The fields of a record that are replaced; those that are null are removed."""
+    """The fields of a record to replace; null removes a field."""
 
     depends: tuple[str, ...] | UnsetType = UNSET
     constrains: tuple[str, ...] | UnsetType = UNSET
@@ -97,12 +95,6 @@ def _texts(value: object) -> tuple[str, ...]:
     if isinstance(value, list):
         return tuple(map(str, value))
     return (str(value),) if value else ()
-
-
-def required_name(spec: str) -> str:
-    """Return the name that a requirement is for, without its channel."""
-    found = _REQUIRED.match(spec.strip())
-    return found[1].lower() if found else ""
 
 
 def read_instructions(folder: Path) -> Mapping[str, Mapping[str, RecordPatch]]:

@@ -2,10 +2,8 @@
 
 import msgspec
 
-from torchyard.index.entry import Entry
+from torchyard.index.entry import NOT_PATCHED, Entry
 from torchyard.model.canonical import canonical_json
-
-NOT_PATCHED = msgspec.Raw(b"null")
 
 
 class CondaRecord(msgspec.Struct):

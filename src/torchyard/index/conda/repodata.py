@@ -10,8 +10,8 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.zstd import LEVEL, compress
 from torchyard.index.conda.read import REPODATA, UNPATCHED
-from torchyard.index.conda.record import NOT_PATCHED, listed_record
-from torchyard.index.entry import WHOLE, Entry, State
+from torchyard.index.conda.record import listed_record
+from torchyard.index.entry import NOT_PATCHED, WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
 from torchyard.model.values import UNDECODABLE

@@ -6,6 +6,7 @@ from pathlib import Path
 from torchyard.errors import BuildError
 from torchyard.model.lock import BUILD, HOST, conda_requests
 from torchyard.model.values import Value
+from torchyard.package.conda.name import required_name
 from torchyard.toolchain.conda_prefix import PREFIXES, RunExports, installed_packages
 
 ENVIRONMENTS = "environments.json"
@@ -52,14 +53,14 @@ class Environments(Value, kw_only=True):
         that are not linked are left out, and those of packages that are linked, but not asked for,
         are added.
         """
-        offered = {_name(spec): spec for spec in self.offered}
+        offered = {required_name(spec): spec for spec in self.offered}
         linked = {self._owner(name).name: name for name in sorted({*needed} - {*self.system})}
         depends, notes = list[str](), list[str]()
         for name, library in linked.items():
             owner = self._owner(library)
             own = (*owner.exports.weak, *owner.exports.strong)
             depends += [offered[name]] if name in offered else own or [f"{name} >={owner.version}"]
-            if not {name, *map(_name, own)} & {*offered, *self.asked}:
+            if not {name, *map(required_name, own)} & {*offered, *self.asked}:
                 notes.append(f"`{library}` is linked, and `{HOST}` does not ask for {name}")
         owners = {owner.name for owner in self.owners.values()}
         for name, spec in offered.items():
@@ -109,7 +110,3 @@ def survey_environments(lock: str, top: Path = Path(PREFIXES)) -> Environments:
         constrains=(*constrains, *(spec for one in every for spec in one.weak_constrains)),
         asked=asked[HOST],
     )
-
-
-def _name(spec: str) -> str:
-    return spec.partition(" ")[0]

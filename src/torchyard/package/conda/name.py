@@ -1,10 +1,13 @@
 """The file names of conda packages: NAME-VERSION-BUILD.conda, or .tar.bz2."""
 
+import re
 from typing import NamedTuple
 
 SUFFIX = ".conda"
 OLD_SUFFIX = ".tar.bz2"
 SUFFIXES: tuple[str, ...] = (SUFFIX, OLD_SUFFIX)
+
+_REQUIRED = re.compile(r"(?:[^\s:]*::)?([\w.-]+)")
 
 
 class CondaName(NamedTuple):
@@ -18,6 +21,12 @@ class CondaName(NamedTuple):
 def conda_name(file_name: str) -> str:
     """Return the name of a package: `libtorch` for `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
     return file_name.rsplit("-", 2)[0]
+
+
+def required_name(spec: str) -> str:
+    """Return the name of the package that a requirement is for, without its channel."""
+    found = _REQUIRED.match(spec.strip())
+    return found[1].lower() if found else ""
 
 
 def requirement_name(package: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import NamedTuple
@@ -53,10 +54,16 @@ def _debian_packages(file: Path, system: Path) -> Iterator[str]:
     """Yield the packages that list a file, whose folder may be in /usr only since a merge."""
     own = f"/{file.relative_to(system)}" if file.is_relative_to(system) else str(file)
     lines = {f"\n{path}\n".encode() for path in (own, own.removeprefix("/usr"))}
-    for path in sorted((system / "var/lib/dpkg/info").glob("*.list")):
-        text = path.read_bytes()
+    for name, text in _file_lists(system):
         if any(line in text for line in lines):
-            yield path.stem
+            yield name
+
+
+@cache
+def _file_lists(system: Path) -> list[tuple[str, bytes]]:
+    """Return the names of installed packages, each with its list of files; read once."""
+    paths = sorted((system / "var/lib/dpkg/info").glob("*.list"))
+    return [(path.stem, path.read_bytes()) for path in paths]
 
 
 def _of_debian(package: str, system: Path) -> OwningPackage:

@@ -1,6 +1,5 @@
 """The audit of a conda channel: its indexes and its packages."""
 
-import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -31,15 +30,13 @@ from torchyard.index.conda.read import (
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.model.matrix import any_match
 from torchyard.package.conda.index import conda_index
-from torchyard.package.conda.name import conda_stem
+from torchyard.package.conda.name import conda_stem, required_name
 from torchyard.package.contents import is_torn
 from torchyard.package.read import read_package
 from torchyard.publish.index_check.files import fetched, weakness
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
 from torchyard.terminal.progress import ProgressLine
-
-_NAME = re.compile(r"(?:[^\s:]*::)?([\w.-]+)")
 
 
 class _Item(NamedTuple):
@@ -217,9 +214,9 @@ def _short(value: object) -> str:
 
 def _names(depends: Iterable[str]) -> Iterator[str]:
     """Yield the names of required packages, without virtual ones."""
-    for found in filter(None, map(_NAME.match, depends)):
-        if not found[1].startswith("__"):
-            yield found[1].lower()
+    for name in filter(None, map(required_name, depends)):
+        if not name.startswith("__"):
+            yield name
 
 
 def _compared(
