@@ -15,6 +15,9 @@ from torchyard.toolchain.root_image import find_root
 pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_debootstrap]
 
 CELL = f"{PREFIX}/cpu-openblas"
+THROWS = """void may_throw(int n) { if (n > 7) throw n; }
+void f() noexcept { try { may_throw(0); } catch (long) { } }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +106,14 @@ def test_a_package_that_stands_alone_is_there_without_its_dependencies(tmp_path:
     assert not any(line.startswith("nvidia-cudnn") for line in lock)
     make_debian_root(replace(request, exactly=lock), tmp_path / "again", print)
     assert lock_of(packages_in(str(tmp_path / "again"))) == lock
+
+
+def test_an_older_compiler_links_with_libraries_of_the_newer_one(tmp_path: Path) -> None:
+    """CUDA 12.4 takes g++-13, and Debian's libprotobuf needs libstdc++'s symbols of g++-14."""
+    root = str(tmp_path / "root")
+    make_debian_root(RootRequest(suite="trixie", packages=("g++-13",)), Path(root), print)
+    for name, text in (("lib.cc", THROWS), ("main.cc", "void f() noexcept; int main() { f(); }")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for line in ("g++ -shared -fPIC lib.cc -o lib.so", "g++-13 main.cc ./lib.so -o main", "./main"):
+        run_in_root(root, line.split(), folder=tmp_path)
+    assert "__cxa_call_terminate@CXXABI_1.3.15" in call("nm", "-D", tmp_path / "lib.so")

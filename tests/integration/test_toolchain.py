@@ -189,6 +189,12 @@ def test_an_environment_works_under_another_path(tmp_path: Path) -> None:
     assert where.startswith(str(second))
 
 
+def test_objects_that_include_headers_of_an_environment_stay_newer(tmp_path: Path) -> None:
+    """Bindings have an environment of their own, made after the core's objects."""
+    make_environment(interpreter_for(HERE), BACKEND, tmp_path / "env")
+    assert {path.lstat().st_mtime for path in (tmp_path / "env/lib").rglob("*.*")} == {EPOCH}
+
+
 def test_an_environment_is_made_once_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "env"
     make_environment(interpreter_for(HERE), BACKEND, folder)

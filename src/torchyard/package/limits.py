@@ -21,7 +21,7 @@ class Limits(Value, kw_only=True):
     """A kept member."""
     texts: int = 64 << 20
     """All kept members."""
-    table: int = 32 << 20
+    table: int = 64 << 20
     """The dynamic symbols of a library, and their names."""
     tables: int = 256 << 20
     """The names of the symbols of all libraries."""

@@ -74,6 +74,7 @@ def make_debian_root(request: RootRequest, to: Path, say: Callable[[str], object
             _apt(part, "build-dep", name)
     if alone:  # at the end, as apt would not install anything after it
         _install_alone(part, alone)
+    _link_with_the_newest_libstdcxx(part)
     shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
     (part / "var/cache/apt/archives/partial").mkdir(parents=True)
     stamp_directory(part)
@@ -158,6 +159,19 @@ def _install_alone(root: Path, packages: Iterable[str]) -> None:
     names = [package.partition("=")[0] for package in packages]
     files = [file.name for name in names for file in (root / cache[1:]).glob(f"{name}_*.deb")]
     _run(*in_cache, "dpkg", "--force-depends", "--install", *files)
+
+
+def _link_with_the_newest_libstdcxx(root: Path) -> None:
+    """Make compilers link with the libstdc++ that is loaded at run time.
+
+    An older compiler of Debian has a `libstdc++.so` of its own version, with which programs can't
+    be linked to libraries that Debian's default compiler made.
+    """
+    for name in (root / "usr/lib/gcc").glob("*/*/libstdc++.so"):
+        loaded = root / "usr/lib" / name.parent.parent.name / "libstdc++.so.6"
+        if loaded.exists() and not name.is_symlink():
+            name.unlink()
+            name.symlink_to(os.path.relpath(loaded, name.parent))
 
 
 def _apt(root: Path, command: str, *words: str) -> None:

@@ -89,17 +89,12 @@ def install(lock: Lock, folder: Path, python: str) -> None:
 
 
 def unpack(lock: Lock, folder: Path, python: str) -> None:
-    """Install the packages of a lock into an existing folder.
-
-    All files get the same fixed time. Otherwise objects that include a header would look older than
-    it, and be compiled again.
-    """
+    """Install the packages of a lock into an existing folder."""
     file = folder / f"{lock.name}.txt"
     file.write_text(lock.text, encoding="utf-8")
     where = ["--python", python, "--target", str(folder)]
     call_uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)])
-    for path in folder.rglob("*"):
-        os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
+    _set_times(folder)
 
 
 def make_environment(
@@ -135,8 +130,19 @@ def make_environment(
             with _in_turn():  # uv would download the same wheel in two processes
                 call_uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
             _check_complete(part, interpreter, of_toolkit)
+        _set_times(part)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
+
+
+def _set_times(folder: Path) -> None:
+    """Give all files the same fixed time.
+
+    Otherwise an object of the core that includes a header of a package would look older than the
+    header in another job's environment, and be compiled again.
+    """
+    for path in folder.rglob("*"):
+        os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
 
 
 def _in_turn() -> AbstractContextManager[object]:

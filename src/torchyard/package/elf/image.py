@@ -32,7 +32,7 @@ _MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "
 _MOST_LINKS = 1 << 16
 _LINK = 4
 """The size of the shortest link in a chain."""
-_LONGEST_TABLE = 32 << 20
+_LONGEST_TABLE = 64 << 20
 _LONGEST_ROWS = 8 << 20
 _LONGEST_DYNAMIC = 1 << 20
 _LONGEST_NOTES = 1 << 20
