@@ -434,6 +434,23 @@ def test_what_another_package_loads_is_no_matter_of_an_extension(
     assert done.returncode == is_own, done.stderr
 
 
+@needs_gcc
+@pytest.mark.parametrize("has_link", [False, True])
+def test_a_driver_is_known_by_the_link_to_its_library(tmp_path: Path, *, has_link: bool) -> None:
+    """As libcuda.so.1 is one to libcuda.so.550.163.01, whose path a process sees."""
+    library = compile_stub(tmp_path, "libdemo_driver.so.550.163.01", "int demo;\n")
+    if has_link:
+        (library.parent / "libdemo_driver.so.1").symlink_to(library.name)
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "demo.py").write_text(f'import ctypes\nctypes.CDLL("{library}")\n')
+    test = str(ROOT / "src/torchyard/data/smoke/any/libraries.py")
+    env = {"TORCHYARD_SMOKE_MODULES": "demo", "TORCHYARD_SMOKE_OWN": "demo"}
+    env |= {"PYTHONPATH": str(site), "TORCHYARD_SMOKE_SYSTEM": "libdemo_driver.so.1"}
+    done = subprocess.run([sys.executable, test], env=env, check=False, capture_output=True)
+    assert done.returncode == (not has_link), done.stderr
+
+
 # ------------------------------------------------------------------------ tinytorch
 
 

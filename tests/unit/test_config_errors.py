@@ -41,6 +41,13 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
             '"cores"',
             "core",
         ),
+        (
+            "[matrix]",
+            '[toolchain]\nrocm = "pypi"\n[matrix]',
+            "unknown key `rocm` in [toolchain]",
+            "rocm",
+            "`root`",
+        ),
         ('name = "torch"', "name = 3", "`project.name` must be a string, not a number", "3", None),
         ('version = "2.14.0"', 'version = "v2"', "`v2` is not a public version", '"v2"', "2.14.0"),
         ('memory = "16 GB"', 'memory = "16 GiB"', "`16 GiB` is not a number", '"16 GiB"', None),

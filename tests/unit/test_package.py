@@ -169,6 +169,17 @@ def test_libraries_of_other_wheels_are_asked_for() -> None:
     assert policy_for("zip", "cu130", "").requirements(needed, {}, "13.0") == []
 
 
+def test_libraries_are_as_old_as_the_toolkit() -> None:
+    """A newer nvidia-nvtx-cu12 lacks libnvToolsExt.so.1, and one is compiled with one cuDNN."""
+    policy = policy_for("wheel", "cu124", "torch")
+    needed = ["libnvToolsExt.so.1", "libcudnn.so.9", "libcudart.so.12"]
+    pins = {"cudnn": "9.1.0.70", "nvidia-cudnn-cu12": "9.27.0.42"}
+    assert policy.requirements(needed, pins, "12.4") == [
+        'nvidia-cudnn-cu12==9.27.0.42; platform_system == "Linux"',
+        'cuda-toolkit[cudart,nvtx]==12.4.*; platform_system == "Linux"',
+    ]
+
+
 NEW = "nvidia/cudnn/lib nvidia/nvshmem/lib nvidia/nccl/lib nvidia/cusparselt/lib nvidia/cu13/lib"
 
 

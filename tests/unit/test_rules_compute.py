@@ -69,6 +69,17 @@ def test_compute_archs_must_be_in_every_library_with_code() -> None:
     assert hit.member == "thing/lib/lib1.so"
 
 
+@pytest.mark.parametrize(("arch", "count"), [("sm_70", 1), ("sm_80", 0)])
+def test_a_bundled_library_may_have_code_for_more(arch: str, count: int) -> None:
+    """As MAGMA of a Linux distribution; without code for what is asked for, it is of no use."""
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library(device=["sm_80"]),
+        "thing/lib/libmagma-09ff2783.so.2": library(device=[arch, "sm_75"]),
+    }
+    expected = msgspec.structs.replace(EXPECTED, archs=("8.0",))
+    assert len(hits("compute-archs", subject_of(package(files), expected))) == count
+
+
 def test_compute_archs_of_nvidias_libraries_are_theirs() -> None:
     files: dict[str, Binary | str] = {
         "thing/lib/liba.so": library(device=["sm_80"]),

@@ -43,6 +43,13 @@ def test_extras_of_the_toolkit_stand_for_wheels() -> None:
     assert "nvidia-cufft" not in declared
 
 
+def test_extras_may_be_in_several_lines_and_are_of_one_toolkit() -> None:
+    lines = ["cuda-toolkit[cublas]==12.4.*", "cuda-toolkit[nvtx]==12.4.*"]
+    declared = siblings_of(subject_of(package({}, requires=lines))).declared
+    assert {"nvidia-cublas-cu12", "nvidia-nvtx-cu12"} <= declared
+    assert declared.isdisjoint({"nvidia-cublas", "nvidia-nvtx"})
+
+
 def test_either_of_two_wheels_with_a_library_will_do() -> None:
     files: dict[str, Binary | str] = {
         "thing/liba.so": library("libnccl.so.2", rpath="$ORIGIN/../nvidia/nccl/lib")

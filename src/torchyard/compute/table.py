@@ -50,11 +50,13 @@ class WheelRow(Value, kw_only=True):
     folder: str
     libraries: tuple[str, ...]
 
-    def requirement(self, pins: Mapping[str, str], metapackage: str, toolkit: str) -> str:
-        """Return the requirement for a package that needs one of the libraries."""
-        if self.extra:
-            return f"{metapackage}[{self.extra}]=={toolkit}.*"
-        return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
+    def requirement(self, pins: Mapping[str, str]) -> str:
+        """Return the requirement for a package that needs one of the libraries.
+
+        `pins` are versions of libraries, and of wheels, which take precedence.
+        """
+        version = pins.get(self.distribution) or pins.get(self.pin)
+        return f"{self.distribution}=={version}" if version else self.distribution
 
 
 class LibraryRules(Value, kw_only=True):

@@ -39,7 +39,7 @@ def diagnose(
         yield from diagnose(document, value, get_args(expected)[0], path)
     elif isinstance(expected, type) and issubclass(expected, msgspec.Struct):
         yield from _diagnose_table(document, value, expected, path)
-    elif origin is UnionType and isinstance(value, list) and (kind := _list_in(expected)):
+    elif origin is UnionType and (kind := _member_for(value, expected)):
         yield from diagnose(document, value, kind, path)
     elif origin in (list, tuple) and isinstance(value, list):
         for index, item in enumerate(value):
@@ -51,9 +51,15 @@ def diagnose(
         yield from _diagnose_value(document, value, expected, path)
 
 
-def _list_in(expected: object) -> object | None:
-    """Return the list type among the members of a union, or None."""
-    return next((kind for kind in get_args(expected) if get_origin(kind) is list), None)
+def _member_for(value: object, expected: object) -> object | None:
+    """Return the member of a union that a list or a table was meant for, or None."""
+    members = get_args(expected)
+    if isinstance(value, list):
+        return next((kind for kind in members if get_origin(kind) is list), None)
+    tables = (
+        kind for kind in members if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    )
+    return next(tables, None) if isinstance(value, dict) else None
 
 
 def _diagnose_table(

@@ -137,11 +137,10 @@ class Policy(Value, kw_only=True):
         self, libraries: Collection[str], pins: Mapping[str, str], toolkit: str
     ) -> list[str]:
         """Return the wheels with any of these libraries, and of the kernel compiler, on Linux."""
-        needed = [
-            row.requirement(pins, self.compute.toolkit, toolkit)
-            for row in self._wheels
-            if any(any_match(library, row.libraries) for library in libraries)
-        ]
+        rows = [row for row in self._wheels if any(any_match(n, row.libraries) for n in libraries)]
+        needed = [row.requirement(pins) for row in rows if not row.extra]
+        if extras := sorted({row.extra for row in rows if row.extra}):
+            needed.append(f"{self.compute.toolkit}[{','.join(extras)}]=={toolkit}.*")
         if self._wheels and self.compute.triton and "triton" in pins:
             needed.append(f"{self.compute.triton}=={pins['triton']}")
         distinct = dict.fromkeys(needed)

@@ -7,10 +7,12 @@ from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.subject import Subject
-from torchyard.compute.table import WheelRow
+from torchyard.compute.table import LibraryRules, WheelRow
+from torchyard.config.tables import load_tables
 from torchyard.model.matrix import any_match
 from torchyard.package.conda.name import requirement_name
 from torchyard.package.conda.table import load_conda_table
@@ -194,7 +196,10 @@ def requirements_by_name(
         except (ValueError, RecursionError):
             continue  # another rule reports malformed METADATA
         if holds:
-            found[canonicalize_name(requirement.name)] = requirement
+            name = canonicalize_name(requirement.name)
+            if name in found:
+                requirement.extras |= found[name].extras
+            found[name] = requirement
     return found
 
 
@@ -225,7 +230,14 @@ def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
     """Yield the wheels required through extras of a vendor's metapackage."""
     for rules in load_layouts().compute.values():
         toolkit = requirements.get(rules.toolkit)
-        extras = toolkit.extras if toolkit else ()
-        for row in rules.wheels:
-            if row.extra and row.extra in extras:
-                yield row.distribution
+        if toolkit is not None and _has_toolkit(rules, toolkit.specifier):
+            yield from (row.distribution for row in rules.wheels if row.extra in toolkit.extras)
+
+
+def _has_toolkit(rules: LibraryRules, specifier: SpecifierSet) -> bool:
+    """Return whether the version in a specifier is of the toolkit that rules are for."""
+    computes = load_tables().compute.items()
+    majors = {
+        row.version.partition(".")[0] for name, row in computes if any_match(name, rules.names)
+    }
+    return not specifier or any(each.version.partition(".")[0] in majors for each in specifier)

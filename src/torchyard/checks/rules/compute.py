@@ -40,7 +40,7 @@ def archs(subject: Subject) -> Iterator[Hit]:
     compiled from PTX for minutes at the first use; an extra one makes the package larger by
     hundreds of megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is requested,
     or `gfx90a:xnack+` where gfx90a is) is accepted. NVIDIA's own libraries, and packages that carry
-    no spec, are not checked.
+    no spec, are not checked. Third-party libraries may have code for more architectures.
 
     Compile with the right list: TORCH_CUDA_ARCH_LIST, or PYTORCH_ROCM_ARCH.
     """
@@ -48,12 +48,15 @@ def archs(subject: Subject) -> Iterator[Hit]:
         return
     wanted = set(device_codes(subject.expected.archs))
     resolver = resolver_of(subject)
+    bundled = load_rule_table().bundled_in(subject.contents)
     for path, binary in resolver.binaries.items():
         if not binary.device or is_vendors(posixpath.basename(path)):
             continue
         present = {code.arch for code in binary.device}
         missing = sorted(wanted - present)
         more = sorted(a for a in present - wanted if _plain(a) not in wanted)
+        if resolver.names[path] in bundled:
+            more = []
         parts = [f"lacks code for {', '.join(missing)}"] if missing else []
         parts += [f"has code for {', '.join(more)}, which was not requested"] if more else []
         if parts:

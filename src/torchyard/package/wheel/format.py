@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from torchyard.compute.registry import platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import CheckError
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
@@ -133,7 +134,7 @@ class WheelFormat:
             platform_tag=task.text("platform_tag"),
             compute=facts["compute"],
             toolkit=build.core.text(platform_for(facts["compute"]).name),
-            pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
+            pins=_pins(task, build.core),
             spec=build.carried,
             bill=build.bill,
             number=build.number,
@@ -142,3 +143,10 @@ class WheelFormat:
 
     def pack_companions(self, _build: PackageBuild) -> list[Path]:
         return []
+
+
+def _pins(task: Task, core: Task) -> dict[str, str]:
+    """Return versions: of libraries in the plan, and of wheels the core was compiled with."""
+    planned = {name: text for name, text in task.settings.items() if isinstance(text, str)}
+    words = (pin.split()[0].partition("==") for pin in core.words("requires"))
+    return planned | {name: version for name, _, version in words if version}

@@ -40,7 +40,12 @@ def is_inside(path):
 
 
 def is_system(path):
-    return any(fnmatch.fnmatch(os.path.basename(path), name) for name in allowed)
+    """Accept the target of a link, too: a driver's libcuda.so.1 leads to libcuda.so.550.163.01."""
+    name, folder = os.path.basename(path), os.path.dirname(path)
+    return any(
+        fnmatch.fnmatch(name, one) or os.path.realpath(os.path.join(folder, one)) == path
+        for one in allowed
+    )
 
 
 outside = {path for path in loaded() - before if not is_inside(path)}
