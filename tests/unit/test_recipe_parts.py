@@ -85,6 +85,18 @@ def test_without_the_headers_nothing_is_pythons(tmp_path: Path) -> None:
     assert configured.core_directories() == ["csrc", "."]
 
 
+def test_device_code_of_custom_commands(tmp_path: Path) -> None:
+    """PyTorch compiles for ROCm by scripts of FindHIP, which no target lists as units."""
+    configured = recorded(tmp_path)
+    configured.targets.clear()
+    assert configured.device_code() == []
+    script = tmp_path / "build/caffe2/CMakeFiles/torch_hip.dir/a/torch_hip_generated_b.hip.o.cmake"
+    script.parent.mkdir(parents=True)
+    flags = "-fno-gpu-rdc;--offload-arch=gfx90a;--offload-arch=gfx1100"
+    script.write_text(f"set(HIP_CLANG_FLAGS {flags})\n", encoding="utf-8")
+    assert configured.device_code() == ["gfx1100", "gfx90a"]
+
+
 def test_files_and_flags_of_targets(tmp_path: Path) -> None:
     configured = recorded(tmp_path)
     assert configured.artifact("gpu") == tmp_path / "build/libgpu.so"

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable
 
 import msgspec
-from packaging.requirements import Requirement
 from packaging.version import Version
 
 from torchyard.compute.registry import compute_in, compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.model.job_spec import SPEC_FILE, JobSpec
+from torchyard.model.requirement import parse_requirement
 from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label
@@ -88,9 +88,9 @@ def _required_compute(contents: Contents) -> str:
     pinned: dict[str, str] = {}
     for text in values(metadata_fields(contents), "Requires-Dist"):
         try:
-            requirement = Requirement(text)
+            requirement = parse_requirement(text)
             found = _PINNED.match(str(requirement.specifier))
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
         if found and "extra" not in str(requirement.marker or ""):
             pinned[requirement.name] = f"{found['major']}.{found['minor']}"

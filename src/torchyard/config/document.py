@@ -10,6 +10,7 @@ from typing import Any
 
 from torchyard.config.positions import Location, Path, locate
 from torchyard.errors import ConfigError, Span, UsageError
+from torchyard.model.toml import parse_toml
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
 
 Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML that has not been validated yet
@@ -138,7 +139,7 @@ def _paths(value: object, path: Path) -> Iterator[Path]:
 def _key_parts(key: str) -> tuple[str, ...]:
     """Return the parts of a dotted key, parsed as TOML, quotes included."""
     try:
-        paths = list(_paths(tomllib.loads(f"{key} = true"), ()))
+        paths = list(_paths(parse_toml(f"{key} = true"), ()))
     except tomllib.TOMLDecodeError:
         return ()
     return tuple(str(part) for part in paths[-1])
@@ -146,7 +147,7 @@ def _key_parts(key: str) -> tuple[str, ...]:
 
 def _toml_value(text: str) -> object:
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
     return value if isinstance(value, str | bool | list | dict) else text.strip()
@@ -160,12 +161,12 @@ def dotted(path: Path) -> str:
 
 def _parse(name: str, text: str) -> Raw:
     try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        msg = f"`{name}` nests lists or tables too deeply"
-        raise ConfigError(msg) from error
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
-        what, _, where = str(error).rpartition(" (at ")
+        what, at, where = str(error).rpartition(" (at ")
+        if not at:
+            msg = f"`{name}` can't be read: {error}"
+            raise ConfigError(msg) from error
         numbers = [
             int(word) for word in where.rstrip(")").replace(",", "").split() if word.isdigit()
         ]

@@ -1,12 +1,12 @@
 """Facts of a source tree, read without running its code."""
 
 import re
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.model.config import own_release
+from torchyard.model.toml import parse_toml
 from torchyard.toolchain.reading.source_text import read_beginning
 
 _LONGEST_VERSION = 100
@@ -61,8 +61,8 @@ def stated_version(folder: Path) -> str:
 
 def _stated(folder: Path, key: str) -> str:
     """Return a value of [project] in pyproject.toml."""
-    with suppress(ValueError, RecursionError):
-        project = tomllib.loads(read_beginning(folder / "pyproject.toml")).get("project")
+    with suppress(ValueError):
+        project = parse_toml(read_beginning(folder / "pyproject.toml")).get("project")
         if isinstance(project, dict):
             return str(project.get(key, ""))
     return ""

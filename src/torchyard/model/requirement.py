@@ -2,8 +2,22 @@
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-MALFORMED = (InvalidRequirement, RecursionError)
-"""What packaging raises for an invalid requirement, or for too deeply nested parentheses."""
+_LONGEST = 4096
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Parse a requirement of any length; raise InvalidRequirement if it is malformed.
+
+    packaging takes quadratic time, and fails for deeply nested parentheses in another way.
+    """
+    if len(text) > _LONGEST:
+        msg = f"it has {len(text)} characters, more than {_LONGEST}"
+        raise InvalidRequirement(msg)
+    try:
+        return Requirement(text)
+    except RecursionError as error:
+        msg = "its parentheses are nested too deeply"
+        raise InvalidRequirement(msg) from error
 
 
 def is_requirement(text: str) -> bool:
@@ -12,8 +26,8 @@ def is_requirement(text: str) -> bool:
     Installers read the text after a line break as options, even within the quotes of a marker.
     """
     try:
-        return text.isprintable() and str(Requirement(text)).isprintable()
-    except MALFORMED:
+        return text.isprintable() and str(parse_requirement(text)).isprintable()
+    except InvalidRequirement:
         return False
 
 
@@ -22,4 +36,4 @@ def is_plain_requirement(text: str) -> bool:
 
     Requirements with an address are not plain: any file may be behind it, and uv expands variables.
     """
-    return is_requirement(text) and Requirement(text).url is None
+    return is_requirement(text) and parse_requirement(text).url is None

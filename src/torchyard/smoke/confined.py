@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 
 from torchyard.errors import CheckError, ElsewhereError, HostError
 from torchyard.host.bubblewrap import confined
@@ -27,7 +27,7 @@ from torchyard.host.network_settings import (
     network_settings,
 )
 from torchyard.host.process import capture, own_program
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.wheel.about import read_about
 
 _CACHES = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
@@ -149,8 +149,8 @@ def refuse_direct_references(wheel: Path) -> None:
     for text in fields.get_all("Requires-Dist", ()):
         line = " ".join(str(text).split())
         try:
-            requirement = Requirement(line)
-        except MALFORMED as error:
+            requirement = parse_requirement(line)
+        except InvalidRequirement as error:
             msg = f"`{wheel.name}` requires `{line}`, which can't be read"
             raise CheckError(msg, hint="correct its metadata") from error
         if requirement.url is not None:

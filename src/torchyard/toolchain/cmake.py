@@ -254,9 +254,15 @@ class Configured:
 
     def device_code(self) -> list[str]:
         """Return the device codes of the compile lines: `sm_90`, `compute_90`, `gfx90a`."""
-        lines = " ".join(self._options("CUDA", "HIP"))
+        lines = " ".join(self._options("CUDA", "HIP") or self._scripts_of_find_hip())
         found = _GENERATED.finditer(lines)
         return sorted({word for match in found for word in (match[1] or match[2]).split(",")})
+
+    def _scripts_of_find_hip(self) -> Iterator[str]:
+        """Yield the scripts that compile for FindHIP, as PyTorch does: CMake sees no language."""
+        return (
+            path.read_text(encoding="utf-8") for path in self.build.rglob("*_generated_*.o.cmake")
+        )
 
     def definitions(self, name: str) -> set[str]:
         """Return the values of a macro on the compile lines of C++."""

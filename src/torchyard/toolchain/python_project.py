@@ -1,12 +1,12 @@
 """The build system of a Python project: [build-system] of pyproject.toml (PEP 517, 518)."""
 
-import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from torchyard.errors import ConfigError
 from torchyard.host.files import read_data
 from torchyard.model.requirement import is_requirement
+from torchyard.model.toml import parse_toml
 
 PYPROJECT = "pyproject.toml"
 _LEGACY = "setuptools.build_meta:__legacy__"
@@ -25,8 +25,8 @@ class BuildSystem(NamedTuple):
 def read_build_system(text: str | None) -> BuildSystem:
     """Return the build system of a pyproject.toml; setup.py's without such a file or table."""
     try:
-        table = tomllib.loads(text or "").get("build-system")
-    except (ValueError, RecursionError) as error:
+        table = parse_toml(text or "").get("build-system")
+    except ValueError as error:
         msg = f"{PYPROJECT} of the source is not TOML: {error}"
         raise ConfigError(msg, hint=_FIX) from error
     if not isinstance(table, Mapping):

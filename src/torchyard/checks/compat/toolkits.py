@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.compute.registry import compute_platforms
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 
 
 def library_toolkits(libraries: Iterable[str]) -> set[str]:
@@ -37,9 +37,9 @@ def parse_requirements(required: Iterable[str]) -> list[Requirement]:
     found = []
     for line in required:
         try:
-            requirement = Requirement(line)
+            requirement = parse_requirement(line)
             marker = str(requirement.marker or "")
-        except MALFORMED:
+        except InvalidRequirement:
             continue  # another rule reports it
         if "extra" not in marker:
             found.append(requirement)

@@ -14,6 +14,7 @@ from torchyard.checks.subject import Subject
 from torchyard.compute.table import LibraryRules, WheelRow
 from torchyard.config.tables import load_tables
 from torchyard.model.matrix import any_match
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.conda.name import requirement_name
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.contents import Binary, Contents
@@ -190,10 +191,10 @@ def requirements_by_name(
     found: dict[str, Requirement] = {}
     for line in format_of(contents).requirements(contents):
         try:
-            requirement = Requirement(line)
+            requirement = parse_requirement(line)
             marker = requirement.marker
             holds = marker is None or marker.evaluate(dict(environment))
-        except (ValueError, RecursionError):
+        except ValueError:
             continue  # another rule reports malformed METADATA
         if holds:
             name = canonicalize_name(requirement.name)

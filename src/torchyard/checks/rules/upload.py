@@ -7,7 +7,6 @@ from configparser import Error as ConfigParserError
 from email.utils import parseaddr
 from urllib.parse import urlsplit
 
-from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
@@ -17,6 +16,7 @@ from torchyard.checks.subject import Subject
 from torchyard.checks.uploads import UploadLimits, load_uploads
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import parse_size, show_size
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.contents import is_torn
 from torchyard.package.wheel.metadata import (
     about_text,
@@ -185,8 +185,8 @@ def upload_requirement(subject: Subject) -> Iterator[Hit]:
     for field in ("Requires-Dist", "Provides-Dist", "Obsoletes-Dist"):
         for text in values(metadata_fields(subject.contents), field):
             try:
-                url = Requirement(text).url
-            except (ValueError, RecursionError):
+                url = parse_requirement(text).url
+            except ValueError:
                 continue  # metadata-valid reports it
             if url:
                 what = f"{subject.policy.index} refuses requirements with an address: {text}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 
 from torchyard.checks.compat.extension import ExtensionWheel, read_extension
 from torchyard.checks.compat.fold import fold_wheels
@@ -20,7 +20,7 @@ from torchyard.features.compat.report import ComparedTorch, CompatReport, compar
 from torchyard.host.http import HttpClient
 from torchyard.host.machine import python_name
 from torchyard.host.remote_file import RemoteFile
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.wheel.name import WheelName, is_wheel_name
 from torchyard.package.wheel.parts import WheelParts
 from torchyard.smoke.loading import load_beside_torch
@@ -206,8 +206,8 @@ def _given(wheel: str) -> str:
 
 def _requirement(wheel: str) -> str:
     try:
-        return str(Requirement(wheel))
-    except MALFORMED as error:
+        return str(parse_requirement(wheel))
+    except InvalidRequirement as error:
         msg = f"`{wheel}` is neither a wheel nor a project with a version"
         raise UsageError(msg, hint="name a .whl file, its address, or NAME==VERSION") from error
 

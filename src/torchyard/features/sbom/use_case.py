@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 
 from torchyard.checks.table import load_rule_table
 from torchyard.errors import CheckError
 from torchyard.features.sbom.report import PackageBill, SbomReport
 from torchyard.model.matrix import any_match
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.contents import Contents, is_torn
 from torchyard.package.formats import format_of
 from torchyard.package.sbom.component import ALL, Bill, Component, ComponentKind
@@ -89,8 +89,8 @@ def _bundled(contents: Contents, path: str) -> Component:
 def _required(contents: Contents) -> Iterator[Component]:
     for text in format_of(contents).requirements(contents):
         try:
-            named = Requirement(text)
-        except MALFORMED:
+            named = parse_requirement(text)
+        except InvalidRequirement:
             continue
         pins = (one.version for one in named.specifier if one.operator == "==")
         version = next((pin for pin in pins if "*" not in pin), "")

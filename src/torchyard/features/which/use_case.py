@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.version import InvalidVersion, Version
 
 from torchyard.compute.installed_torch import InstalledTorch, active_python, read_environment
@@ -13,7 +13,7 @@ from torchyard.features.which.report import ChosenPackage, OtherPackage, WhichRe
 from torchyard.host import machine
 from torchyard.index.entry import Entry
 from torchyard.index.sections import SECTIONS
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.publish.resolve.compatibility import MachineFacts
 from torchyard.publish.resolve.resolve import find_package, install_commands, torch_command
 from torchyard.workspace.arguments import check_name
@@ -42,8 +42,8 @@ def find_fitting(
         **facts: Facts of the machine; others are detected.
     """
     try:
-        wanted = Requirement(project)
-    except MALFORMED as error:
+        wanted = parse_requirement(project)
+    except InvalidRequirement as error:
         msg = f"`{project}` is not a project with versions"
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
     kinds = [section.PACKAGE for section in SECTIONS.values()]

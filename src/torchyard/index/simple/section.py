@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -34,7 +34,7 @@ from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
 from torchyard.index.sort_keys import python_key
 from torchyard.index.views import home_of, in_view, kind_of, view_for
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
 from torchyard.package.wheel.compatible_tags import tag_platforms
@@ -74,8 +74,8 @@ def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
     """Yield the requirements of a wheel, extras included."""
     for line in values(fields_of(metadata), "Requires-Dist"):
         try:
-            yield Requirement(line)
-        except MALFORMED as error:
+            yield parse_requirement(line)
+        except InvalidRequirement as error:
             msg = f"`{file}` requires `{line}`, which is malformed: {error}"
             raise PublishError(msg, hint="correct the requirement in the project") from error
 
@@ -87,8 +87,8 @@ def required_torch(metadata: bytes) -> str:
     """
     found = []
     for line in values(fields_of(metadata), "Requires-Dist"):
-        with suppress(*MALFORMED):
-            requirement = Requirement(line)
+        with suppress(InvalidRequirement):
+            requirement = parse_requirement(line)
             if canonicalize_name(requirement.name) == _TORCH and not is_excluded(requirement):
                 found.append(requirement)
     everywhere = [requirement for requirement in found if requirement.marker is None] or found[:1]

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import Specifier
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchyard.compute.registry import compute_platforms
 from torchyard.errors import BuildError
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.conda.table import load_conda_table
 
 
@@ -24,8 +24,8 @@ def conda_requirements(
     environment = _environment(python, subdir)
     for text in requires:
         try:
-            requirement = Requirement(text)
-        except MALFORMED as error:
+            requirement = parse_requirement(text)
+        except InvalidRequirement as error:
             msg = f"the requirement `{text}` in the metadata of {project} can't be read: {error}"
             raise BuildError(msg, hint="correct it in the project") from error
         if canonicalize_name(requirement.name) == canonicalize_name(project):

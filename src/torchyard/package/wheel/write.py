@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.tags import parse_tag
 from packaging.version import Version
 
 from torchyard.errors import BuildError, ConfigError
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.sbom.component import SBOM_FILE
 from torchyard.package.wheel.dist_info import find_dist_info, record
 from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_stem
@@ -167,8 +167,8 @@ def _rank(field: Field) -> tuple[int, str, str]:
 def _requirement(text: str) -> str:
     hint = "write it as in `numpy>=2` (PEP 508)"
     try:
-        spelt = str(Requirement(text))
-    except MALFORMED as error:
+        spelt = str(parse_requirement(text))
+    except InvalidRequirement as error:
         msg = f"`{text}` is not a requirement: {error}"
         raise ConfigError(msg, hint=hint) from error
     if not spelt.isprintable():  # a marker's quotes may have a line break

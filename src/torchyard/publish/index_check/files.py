@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -16,7 +16,7 @@ from torchyard.errors import BuildError, ElsewhereError, HostError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.index.simple.read import FileLink
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.extras import is_excluded
 from torchyard.package.wheel.metadata import values
@@ -217,8 +217,8 @@ def required_names(facts: ResolverMetadata) -> set[str]:
     names: set[str] = set()
     for text in facts.requires:
         try:
-            requirement = Requirement(text)
-        except MALFORMED:
+            requirement = parse_requirement(text)
+        except InvalidRequirement:
             continue  # installers ignore it, too
         if requirement.url is None and not is_excluded(requirement):
             names.add(canonicalize_name(requirement.name))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.expected import local_compute
@@ -13,7 +13,7 @@ from torchyard.errors import UsageError
 from torchyard.index.filename import Named, read_name
 from torchyard.index.simple.read import FileLink
 from torchyard.model.matrix import any_match
-from torchyard.model.requirement import MALFORMED
+from torchyard.model.requirement import parse_requirement
 from torchyard.model.values import Value
 from torchyard.package.wheel.compatible_tags import runs_on
 from torchyard.publish.channel.layout import TAKEN
@@ -49,8 +49,8 @@ def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
     found: dict[str, list[Requirement]] = {}
     for text in selects:
         try:
-            requirement = Requirement(text)
-        except MALFORMED as error:
+            requirement = parse_requirement(text)
+        except InvalidRequirement as error:
             msg = f"`{text}` is not a requirement: {error}"
             raise UsageError(msg, hint="write 'torch==2.13.*'") from error
         if requirement.url or requirement.marker or requirement.extras:

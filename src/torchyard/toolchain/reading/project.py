@@ -1,19 +1,19 @@
 """Facts about a Python project from its directory."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from email.parser import HeaderParser
 from itertools import chain
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from torchyard.model.identifier import PROJECT_NAME
 from torchyard.model.matrix import any_match
-from torchyard.model.requirement import MALFORMED, is_plain_requirement
+from torchyard.model.requirement import is_plain_requirement, parse_requirement
+from torchyard.model.toml import parse_toml
 from torchyard.model.values import Value
 from torchyard.toolchain.python_project import PYPROJECT
 from torchyard.toolchain.reading.cmake_code import read_cmake
@@ -105,8 +105,8 @@ class _Project:
         self.texts = texts
         self.pyproject = texts.read(PYPROJECT)
         table: Mapping[str, object] = {}
-        with suppress(ValueError, RecursionError):
-            table = tomllib.loads(self.pyproject)
+        with suppress(ValueError):
+            table = parse_toml(self.pyproject)
         self.tool = _table(table, "tool")
         self.project, self.system = _table(table, "project"), _table(table, "build-system")
         self.hooks = str(self.system.get("build-backend", ""))
@@ -229,8 +229,8 @@ class _Project:
         for code in self.python:
             lines += (*code.hook, *code.keywords.get("install_requires", ()))
         for line in lines:
-            with suppress(*MALFORMED):
-                need = Requirement(line.text)
+            with suppress(InvalidRequirement):
+                need = parse_requirement(line.text)
                 if need.name == _TORCH and need.specifier and need.marker is None:
                     yield SourceLine(str(need.specifier), line.file, line.line)
         for found in (code.torch for code in self.codes):
@@ -337,6 +337,6 @@ def _files_of(module: str, roots: list[str]) -> list[str]:
 
 def _required(text: str) -> str:
     """Return the name in a requirement, or an empty string."""
-    with suppress(*MALFORMED):
-        return canonicalize_name(Requirement(text).name)
+    with suppress(InvalidRequirement):
+        return canonicalize_name(parse_requirement(text).name)
     return ""

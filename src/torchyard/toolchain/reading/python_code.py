@@ -18,6 +18,8 @@ from torchyard.toolchain.reading.source_text import (
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _LONGEST = 200
+_LARGEST = 1 << 19
+"""Characters of a file; parsed, each can take 400 bytes."""
 _ADDRESS = re.compile(r"(?:https?|git|ssh)://[^\s'\"]+")
 _ASKING = (".os.getenv", ".getenv", ".environ.get")
 _COMPUTED = "*"
@@ -151,6 +153,9 @@ class _Reader:
 
 
 def _parse(text: str) -> ast.Module:
+    if len(text) > _LARGEST:
+        msg = f"it has {len(text)} characters, more than {_LARGEST}"
+        raise ValueError(msg)
     with warnings.catch_warnings(action="ignore"):
         return ast.parse(text)
 
