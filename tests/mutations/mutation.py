@@ -25,6 +25,10 @@ Edits = Mapping[str, bytes | None]
 PATHS = "info/paths.json"
 
 
+class Link(bytes):
+    """The target of a link, as the content of a member of a conda package."""
+
+
 class Mutation(NamedTuple):
     """A way to break a valid package, and the rule that must report it.
 
@@ -182,6 +186,8 @@ def _tar_edited(data: bytes, edits: Edits) -> bytes:
         for name in edits.keys() - set(old.getnames()):
             if name.startswith("info/") is is_info and (content := edits[name]) is not None:
                 info = tarfile.TarInfo(name)
+                if isinstance(content, Link):
+                    info.type, info.linkname, content = tarfile.SYMTYPE, content.decode(), b""
                 info.size = len(content)
                 new.addfile(info, BytesIO(content))
     return out.getvalue()

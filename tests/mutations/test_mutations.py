@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.mutations.archives import ARCHIVES
 from tests.mutations.binaries import BINARIES
+from tests.mutations.conda import FAULTS
 from tests.mutations.good import job_for, make_goods
 from tests.mutations.mutation import Mutation
 from tests.mutations.specs import OWN, SPECS, STABLE_JOB
@@ -66,4 +67,4 @@ def test_broken_packages_are_told(
 
 
 def test_every_rule_has_a_mutation() -> None:
-    assert {mutation.rule for mutation in MUTATIONS} == set(PACKAGE_RULES)
+    assert {mutation.rule for mutation in (*MUTATIONS, *FAULTS)} == set(PACKAGE_RULES)

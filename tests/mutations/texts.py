@@ -97,11 +97,15 @@ def of_library(field: str, value: str | int) -> Break:
     return with_paths(change)
 
 
-def with_index(field: str, value: str) -> Break:
+def with_index(field: str, value: str, *name: str) -> Break:
+    """Change a field of the index; with two names, also the name of the file."""
+
     def make(good: Path, folder: Path) -> Path:
         index = json.loads(conda_members(good)[INDEX])
-        assert index[field] != value
-        return conda_edited({INDEX: json.dumps({**index, field: value}).encode()})(good, folder)
+        assert index.get(field) != value
+        edited = json.dumps({**index, field: value}).encode()
+        old, new = name or ("", "")
+        return conda_edited({INDEX: edited}, good.name.replace(old, new, 1))(good, folder)
 
     return make
 

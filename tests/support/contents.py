@@ -92,10 +92,11 @@ def conda(
         f"{SITE}/{MODULE}": LIBRARY,
         **changes,
     }
-    files = [member(name, content) for name, content in members.items()]
+    files = [member(name, content) for name, content in sorted(members.items())]
     rows = [{"_path": f.name, "sha256": f.digest, "size_in_bytes": f.size} for f in files]
     members["info/index.json"] = msgspec.json.encode(index)
     members["info/licenses/LICENSE"] = b"Use it.\n"
+    members["info/tests/tests.yaml"] = b"- script: tiny\n"
     members["info/paths.json"] = msgspec.json.encode({"paths": rows}) if paths is None else paths
     return contents(name, "conda", members)
 

@@ -15,6 +15,7 @@ from torchyard.package.assemble.vendor import Vendored
 from torchyard.package.conda.about import About, about
 from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
+from torchyard.package.conda.match_spec import match_spec_fault
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import load_conda_table, parse_conda_table
@@ -323,3 +324,22 @@ def test_the_folder_of_a_conda_package_is_the_project_s_own() -> None:
     made = contents("torch-2.6.0-0.conda", "conda", files)
     assert CondaFormat().python_package(made, "torch") == f"{site}/torch"
     assert CondaFormat().python_package(made, "other") == f"{site}/functorch"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("numpy", "numpy>=2", "numpy >= 2, <3.0a0", "foo =1.2=py_0", "foo 1.2|1.3.*"),
+        *("conda-forge::foo >=1", "libblas * openmp_*", "foo[version='>=1']", "foo (>=1,<2)|>3"),
+        *("foo ~=1.4", "foo !=1.5", "foo 1!2.0", "__glibc >=2.17,<3.0.a0", "foo >=1.0+cu130"),
+        *("foo >=", "foo =>2", "foo >=1,,<2", "foo >=1,", "foo <>2", "foo >>2", "foo==", ""),
+        *("foo >=1 || <2", "foo @ https://example.org", "foo bar["),
+    ],
+)
+def test_requirements_are_read_as_by_solvers(spec: str) -> None:
+    try:
+        MatchSpec(spec, strict=False)
+        is_valid = True
+    except Exception:  # noqa: BLE001 - rattler has a kind of its own for each fault
+        is_valid = False
+    assert (not match_spec_fault(spec)) == is_valid

@@ -21,6 +21,7 @@ _KEPT = re.compile(
     r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash|"
     f"{re.escape(SPEC_FILE)}|{re.escape(SBOM_FILE)}"
 )
+_KEPT_FOLDERS = ("info/", "etc/conda/")
 _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20
 _START = 4096
@@ -47,7 +48,7 @@ def is_kept(name: str) -> bool:
     """Return whether a file is about the package, or about compiling against it."""
     if len(name) >= _LONGEST_NAME:
         return False
-    if name.startswith("info/") or ".dist-info/" in name:
+    if name.startswith(_KEPT_FOLDERS) or ".dist-info/" in name:
         return True
     return _KEPT.fullmatch(name[name.rfind("/") + 1 :]) is not None
 

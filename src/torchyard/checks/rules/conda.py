@@ -1,27 +1,37 @@
-"""Rules about conda packages alone: their Pythons, requirements, licences and prefixes."""
+"""Rules about the files of conda packages: their Pythons, libraries, licences and prefixes."""
 
+import posixpath
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from torchyard.checks.expected import spec_in_package
+from torchyard.checks.loader.companions import siblings_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
 from torchyard.checks.subject import Subject
-from torchyard.errors import BuildError
 from torchyard.package.conda.index import (
     INDEX,
-    PATHS,
     conda_index,
     is_conda,
-    parse_paths,
+    prefix_placeholders,
 )
 from torchyard.package.conda.table import load_conda_table
 
 _SITE = re.compile(r"lib/python(?P<version>3\.\d+)t?/site-packages/.")
 _MODULE = re.compile(r"\.cpython-3\d+t?-")
+_BYTECODE = re.compile(r"/__pycache__/[^/]+\.cpython-3(?P<minor>\d+)t?(?:\.opt-\d)?\.pyc\Z")
 _PLACEHOLDER = re.compile(rb"[\w./-]+_placehold_[\w]*placehold[\w]*")
 _LICENSES = "info/licenses/"
+_TESTS = ("info/tests/", "info/test/")
+_TESTS_LIST = "info/tests/tests.yaml"
+_RECIPE = "info/recipe/rendered_recipe.yaml"
+_PYTHON = ("python", "python-abi")
+_LONG = 255
+"""The length of the prefix in which packages are built."""
+
 _PIN = "require the Python that it was built with"
 
 
@@ -31,7 +41,7 @@ def conda_python(subject: Subject) -> Iterator[Hit]:
 
     Files in `lib/python3.11/site-packages` are seen by Python 3.11 only. If `depends` has no
     `python`, or one that admits others, solvers install the package beside any of them: `import`
-    fails, or an extension module does not load.
+    fails, or an extension module does not load. Bytecode of another Python is never read.
 
     Require the Python that it was built with: `python >=3.12,<3.13.0a0` and `python_abi 3.12.*`.
     Packages of pure Python for all versions are `noarch: python`.
@@ -41,6 +51,13 @@ def conda_python(subject: Subject) -> Iterator[Hit]:
         return
     specs = [rest for first, rest in map(_split, index.depends) if first == "python"]
     is_pinned = any(first == "python_abi" and rest for first, rest in map(_split, index.depends))
+    for member in subject.contents.files:
+        site, compiled = _SITE.match(member), _BYTECODE.search(member)
+        if site and compiled and f"3.{compiled['minor']}" != site["version"]:
+            what = (
+                f"is bytecode of Python 3.{compiled['minor']}, in the folder of {site['version']}"
+            )
+            yield Hit(what, member, "compile it with the Python that the package is for")
     for version, member in _site_versions(subject).items():
         major, minor = map(int, version.split("."))
         stated = f"`depends` has `{f'python {specs[0]}'.strip()}`" if specs else ""
@@ -153,7 +170,7 @@ def leaked_prefix(subject: Subject) -> Iterator[Hit]:
     """
     if not is_conda(subject.contents):
         return
-    registered = _registered(subject)
+    registered = prefix_placeholders(subject.contents)
     for member, text in subject.contents.texts.items():
         found = _PLACEHOLDER.search(text) if not member.startswith("info/") else None
         if found and member not in registered:
@@ -161,10 +178,85 @@ def leaked_prefix(subject: Subject) -> Iterator[Hit]:
             yield Hit(what, member, "write it relative to the file")
 
 
-def _registered(subject: Subject) -> set[str]:
-    """Return the files into which installers write the prefix."""
-    try:
-        rows = parse_paths(subject.contents.texts.get(PATHS, b""))
-    except BuildError:
-        return set()
-    return {row.path for row in rows if row.prefix_placeholder}
+@rule("conda-prefix", Severity.WARNING, "it can't be installed everywhere", own=Severity.ERROR)
+def prefix_placeholder(subject: Subject) -> Iterator[Hit]:
+    """A file that contains the prefix it was built in can't be given another one.
+
+    Installers replace the prefix that `info/paths.json` names. In a program or library, the new one
+    must fit into the place of the old one, which build tools therefore make 255 characters long. If
+    the file does not contain the prefix, it was changed after the build, or the list is wrong.
+
+    Build the package again with a current tool, or make the file independent of its prefix.
+    """
+    for name, row in prefix_placeholders(subject.contents).items():
+        placeholder, text = row.prefix_placeholder or "", subject.contents.texts.get(name)
+        if row.file_mode == "binary" and len(placeholder) < _LONG:
+            what = f"has place for a prefix of {len(placeholder)} characters, not {_LONG}"
+            yield Hit(what, name, "build it in a longer prefix")
+        elif text is not None and placeholder.encode() not in text:
+            yield Hit("does not contain the prefix that is to be replaced", name)
+
+
+@rule("conda-noarch", Severity.ERROR, "Python does not find the files")
+def conda_noarch(subject: Subject) -> Iterator[Hit]:
+    """Python files are not where a package of this kind has them.
+
+    Installers move `site-packages/` of a `noarch: python` package to that of the environment's
+    Python, and compile the files; so it needs a Python. Files in `lib/python3.12/site-packages` are
+    for that version only, and nothing moves `site-packages/` of other packages.
+
+    Build it with `noarch: python`, or for one Python.
+    """
+    index = conda_index(subject.contents)
+    if index is None:
+        return
+    is_python = index.noarch == "python"
+    versions = _site_versions(subject) if index.noarch else {}
+    for version, member in versions.items():
+        yield Hit(f"is for Python {version} only, in a package of noarch {index.noarch}", member)
+    moved = [name for name in subject.contents.files if name.startswith("site-packages/")]
+    if moved and not is_python:
+        yield Hit("is in no Python's site-packages: the package is not noarch: python", moved[0])
+    if is_python and not any(first == "python" for first, _ in map(_split, index.depends)):
+        yield Hit("is noarch: python, but `depends` has no python", INDEX, "require python")
+
+
+@rule("conda-links", Severity.ERROR, "a file that can't be opened")
+def conda_links(subject: Subject) -> Iterator[Hit]:
+    """A link leads to a file that neither the package nor one that it requires has.
+
+    A link such as `libdemo.so` usually leads to `libdemo.so.1` of the same package. If it is in
+    another package, this one must require that. Packages with requirements whose files are not
+    known are not checked.
+
+    Package the link's target, or require the package that has it.
+    """
+    siblings = siblings_of(subject)
+    if not is_conda(subject.contents) or siblings.requirements.keys() - {*siblings.given, *_PYTHON}:
+        return
+    every = [*subject.contents.files, *(name for other in subject.others for name in other.files)]
+    there = {*every, *(str(folder) for name in every for folder in PurePosixPath(name).parents)}
+    for name, file in subject.contents.files.items():
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), file.link))
+        if file.link and not target.startswith(("/", "..")) and target not in there:
+            yield Hit(f"is a link to `{file.link}`, which no package has", name)
+
+
+@rule("conda-tests", Severity.NOTE, "nobody can try the package once it is installed")
+def conda_tests(subject: Subject) -> Iterator[Hit]:
+    """A conda package contains no tests.
+
+    Tests of a recipe are in the package, in `info/tests` or `info/test`; `torchyard smoke` runs
+    them, and so does everyone who wants to know whether it works in an environment. Tests of
+    package contents run while it is built, and are in its recipe only. Packages without files need
+    none, nor do those of torchyard, which has tests for them.
+
+    Write `tests` in the recipe.
+    """
+    contents, texts = subject.contents, subject.contents.texts
+    if conda_index(contents) is None or not _installs(subject) or spec_in_package(contents):
+        return
+    listed = texts.get(_TESTS_LIST, b"").strip() not in (b"", b"[]")
+    scripts = any(n.startswith(_TESTS) and n != _TESTS_LIST for n in contents.files)
+    if not (listed or scripts or b"package_contents:" in texts.get(_RECIPE, b"")):
+        yield Hit("has no tests", _TESTS_LIST, "write tests in the recipe")

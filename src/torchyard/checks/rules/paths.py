@@ -8,6 +8,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.model.matrix import any_match
+from torchyard.package.conda.index import prefix_placeholders
 
 _END = r"""\s"'`;:,()<>\[\]|"""
 _RELATIVE = re.compile(rb"[\w.$})\]>~*%@/\\-]")
@@ -50,10 +51,16 @@ def leaked_config(subject: Subject) -> Iterator[Hit]:
 
 
 def _leaks(subject: Subject, globs: tuple[str, ...]) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    """Yield the texts with paths of build machines, and the line numbers of each path."""
+    """Yield the texts with paths of build machines, and the line numbers of each path.
+
+    Conda's installers replace some.
+    """
+    replaced = prefix_placeholders(subject.contents)
     for member, text in subject.contents.texts.items():
         lines: dict[str, list[int]] = {}
-        for path, line in _paths(text) if any_match(member, globs) else ():
+        prefix = replaced[member].prefix_placeholder if member in replaced else None
+        kept = text.replace(prefix.encode(), b"$PREFIX") if prefix else text
+        for path, line in _paths(kept) if any_match(member, globs) else ():
             lines.setdefault(path.decode(errors="replace"), []).append(line)
         if lines:
             yield member, lines

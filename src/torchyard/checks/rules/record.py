@@ -119,8 +119,9 @@ def conda_paths(subject: Subject) -> Iterator[Hit]:
     """`info/paths.json` does not match the files of a conda package.
 
     Installers create the files that it lists, and verify them by digest and size. A file that is
-    missing from it is not installed; one that differs stops the installation. A truncated archive
-    is reported by `archive-structure` only.
+    missing from it is not installed; one that differs stops the installation. A list that is not
+    sorted is a warning: two builds of the same files would differ. A truncated archive is reported
+    by `archive-structure` only.
 
     Build the package again, and change no file afterwards.
     """
@@ -140,7 +141,10 @@ def conda_paths(subject: Subject) -> Iterator[Hit]:
         for name, file in contents.files.items()
         if not name.startswith("info/") and not name.endswith("/")
     }
-    times = Counter(row.path for row in rows)
+    paths = [row.path for row in rows]
+    if paths not in (sorted(paths), sorted(paths, key=lambda path: path.split("/"))):
+        yield Hit("the list is not sorted", PATHS, "write it sorted", is_mild=True)
+    times = Counter(paths)
     yield from (Hit("the file is not listed", name) for name in installed if name not in times)
     yield from (Hit(f"listed {n} times", name) for name, n in times.items() if n > 1)
     for row in rows:

@@ -24,7 +24,9 @@ class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
     build: str
     subdir: str = ""
     depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
     license: str | None = None
+    noarch: str | None = None
 
 
 class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
@@ -35,6 +37,7 @@ class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
     sha256: str | None = None
     size_in_bytes: int | None = None
     prefix_placeholder: str | None = None
+    file_mode: str = "text"
 
 
 class _Paths(Value, kw_only=True, forbid_unknown_fields=False):
@@ -63,6 +66,15 @@ def _decode(name: str, text: bytes, kind: type[_Part]) -> _Part:
     except UNDECODABLE as error:
         msg = f"`{name}` can't be read: {error}"
         raise BuildError(msg, hint="write the package again") from error
+
+
+def prefix_placeholders(contents: Contents) -> dict[str, CondaPath]:
+    """Return the files into which installers write the prefix, by name; none if unreadable."""
+    try:
+        rows = parse_paths(contents.texts.get(PATHS, b"")) if is_conda(contents) else ()
+    except BuildError:
+        return {}
+    return {row.path: row for row in rows if row.prefix_placeholder}
 
 
 def is_conda(contents: Contents) -> bool:
