@@ -106,7 +106,10 @@ def configuration() -> str:
     titles |= {"StoreSpec": "`[store]`", "ChannelSpec": "`[channel.NAME]`"}
     titles |= {"RequirementsSpec": "`[requirements]`"}
     titles |= {"NeedsSpec": "`[requirements.STAGE]` and `needs` of an override"}
-    titles |= {"ToolchainSpec": "`[toolchain]`", "BuildSpec": "`[build]`"}
+    titles |= {"ToolchainSpec": "`[toolchain]`", "CondaToolchainSpec": "`[toolchain.conda]`"}
+    titles |= {"BuildSpec": "`[build]`", "CondaSpec": "`[conda]`"}
+    titles |= {"CondaOutput": "`[conda.outputs.KIND]`"}
+    titles |= {"CondaAbout": "`about` of an output", "CondaTests": "`tests` of an output"}
     titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
     titles |= {"CheckSpec": "`[check]`", "SmokeSpec": "`[smoke]`"}
     titles |= {"TablesSpec": "`[tables.TABLE.ROW]`"}

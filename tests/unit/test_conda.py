@@ -11,11 +11,11 @@ from tests.support.contents import contents
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, DataError, HostError, PlanError
 from torchyard.host.files import read_data
+from torchyard.model.match_spec import match_spec_fault
 from torchyard.package.assemble.vendor import Vendored
 from torchyard.package.conda.about import About, about
 from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
-from torchyard.package.conda.match_spec import match_spec_fault
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import load_conda_table, parse_conda_table

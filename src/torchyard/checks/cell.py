@@ -7,6 +7,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from torchyard.checks.expected import labelled_compute, spec_in_package
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError
+from torchyard.model.conda_output import NONE, CondaOutput, CondaOutputs
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
 from torchyard.package.conda.metadata import CondaKind, names_of
 from torchyard.package.contents import Contents, is_torn
@@ -18,20 +19,22 @@ from torchyard.package.wheel.compatible_tags import runs_on
 from torchyard.package.wheel.metadata import is_wheel
 
 
-def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
+def cell_mismatches(contents: Contents, cell: str, outputs: CondaOutputs = NONE) -> Iterator[str]:
     """Yield the differences of a package from `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`.
 
-    Unknown properties, such as the compute of a wheel without a local version, agree.
+    Unknown properties, such as the compute of a wheel without a local version, agree. `outputs` are
+    the file's names and versions of conda packages.
     """
     identifier = parse(cell)
     cell_parts = Cell.from_path(identifier.path)
-    version = identifier.label.rpartition("-")[2]
+    output = outputs.get(cell_parts.package, CondaOutput())
+    version = output.version or identifier.label.rpartition("-")[2]
     form = load_tables().packages[cell_parts.package].format
     if contents.format != form:
         yield f"it is a {contents.format}, and the cell's package a {form}"
         return
     label = format_of(contents).label(contents)
-    wanted = cell_names(cell)
+    wanted = cell_names(cell, outputs)
     if not _is_named(contents, label, wanted):
         yield f"it is of `{label.name or contents.file_name}`, and the cell of `{wanted[0]}`"
     if not is_version_of(label.version, version):
@@ -56,14 +59,14 @@ def claimed_cell(contents: Contents) -> str:
         return ""
 
 
-def cell_names(cell: str) -> tuple[str, ...]:
+def cell_names(cell: str, outputs: CondaOutputs = NONE) -> tuple[str, ...]:
     """Return the allowed names of a cell's package."""
     identifier = parse(cell)
     project, _, _ = identifier.label.rpartition("-")
     kind = Cell.from_path(identifier.path).package
     if kind not in set(CondaKind):
         return (project,)
-    names = names_of(project)
+    names = names_of(project, outputs)
     kinds = {
         CondaKind.PACKAGE: (names.package, project),
         CondaKind.TESTS: (names.tests,),

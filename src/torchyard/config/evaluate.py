@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from torchyard.compute.registry import arch_hints, is_arch
 from torchyard.config.ci import read_ci
+from torchyard.config.conda import check_outputs
 from torchyard.config.document import Document
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.positions import Path
@@ -104,6 +105,7 @@ def evaluate(
         build=_build(spec.build, project, problems, tables),
         conda_libraries="channel" if toolchain and toolchain.conda else spec.conda.libraries,
         conda_license=spec.conda.license,
+        conda_outputs=spec.conda.outputs,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, project.recipe, problems),
         ci=read_ci(spec.ci, reader, channels, spec.subset),
@@ -111,6 +113,7 @@ def evaluate(
         origins=document.origins(),
     )
     _check_conda(config, problems)
+    check_outputs(config, problems)
     if problems.found:
         raise ConfigError.of(problems.found)
     return config

@@ -90,6 +90,12 @@ def _with_patches(config: Config, base: str) -> Config:
     )
 
 
+def _with_licenses(config: Config, base: str) -> Config:
+    """Return the config with the licence texts of conda packages."""
+    globs = [glob for output in config.conda_outputs.values() for glob in output.license_files]
+    return msgspec.structs.replace(config, conda_license_texts=read_globs(base, globs))
+
+
 def _named_computes(spec: FileSpec) -> Iterator[str]:
     """Yield the computes that a file names; an unknown one makes the registry load plug-ins."""
     yield from spec.tables.compute
@@ -122,6 +128,7 @@ def config_of(
     config = evaluate(spec, document, tables, lock)
     config = msgspec.structs.replace(config, origins={**locked_origins(lock), **config.origins})
     config = _with_patches(_with_proof(config, dirname(path)), dirname(path))
+    config = _with_licenses(config, dirname(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import read_source_tree  # noqa: PLC0415 - most sources are commits

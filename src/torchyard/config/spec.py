@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from torchyard.config.cell_spec import CellSpec, Globs
 from torchyard.config.ci_spec import CiSpec
 from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
+from torchyard.model.conda_output import CondaOutput
 from torchyard.model.config import DeclaredDownload
 from torchyard.model.values import Value
 
@@ -418,6 +419,10 @@ class CondaSpec(Value, kw_only=True):
             "neither `pyproject.toml` nor its wheel names one."
         ),
     ] = ""
+    outputs: Annotated[
+        dict[str, CondaOutput],
+        Meta(description="Metadata and tests of packages, by their kind: `conda-libtorch`."),
+    ] = field(default_factory=dict)
 
 
 class CheckSpec(Value, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from torchyard.model.ci import CiSettings
+from torchyard.model.conda_output import CondaOutput
 from torchyard.model.lock import BuildLock
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
@@ -176,6 +177,9 @@ class Config(Value, kw_only=True):
     lock: BuildLock = BuildLock()
     conda_libraries: Libraries = "bundled"
     conda_license: str = ""
+    conda_outputs: dict[str, CondaOutput] = {}
+    conda_license_texts: dict[str, str] = {}
+    """The license files of its outputs, by their paths from the file."""
     check: Check = Check()
     smoke: Smoke = Smoke()
     ci: CiSettings = CiSettings()

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from torchyard.model.abi import AbiClass
 from torchyard.model.canonical import fingerprint
+from torchyard.model.conda_output import outputs_setting
 from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.identifier import scope_path
 from torchyard.model.lock import CONDA, CORE_LOCK, conda_packages
@@ -95,6 +96,8 @@ class SettingsMaker:
                 draft.set("smoke", channel.smoke, self.config.origin(f"{path}.smoke"))
             if channel.sandbox != "any":
                 draft.set("sandbox", channel.sandbox, self.config.origin(f"{path}.sandbox"))
+            if self.config.conda_outputs:
+                self._set_outputs(draft)
             self._set_check(draft)
         return draft.finish(self._all_overrides(Stage.PUBLISH))
 
@@ -230,18 +233,30 @@ class SettingsMaker:
         row = self.tables.platforms[platform]
         for setting, column in self.tables.formats[form].platform.items():
             draft.set(setting, str(getattr(row, column)), Origin("data/platforms.toml"))
-        libraries = self.config.conda_libraries
-        if self.tables.formats[form].channels and libraries != "bundled":
-            draft.set("libraries", libraries, self.config.origin("conda.libraries"))
-        if self.tables.formats[form].channels and self.config.conda_license:
-            origin = self.config.origin("conda.license")
-            draft.set("license", self.config.conda_license, origin)
+        if self.tables.formats[form].channels:
+            self._set_conda(draft)
         if self.tables.formats[form].library_pins:
             self._set_libraries(draft, compute, variant)
             release = self._release(variant)
             if release is not None and compute in release.triton:
                 origin = self._pin_origin(variant, "triton", compute)
                 draft.set("triton", release.triton[compute], origin)
+
+    def _set_conda(self, draft: "_Draft") -> None:
+        config = self.config
+        if config.conda_libraries != "bundled":
+            draft.set("libraries", config.conda_libraries, config.origin("conda.libraries"))
+        if config.conda_license:
+            draft.set("license", config.conda_license, config.origin("conda.license"))
+        if config.conda_outputs:
+            self._set_outputs(draft)
+        if config.conda_license_texts:
+            origin = config.origin("conda.outputs")
+            draft.set_files("license_texts", config.conda_license_texts, origin)
+
+    def _set_outputs(self, draft: "_Draft") -> None:
+        origin = self.config.origin("conda.outputs")
+        draft.set("outputs", outputs_setting(self.config.conda_outputs), origin)
 
     def _set_check(self, draft: "_Draft") -> None:
         check, origin = self.config.check, self.config.origin("check.policy")

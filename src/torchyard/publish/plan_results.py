@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from torchyard.model.conda_output import NONE, CondaOutputs
 from torchyard.model.recipe import Stage
 from torchyard.package.delivered import delivered_packages
 from torchyard.recipes.publishing import CONFINED, OTHERS
@@ -24,6 +25,8 @@ class PlanResults(NamedTuple):
     """The plan's release: `torch-2.14.0`."""
     made: Mapping[str, str] = {}
     """The cells of packages in the store that are not in the directory, by sha256."""
+    outputs: CondaOutputs = NONE
+    """The file's names and versions of conda packages."""
 
     def packages(self) -> list[Path]:
         """Return the packages that the plan's package jobs delivered."""

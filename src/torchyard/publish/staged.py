@@ -21,6 +21,7 @@ from torchyard.errors import (
 )
 from torchyard.index.entry import Entry, sort_key
 from torchyard.index.sections import section_for
+from torchyard.model.conda_output import NONE, CondaOutputs
 from torchyard.model.identifier import Cell, parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
@@ -105,6 +106,7 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     *,
     read: Callable[[Path], Contents] = read_package,
     cell_for: CellFinder = made_elsewhere,
+    outputs: CondaOutputs = NONE,
     trust: Trust | None = None,
 ) -> list[Package]:
     """Read all packages among files and below directories one by one.
@@ -123,8 +125,9 @@ def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
             package = _package(path, contents, entry, findings, digests.md5)
             package = package._replace(statement=_statement(path, entry.sha256, trust))
             if cell:
-                found = (f"{mismatch}: {cell}" for mismatch in cell_mismatches(contents, cell))
-                package = package._replace(cells=(cell,), mismatches=tuple(found))
+                found = cell_mismatches(contents, cell, outputs)
+                mismatches = tuple(f"{mismatch}: {cell}" for mismatch in found)
+                package = package._replace(cells=(cell,), mismatches=mismatches)
             key = (package.part, *sort_key(entry), entry.sha256)
             packages[key] = _merged(packages.get(key), package)
         except (BuildError, PublishError) as error:  # it is broken, or unsuitable for a channel

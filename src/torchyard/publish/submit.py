@@ -11,6 +11,7 @@ import msgspec
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.subject import Torches
 from torchyard.errors import PublishError, SelectionError
+from torchyard.model.conda_output import NONE
 from torchyard.package.contents import Contents
 from torchyard.package.read import read_package
 from torchyard.package.zip.inflate import Progress, ignore_progress
@@ -90,6 +91,7 @@ def submit(channel: Channel, request: PublishRequest, means: Means) -> Submitted
         judge_by(request.policy, today, evidence.checked, means.torches),
         read=means.read,
         cell_for=results.cell_for if results else made_elsewhere,
+        outputs=results.outputs if results else NONE,
         trust=request.trust,
     )
     if not packages:

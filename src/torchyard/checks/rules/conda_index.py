@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.compute.registry import compute_platforms
+from torchyard.model.match_spec import match_spec_fault
 from torchyard.model.matrix import any_match
 from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index, json_fields
-from torchyard.package.conda.match_spec import match_spec_fault
 from torchyard.package.conda.name import required_name
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.versions import glibc_of

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from torchyard.checks.cell import cell_mismatches
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
+from torchyard.model.conda_output import outputs_of
+from torchyard.model.recipe import Stage
 
 
 @rule("label-cell", Severity.ERROR, "the package is not the one that its job had to make")
@@ -22,5 +24,7 @@ def label_cell(subject: Subject) -> Iterator[Hit]:
     """
     if subject.spec is not None:
         cell = subject.spec.task.cell
-        for mismatch in cell_mismatches(subject.contents, cell):
+        packed = (task for task in subject.spec.tasks if task.stage is Stage.PACKAGE)
+        outputs = outputs_of(next((task.table("outputs") for task in packed), {}))
+        for mismatch in cell_mismatches(subject.contents, cell, outputs):
             yield Hit(f"{mismatch}: {cell}")

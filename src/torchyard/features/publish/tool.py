@@ -8,6 +8,7 @@ from torchyard.checks.policies import load_policy, parse_policy
 from torchyard.config.credentials import take_credentials
 from torchyard.features.publish.report import publish_text
 from torchyard.features.publish.use_case import publish_request
+from torchyard.model.conda_output import outputs_of
 from torchyard.model.config import SandboxDemand, SmokeDemand
 from torchyard.model.job_spec import JobSpec
 from torchyard.publish.gates import Demands
@@ -27,7 +28,7 @@ def publish_tool(inputs: Path, *, spec: JobSpec, url: str, to: Path) -> None:
     policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
     request = PublishRequest(
         paths=(),
-        results=PlanResults(inputs, task.label),
+        results=PlanResults(inputs, task.label, outputs=outputs_of(task.table("outputs"))),
         trust=msgspec.json.decode((inputs / TRUSTED).read_bytes(), type=Trust | None),
         policy=policies[0] if policies else load_policy(task.text("policy")),
         demands=Demands(

@@ -167,7 +167,7 @@ def _stored_results(
                 home.mkdir(parents=True)
                 fetch_tree(store, result.delivery, home)
         Path(folder, CONFINED).write_text("\n".join(confined), encoding="utf-8")
-        yield PlanResults(Path(folder), plan.label, made)
+        yield PlanResults(Path(folder), plan.label, made, config.conda_outputs)
 
 
 def _packages_of(result: Result) -> dict[str, str]:

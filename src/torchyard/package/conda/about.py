@@ -1,11 +1,13 @@
 """The description of a conda package: `info/about.json`, and the licence texts in it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import Distribution
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
+from torchyard.model.conda_output import CondaAbout
 from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.assemble.vendor import Vendored
 from torchyard.package.sbom.owner import LICENSES, project_licenses
@@ -17,8 +19,12 @@ class About(Value, kw_only=True):
     """The description of a package; `licenses` are the files with its licence texts, by name."""
 
     summary: str | None = None
+    description: str | None = None
     homepage: str | None = None
+    documentation: str | None = None
+    repository: str | None = None
     license: str | None = None
+    license_family: str | None = None
     licenses: dict[str, Path] = {}
 
 
@@ -34,13 +40,20 @@ class _Pyproject(msgspec.Struct):
     project: _Project = _Project()
 
 
-def about(
-    image: Path | None, project: Path | None, vendored: Iterable[Vendored], license_: str = ""
+def about(  # noqa: PLR0913 - whatever describes it
+    image: Path | None,
+    project: Path | None,
+    vendored: Iterable[Vendored],
+    license_: str = "",
+    *,
+    given: CondaAbout | None = None,
+    more: Mapping[str, Path] = MappingProxyType({}),
 ) -> About:
     """Describe a package by an unpacked wheel's metadata, or by the project's own without one.
 
-    `license_` is the licence if neither has one. Licence texts are the project's, and those of the
-    vendored libraries in the package.
+    `license_` is the licence if neither has one; what the file says of the package, `given`, comes
+    first. Licence texts are the project's, those of the vendored libraries in the package, and
+    `more`, by name.
     """
     info = find_dist_info(image) if image else None
     if info is not None:
@@ -51,8 +64,10 @@ def about(
     for library in vendored:
         folder = library.source.parent / LICENSES / library.soname
         texts.update({f"{library.soname}-{path.name}": path for path in sorted(folder.glob("*"))})
-    known = msgspec.structs.replace(fields, licenses=texts)
-    return msgspec.structs.replace(known, license=known.license or license_ or None)
+    stated = msgspec.structs.asdict(given) if given else {}
+    known = {"license": fields.license or license_ or None, "licenses": {**texts, **more}}
+    known |= {key: text for key, text in stated.items() if text}
+    return msgspec.structs.replace(fields, **known)
 
 
 def _of_wheel(distribution: Distribution) -> About:

@@ -9,10 +9,11 @@ from torchyard.model.values import UNDECODABLE, Value
 from torchyard.package.contents import Contents
 
 NAME = "conda"
-INDEX = "info/index.json"
-PATHS = "info/paths.json"
-ABOUT = "info/about.json"
-RUN_EXPORTS = "info/run_exports.json"
+INFO = "info/"
+INDEX = f"{INFO}index.json"
+PATHS = f"{INFO}paths.json"
+ABOUT = f"{INFO}about.json"
+RUN_EXPORTS = f"{INFO}run_exports.json"
 _LONGEST_INDEX = 256 << 10
 
 

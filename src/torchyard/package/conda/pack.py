@@ -5,7 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from torchyard.model.conda_output import outputs_of
 from torchyard.model.job_spec import Task
+from torchyard.model.lock import CONDA, HOST, conda_packages
 from torchyard.model.recipe import Stage
 from torchyard.package.assemble.project import PROJECT
 from torchyard.package.conda.linked import ENVIRONMENTS, Environments
@@ -47,19 +49,24 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     facts = task.facts
     bindings = next((t for t in spec.tasks if t.stage is Stage.BINDINGS), None)
     channel = bool(channel_sonames(task.text("libraries")))
+    outputs = task.table("outputs")
+    extra = " channel" * channel + "".join(f" {outputs[kind]}" for kind in sorted(outputs))
+    lock = next(iter((bindings or core).table(CONDA).values()), "")
     build = CondaBuild(
         name=facts["name"],
         version=facts["version"],
         compute=facts["compute"],
         blas=facts["variant"],
         subdir=task.text("subdir"),
-        build_hash=_build_hash(bindings or core, channel=channel),
-        core_hash=_build_hash(core, channel=channel),
+        build_hash=_build_hash(bindings or core, extra),
+        core_hash=_build_hash(core, extra),
         number=made.number,
         python=facts["python"] if bindings else None,
         linalg_apart=bool(core.text("linalg")),
         channel_libraries=channel,
         license=task.text("license"),
+        outputs=outputs_of(outputs),
+        host=conda_packages(lock).get(HOST, {}),
         pins={pin: core.text(pin) for pin in load_conda_table().pins if core.text(pin)},
     )
     compiled = inputs / (Stage.BINDINGS if kind == CondaKind.PACKAGE else Stage.CORE)
@@ -68,6 +75,7 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
         core=inputs / Stage.CORE,
         image=inputs / Stage.BINDINGS / "image" if bindings else None,
         project=inputs / Stage.CORE / PROJECT,
+        license_texts=task.table("license_texts"),
     )
     builds = [build]
     if kind == CondaKind.LINALG:
@@ -88,10 +96,10 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     ]
 
 
-def _build_hash(task: Task, *, channel: bool) -> str:
-    """Return the digits for a build string; other ones if libraries are the channel's."""
+def _build_hash(task: Task, extra: str) -> str:
+    """Return the digits for a build string; `extra` is what else makes packages different."""
     text = task.fingerprint
-    return (sha256(f"{text} channel".encode()).hexdigest() if channel else text)[:_HASH]
+    return (sha256(f"{text}{extra}".encode()).hexdigest() if extra else text)[:_HASH]
 
 
 def _environments(kept: Path) -> Environments | None:

@@ -1,6 +1,7 @@
 """Write conda packages with rattler-build, without a recipe or conda-forge."""
 
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,8 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.entry_points import require_module
 from torchyard.host.snapshot import EPOCH
+from torchyard.model.conda_output import CondaOutput, CondaTests
+from torchyard.model.matrix import any_match
 from torchyard.package.assemble.prepare import (
     PackingTrees,
     Prepared,
@@ -22,7 +25,8 @@ from torchyard.package.assemble.prepare import (
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
 from torchyard.package.conda.about import About, about
-from torchyard.package.conda.index import NAME
+from torchyard.package.conda.amend import TESTS, amend, written_tests
+from torchyard.package.conda.index import ABOUT, INDEX, NAME
 from torchyard.package.conda.layout import (
     Core,
     files_of,
@@ -70,13 +74,15 @@ class Sources(NamedTuple):
 
     A core has `install`, `vendor` and maybe `linalg`; an extension has no core. An image is the
     unpacked wheel for one Python. A project is what the core's result keeps of the source.
-    `environments` are those of conda that both were compiled in, if any.
+    `environments` are those of conda that both were compiled in, if any. `license_texts` are the
+    file's, by path.
     """
 
     core: Path | None = None
     image: Path | None = None
     project: Path | None = None
     environments: Environments | None = None
+    license_texts: dict[str, str] = {}
 
 
 def write_conda(  # noqa: PLR0913 - what a package says of itself
@@ -87,11 +93,15 @@ def write_conda(  # noqa: PLR0913 - what a package says of itself
     description: About,
     spec: Path,
     sbom: bytes = b"",
+    tests: CondaTests | None = None,
 ) -> Path:
     """Pack a prefix tree; the same tree gives the same bytes.
 
-    The package contains its spec in `info/`, under the file's own name, and its SBOM, if given.
+    The package contains its spec in `info/`, under the file's own name, its SBOM, if given, and its
+    tests.
     """
+    tests = tests or CondaTests()
+    _check_contents(folder, tests, metadata)
     require_module("rattler_build", "conda packages")
     from rattler_build import (  # noqa: PLC0415 - an optional extra
         RattlerBuildError,
@@ -110,7 +120,7 @@ def write_conda(  # noqa: PLR0913 - what a package says of itself
         texts.mkdir()
         licenses = [shutil.copy(path, texts / name) for name, path in description.licenses.items()]
         try:
-            return assemble_package(
+            package = assemble_package(
                 name=metadata.name,
                 version=metadata.version,
                 target_platform=metadata.subdir,
@@ -121,8 +131,10 @@ def write_conda(  # noqa: PLR0913 - what a package says of itself
                 depends=metadata.depends,
                 constrains=metadata.constrains,
                 summary=description.summary,
+                description=description.description,
                 homepage=description.homepage,
                 license=description.license,
+                license_family=description.license_family,
                 license_files=licenses,
                 # There is no argument for run exports. These files get into info/ under their own
                 # names; files in info/ of the tree do, too, but are listed as files to install.
@@ -134,6 +146,23 @@ def write_conda(  # noqa: PLR0913 - what a package says of itself
         except RattlerBuildError as error:
             msg = f"{metadata.file_name} can't be written: {error}"
             raise BuildError(msg) from error
+    links = {"doc_url": description.documentation, "dev_url": description.repository}
+    found = {key: text for key, text in links.items() if text}
+    features = " ".join(metadata.track_features)
+    fields = {ABOUT: found, INDEX: {"track_features": features} if features else {}}
+    text = written_tests(tests)
+    if text or any(fields.values()):
+        amend(package, fields, {TESTS: text} if text else {})
+    return package
+
+
+def _check_contents(folder: Path, tests: CondaTests, metadata: CondaMetadata) -> None:
+    """Refuse a package without the files that its tests name."""
+    names = [path.relative_to(folder).as_posix() for path in files_of(folder)]
+    for glob in tests.contents:
+        if not any(any_match(name, (glob,)) for name in names):
+            msg = f"{metadata.file_name} would have no file `{glob}`, which its tests name"
+            raise BuildError(msg, hint="correct `contents` in [conda.outputs], or the build")
 
 
 def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
@@ -166,14 +195,35 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
                 say(f"note: {note}")
             build = msgspec.structs.replace(build, linked=linked)
     out.mkdir(parents=True, exist_ok=True)
+    output = build.outputs.get(kind, CondaOutput())
+    texts = _license_files(sources.license_texts, output.license_files, scratch / "licenses")
     return write_conda(
         packing.root,
         out,
         metadata=describe(kind, build),
-        description=about(sources.image, sources.project, vendored, build.license),
+        description=about(
+            sources.image,
+            sources.project,
+            vendored,
+            build.license,
+            given=output.about,
+            more=texts,
+        ),
         spec=spec,
         sbom=package_sbom(bill, packing.root, done.bundled if done else {}),
+        tests=output.tests,
     )
+
+
+def _license_files(
+    texts: Mapping[str, str], globs: tuple[str, ...], folder: Path
+) -> dict[str, Path]:
+    """Write the texts that match the globs, and return them by the names of their files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {PurePosixPath(path).name: path for path in texts if any_match(path, globs)}
+    for name, path in found.items():
+        (folder / name).write_text(texts[path], encoding="utf-8")
+    return {name: folder / name for name in found}
 
 
 def _fill(kind: CondaKind, build: CondaBuild, packing: PackingTrees, sources: Sources) -> Filled:
