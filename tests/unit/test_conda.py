@@ -326,6 +326,12 @@ def test_the_folder_of_a_conda_package_is_the_project_s_own() -> None:
     assert CondaFormat().python_package(made, "other") == f"{site}/functorch"
 
 
+@pytest.mark.parametrize("part", ["a", " ", ",", "1", "a ", "=", "(", "::", "[", "1!", "^"])
+def test_hostile_requirements_are_read_at_once(part: str) -> None:
+    for length in (900, 200_000):
+        assert match_spec_fault(f"a{part * (length // len(part))}]") != ""
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -2,8 +2,8 @@
 
 import posixpath
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -234,11 +234,13 @@ def conda_links(subject: Subject) -> Iterator[Hit]:
     siblings = siblings_of(subject)
     if not is_conda(subject.contents) or siblings.requirements.keys() - {*siblings.given, *_PYTHON}:
         return
-    every = [*subject.contents.files, *(name for other in subject.others for name in other.files)]
-    there = {*every, *(str(folder) for name in every for folder in PurePosixPath(name).parents)}
+    packages = (subject.contents, *subject.others)
+    there = sorted(f"{name}/" for package in packages for name in package.files)
     for name, file in subject.contents.files.items():
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), file.link))
-        if file.link and not target.startswith(("/", "..")) and target not in there:
+        found = bisect_left(there, f"{target}/")
+        is_there = found < len(there) and there[found].startswith(f"{target}/")
+        if file.link and not is_there and not target.startswith(("/", "..")) and target != ".":
             yield Hit(f"is a link to `{file.link}`, which no package has", name)
 
 

@@ -16,7 +16,7 @@ from torchyard.package.versions import glibc_of
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 _VERSION = re.compile(r"(?:\d+!)?[\w.]+(?:\+[\w.]+)?", re.ASCII)
 _BUILD = re.compile(r"[\w.+]+", re.ASCII)
-_GLIBC = re.compile(r"__glibc >=(\d+)\.(\d+)")
+_GLIBC = re.compile(r"__glibc >=(\d{1,4})\.(\d{1,4})")
 _BY_NAME = ("weak", "strong")
 """The run exports with packages to require. Those of `noarch` may be bare, as Python's are."""
 
