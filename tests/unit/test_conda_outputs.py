@@ -25,6 +25,9 @@ from torchyard.package.conda.about import About, about
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.write import write_conda
 from torchyard.package.read import read_package
+from torchyard.publish.evidence import NO_EVIDENCE
+from torchyard.publish.package_gates import refused_packages
+from torchyard.publish.staged import read_staged
 from torchyard.smoke.recipe_tests import read_recipe_tests
 
 BUILD = CondaBuild(
@@ -283,3 +286,13 @@ def test_packages_of_other_names_are_those_of_their_cells(tree: Path) -> None:
     (wrong,) = cell_mismatches(contents, cell, renamed)
     assert wrong == "it is of `demo-cpu`, and the cell of `other-cpu`"
     assert [*cell_mismatches(contents, cell, {"conda-meta": CondaOutput(version="1.2.3")})] == []
+
+
+def test_a_package_with_a_name_of_the_plan_must_be_of_the_plan(tree: Path) -> None:
+    path = written(tree, CondaTests(), CondaAbout())
+    (package,) = read_staged([path], "compute", "2026-11-15T10:00:00Z")
+    cells = frozenset({"mine-7/linux-x86_64/cpu-openblas/any/conda-meta"})
+    renamed = {"conda-meta": CondaOutput(name="demo-{device}", version="1.2.3")}
+    assert [*refused_packages([package], cells, NO_EVIDENCE)] == []
+    (refused,) = refused_packages([package], cells, NO_EVIDENCE, outputs=renamed)
+    assert refused.what == f"the plan's cell of `{path.name}` is unknown"

@@ -7,7 +7,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from torchyard.checks.expected import labelled_compute, spec_in_package
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError
-from torchyard.model.conda_output import NONE, CondaOutput, CondaOutputs
+from torchyard.model.conda_output import NONE, CondaOutputs
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
 from torchyard.package.conda.metadata import CondaKind, names_of
 from torchyard.package.contents import Contents, is_torn
@@ -27,8 +27,7 @@ def cell_mismatches(contents: Contents, cell: str, outputs: CondaOutputs = NONE)
     """
     identifier = parse(cell)
     cell_parts = Cell.from_path(identifier.path)
-    output = outputs.get(cell_parts.package, CondaOutput())
-    version = output.version or identifier.label.rpartition("-")[2]
+    version = cell_version(cell, outputs)
     form = load_tables().packages[cell_parts.package].format
     if contents.format != form:
         yield f"it is a {contents.format}, and the cell's package a {form}"
@@ -75,6 +74,13 @@ def cell_names(cell: str, outputs: CondaOutputs = NONE) -> tuple[str, ...]:
         CondaKind.META: (names.cpu, names.gpu),
     }
     return kinds[CondaKind(kind)]
+
+
+def cell_version(cell: str, outputs: CondaOutputs = NONE) -> str:
+    """Return the version of a cell's package."""
+    identifier = parse(cell)
+    output = outputs.get(Cell.from_path(identifier.path).package)
+    return (output.version if output else None) or identifier.label.rpartition("-")[2]
 
 
 def _is_named(contents: Contents, label: Label, names: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from torchyard.config.matrix import Problems
 from torchyard.model.conda_output import CondaOutput
 from torchyard.model.config import Config
-from torchyard.model.lock import HOST, conda_packages
+from torchyard.model.lock import CONDA, HOST, conda_packages
 from torchyard.model.match_spec import match_spec_fault
 from torchyard.model.suggest import did_you_mean
 
@@ -22,7 +22,7 @@ def check_outputs(config: Config, problems: Problems) -> None:
     tables = config.tables
     kinds = [kind for kind, row in tables.packages.items() if tables.formats[row.format].channels]
     for kind, output in config.conda_outputs.items():
-        path = ("conda", "outputs", kind)
+        path = (CONDA, "outputs", kind)
         if kind not in kinds:
             hint = did_you_mean(kind, kinds)
             problems.add(path, f"there is no kind of conda package `{kind}`", hint)

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion
 from torchyard.errors import Diagnostic, PublishError
 from torchyard.index.entry import SHARED, Entry, State
 from torchyard.index.sections import section_of
+from torchyard.model.conda_output import NONE, CondaOutputs
 from torchyard.model.config import SandboxDemand, SmokeDemand
 from torchyard.model.quantity import listed
 from torchyard.package.wheel.metadata import fields_of, values
@@ -42,6 +43,8 @@ class Demands(NamedTuple):
 
     cells: frozenset[str] = frozenset()
     """The plan's cells of a version; empty without a plan."""
+    outputs: CondaOutputs = NONE
+    """The file's names and versions of conda packages."""
     external: tuple[str, ...] = ()
     """Globs over names that may be required although the channel lacks them."""
     upstream: tuple[str, ...] = ()
@@ -70,7 +73,9 @@ def judge_all(
     channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
 ) -> Verdict:
     """Apply all gates."""
-    found = [*refused_packages(packages, demands.cells, demands.evidence, demands.smoke)]
+    found = list(
+        refused_packages(packages, demands.cells, demands.evidence, demands.smoke, demands.outputs)
+    )
     if demands.sandbox == "required":
         found += unconfined(packages, demands.evidence)
     ruling = override(found, demands.overrides)
@@ -79,7 +84,7 @@ def judge_all(
     refusals = [*ruling.refusals, *clashing(packages)]
     refusals += squattable(channel, head, packages, (*head.external, *demands.external))
     if demands.cells:
-        missing = [*incomplete(channel, head, packages, demands.cells)]
+        missing = [*incomplete(channel, head, packages, demands)]
         if demands.partial:
             notes += [refusal.what for refusal in missing]
         else:
@@ -134,10 +139,11 @@ def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
 
 
 def incomplete(
-    channel: Channel, head: Head, packages: Iterable[Package], cells: frozenset[str]
+    channel: Channel, head: Head, packages: Iterable[Package], demands: Demands
 ) -> Iterator[Diagnostic]:
     """Yield cells of the plan that are neither given nor in the channel."""
-    ordered = [package for package in packages if package.entry.cell or is_planned(package, cells)]
+    cells = demands.cells
+    ordered = [p for p in packages if p.entry.cell or is_planned(p, cells, demands.outputs)]
     if not ordered:
         return
     labels = {cell.partition("/")[0] for cell in cells}

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.cell import cell_names
+from torchyard.checks.cell import cell_names, cell_version
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, UsageError
 from torchyard.host.demangle import MANGLED, demangled
 from torchyard.index.entry import cell_of
+from torchyard.model.conda_output import NONE, CondaOutput, CondaOutputs
 from torchyard.model.config import SmokeDemand
 from torchyard.model.suggest import did_you_mean
 from torchyard.package.conda.metadata import CondaKind
@@ -123,29 +124,38 @@ def refused_packages(
     cells: frozenset[str],
     evidence: Evidence,
     smoke: SmokeDemand = "planned",
+    outputs: CondaOutputs = NONE,
 ) -> Iterator[GateRefusal]:
-    """Yield packages that a gate refuses; `cells` are the plan's."""
+    """Yield packages that a gate refuses; `cells` and `outputs` are the plan's."""
     for package in packages:
         yield from _misplaced(package)
-        if not package.cells and is_planned(package, cells) and not package.entry.overrides:
+        is_known = package.cells or package.entry.overrides
+        if not is_known and is_planned(package, cells, outputs):
             yield _unknown(package)
         yield from _unproven(package)
         if is_untried(package, evidence, smoke):
             yield _untried(package)
 
 
-def is_planned(package: Package, cells: frozenset[str]) -> bool:
+def is_planned(package: Package, cells: frozenset[str], outputs: CondaOutputs = NONE) -> bool:
     """Return whether a package has the name and version of a cell of the plan."""
-    return (package.name, public_version(package.entry.version)) in _releases(cells)
+    given = tuple((kind, output.name, output.version) for kind, output in outputs.items())
+    return (package.name, public_version(package.entry.version)) in _releases(cells, given)
 
 
 @cache
-def _releases(cells: frozenset[str]) -> frozenset[tuple[str, str]]:
-    """Return possible names (normalised or not) and versions of cells' packages."""
+def _releases(
+    cells: frozenset[str], given: tuple[tuple[str, str | None, str | None], ...]
+) -> frozenset[tuple[str, str]]:
+    """Return possible names (normalised or not) and versions of cells' packages.
+
+    `given` are names and versions of the file, by kinds.
+    """
+    outputs = {kind: CondaOutput(name=name, version=version) for kind, name, version in given}
     return frozenset(
-        (spelt, public_version(cell.partition("/")[0].rpartition("-")[2]))
+        (spelt, public_version(cell_version(cell, outputs)))
         for cell in cells
-        for name in cell_names(cell)
+        for name in cell_names(cell, outputs)
         for spelt in (name, canonicalize_name(name))
     )
 

@@ -117,7 +117,8 @@ def publish_packages(
     url = channel_url(channel, file)
     if config is None or known is None:
         return publish_request(url, request, meter)
-    demands = request.demands._replace(cells=planned_cells(plan_channel(config, known)))
+    cells = planned_cells(plan_channel(config, known))
+    demands = request.demands._replace(cells=cells, outputs=config.conda_outputs)
     with _stored_results(config, known, file, store, packages=not packages) as results:
         return publish_request(url, request._replace(demands=demands, results=results), meter)
 
@@ -291,6 +292,7 @@ def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> Dem
     check_origin(channel, source, file)
     return Demands(
         cells=planned_cells(plan_channel(config, channel)),
+        outputs=config.conda_outputs,
         external=channel.external,
         upstream=channel.upstream,
     )
