@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from rattler import MatchSpec, Version
 from rattler.package import IndexJson
+from rattler_build import Package
 from tests.support.conda import SUBDIR, index, solve_and_install
 from tests.support.helpers import SMALL, config_of, plan_of
 
@@ -28,6 +29,7 @@ from torchyard.package.read import read_package
 from torchyard.publish.evidence import NO_EVIDENCE
 from torchyard.publish.package_gates import refused_packages
 from torchyard.publish.staged import read_staged
+from torchyard.smoke.conda import index_channel
 from torchyard.smoke.recipe_tests import read_recipe_tests
 
 BUILD = CondaBuild(
@@ -184,6 +186,20 @@ def test_tests_without_requirements_are_of_imports_and_scripts(tree: Path) -> No
     path = written(tree, CondaTests(imports=("demo",), commands=("demo",)), CondaAbout())
     imports, script = read_recipe_tests(path)
     assert (imports.imports, imports.required, script.required) == (["demo"], [], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"), [("test -f $PREFIX/lib/libdemo.so.1", True), ("false", False)]
+)
+def test_rattler_build_runs_the_tests_in_a_package(
+    tree: Path, tmp_path: Path, line: str, *, passes: bool
+) -> None:
+    (tmp_path / "channel").mkdir()
+    index_channel(tmp_path / "channel")
+    path = written(tree, CondaTests(commands=("true", line)), CondaAbout())
+    channel = (tmp_path / "channel").as_uri()  # or it would ask conda-forge
+    (result,) = Package.from_file(path).run_tests(channel=[channel])
+    assert result.success is passes, result.output
 
 
 def test_rattler_installs_it(tree: Path, tmp_path: Path) -> None:
