@@ -267,6 +267,11 @@ def test_jobs_that_pack_depend_on_outputs_and_those_that_compile_do_not(tmp_path
         ("conda-libs", "pin = 'x'", "there is no kind of conda package `conda-libs`"),
         ("conda", "name = 'MyTorch'", "`MyTorch` is not the name of a conda package"),
         ("conda", "name = 'a-{device}'", "only `conda-meta` has a name for each {device}"),
+        (
+            "conda",
+            "name = 'a'\n[conda.outputs.conda-tests]\nname = 'a'",
+            "two outputs are named `a`",
+        ),
         ("conda-meta", "name = 'a'", "only `conda-meta` has a name for each {device}"),
         ("conda", "version = '1-2'", "`1-2` is not a version of conda"),
         ("conda", "build_string = '{hash}-{number}'", "is not a build string"),

@@ -37,6 +37,8 @@ def _faults(kind: str, output: CondaOutput, config: Config) -> Iterator[tuple[st
         yield "name", f"`{name}` is not the name of a conda package", "lower case, such as libdemo"
     if name is not None and ("{device}" in name) != (kind == _META):
         yield "name", f"only `{_META}` has a name for each {{device}}", "such as demo-{device}"
+    if name and [each.name for each in config.conda_outputs.values()].count(name) > 1:
+        yield "name", f"two outputs are named `{name}`", "give each its own name"
     if output.version is not None and not _VERSION.fullmatch(output.version):
         yield "version", f"`{output.version}` is not a version of conda", "such as 1.0"
     if output.build_offset < 0:
