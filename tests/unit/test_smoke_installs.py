@@ -256,6 +256,16 @@ def test_installers_get_none_of_the_callers_secrets(
     assert "https_proxy=http://proxy.example.org\n" in said
 
 
+def test_two_wheels_may_have_the_same_file(tmp_path: Path) -> None:
+    """Those of CUDA 12.4 all have `nvidia/__init__.py`, and installers keep one."""
+    site, target = tmp_path / "site", tmp_path / "target"
+    (site / "nvidia").mkdir(parents=True)
+    (site / "nvidia/__init__.py").touch()
+    for _ in range(2):
+        link_distribution(site, target, ["nvidia/__init__.py", "nvidia/missing.py"])
+    assert [path.name for path in (target / "nvidia").iterdir()] == ["__init__.py"]
+
+
 def test_the_record_of_a_wheel_leads_nowhere_else(tmp_path: Path) -> None:
     site, target = tmp_path / "lib/site", tmp_path / "a/b/c/d"
     (site / "x").mkdir(parents=True)

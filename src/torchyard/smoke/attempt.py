@@ -187,7 +187,8 @@ def _commands(test: Test, around: Surroundings, folder: Path) -> list[list[str]]
     configure = [_cmake(), "-G", "Ninja", "-S", str(source), "-B", build]
     configure += ["-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"]  # else LD_LIBRARY_PATH wins
     configure += [f"-DCMAKE_PREFIX_PATH={roots}", f"-DCMAKE_MAKE_PROGRAM={own_program('ninja')}"]
-    return [configure, [_cmake(), "--build", build], [f"{build}/{name}"]]
+    link = ["env", "-u", "LD_LIBRARY_PATH", _cmake(), "--build", build]  # it precedes rpaths here
+    return [configure, link, [f"{build}/{name}"]]
 
 
 def _cmake() -> str:

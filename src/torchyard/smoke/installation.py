@@ -1,6 +1,7 @@
 """An installed package: its location, modules and libraries."""
 
 import csv
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -136,12 +137,18 @@ def link_distribution(site: Path, target: Path, files: Iterable[str]) -> None:
         if folder not in folders:
             (target / folder).mkdir(parents=True, exist_ok=True)
             folders.add(folder)
-        with suppress(FileExistsError, FileNotFoundError):  # two may have the same __init__.py
-            link_or_copy(f"{site}/{name}", f"{target}/{name}")
+        _link_once(f"{site}/{name}", f"{target}/{name}")
     for folder in folders - {""}:
         compiled, copied = site / folder / "__pycache__", target / folder / "__pycache__"
         if compiled.is_dir() and not copied.exists():
             shutil.copytree(compiled, copied, copy_function=link_or_copy)
+
+
+def _link_once(source: str, path: str) -> None:
+    """Link or copy a file that exists, once: several wheels have the same `nvidia/__init__.py`."""
+    with suppress(FileNotFoundError):
+        if not os.path.lexists(path):
+            link_or_copy(source, path)
 
 
 def share_requirements(made: Installation, folder: Path) -> None:
@@ -152,8 +159,7 @@ def share_requirements(made: Installation, folder: Path) -> None:
             files = recorded(info)
             link_distribution(site, target, files)
             for program in filter(_PROGRAM.fullmatch, files):
-                with suppress(FileExistsError, FileNotFoundError):
-                    link_or_copy(f"{site}/{program}", f"{target}/{program}")
+                _link_once(f"{site}/{program}", f"{target}/{program}")
 
 
 def same_files(this: Installation, other: Installation) -> bool:
