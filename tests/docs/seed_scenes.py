@@ -46,6 +46,26 @@ at = "02:00"
 subset = "nightly"
 """
 
+_IN_ROOT = """\
+[project]
+name = "torch"
+version = "2.6.0"
+release = "none"
+[source]
+path = "."
+[toolchain]
+root = "root"
+compiler = "gcc-13"
+cuda = "system"
+blas = "system"
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cu124"]
+blas = ["openblas"]
+python = ["cp313"]
+package = ["wheel"]
+"""
+
 _CUDNN = {
     "include/cudnn_version.h": "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n"
     "#define CUDNN_PATCHLEVEL 2\n"
@@ -102,6 +122,12 @@ class SeedScenes(Preparer):
         (scene.start / "torchyard.toml").unlink()  # a link: tests change this file
         shutil.copy(SAMPLE / "torchyard.toml", scene.start)
         torchyard("store", "get", *jobs, "-o", "../dist", cwd=scene.start)
+        return scene
+
+    def root(self) -> Scene:
+        """Return a scene with a file that compiles in a root, which its first command makes."""
+        scene = self.empty()
+        write(scene.start, {"torchyard.toml": _IN_ROOT})
         return scene
 
     def release(self) -> Scene:
@@ -230,6 +256,7 @@ SCENES = {
     "torch, slow": SceneMaker(SeedScenes.wheel, slow=True),
     "farm": SceneMaker(SeedScenes.farm_master),
     "farm, slow": SceneMaker(SeedScenes.running_farm, slow=True),
+    "root, slow": SceneMaker(SeedScenes.root, slow=True, programs=("debootstrap", "bwrap")),
     "2.5.1, slow": SceneMaker(SeedScenes.release, slow=True),
     "tree, slow": SceneMaker(SeedScenes.tree, slow=True, programs=("gcc",)),
     "fake CUDA, slow": SceneMaker(SeedScenes.fake_cuda, slow=True, programs=("gcc",)),

@@ -47,6 +47,12 @@ def test_the_lock_names_all_packages(made: Path) -> None:
     assert any(line.startswith("gcc=") for line in lines)
 
 
+def test_the_toolchain_of_a_file_is_that_of_its_root(project: Project) -> None:
+    document = json.loads(project.torchyard("toolchain", "--json"))
+    assert document["parts"]["root"].startswith("debian 13, ")
+    assert document["parts"]["compiler"].startswith("gcc 14")
+
+
 def test_doctor_finds_nothing_wrong_in_a_root(project: Project) -> None:
     document = json.loads(project.torchyard("doctor", "*/cpu-openblas/cp31[23]/*", "--json"))
     assert document["findings"] == []

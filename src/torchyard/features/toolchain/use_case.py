@@ -22,6 +22,7 @@ from torchyard.toolchain.provision import ToolchainLayout, build_variables, find
 from torchyard.toolchain.variables import SYSTEM_PATH, compose
 from torchyard.workspace.arguments import check_name
 from torchyard.workspace.locations import compile_cache_url, home_directory
+from torchyard.workspace.toolchain_id import with_toolchain_id
 
 _FILE = "torchyard.toml"
 
@@ -122,8 +123,11 @@ def job_variables(file: str | None, *, compute: str, blas: str, folder: str) -> 
 
 
 def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
-    """Return the parts for this machine's blocks of a file."""
+    """Return the parts for this machine's blocks of a file, of its root if it has one."""
     config = load_config(file)
+    if config.toolchain and config.toolchain.has_own_system:
+        found = with_toolchain_id(config, file).toolchain
+        return dict(found.parts) if found else {}
     cells = expand(config).cells
     here = [cell for cell in cells if cell.platform == platform_name()]
     return survey(
