@@ -123,6 +123,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "torchyard farm daily *": _SCHEDULED,
         "torchyard farm status *": _SCHEDULED,
     },
+    "docs/coming-from/feedstock.md": {
+        "torchyard build -f hello.toml *": "needs conda-forge; "
+        "tests/integration/test_conda_recipes.py builds recipes with a channel like it",
+    },
     "README.md": {
         "pip install *": "docs/getting-started/installation.md has the same block",
         "pip download *": _INDEX,

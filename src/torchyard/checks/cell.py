@@ -9,6 +9,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError
 from torchyard.model.conda_output import NONE, CondaOutputs
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
+from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.metadata import CondaKind, names_of
 from torchyard.package.contents import Contents, is_torn
 from torchyard.package.format import Label
@@ -23,12 +24,15 @@ def cell_mismatches(contents: Contents, cell: str, outputs: CondaOutputs = NONE)
     """Yield the differences of a package from `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`.
 
     Unknown properties, such as the compute of a wheel without a local version, agree. `outputs` are
-    the file's names and versions of conda packages.
+    the file's names and versions of conda packages. A package that is no kind of ours is an output
+    of a conda recipe, which may have a version of its own.
     """
     identifier = parse(cell)
     cell_parts = Cell.from_path(identifier.path)
     version = cell_version(cell, outputs)
-    form = load_tables().packages[cell_parts.package].format
+    kinds = load_tables().packages
+    is_output = cell_parts.package not in kinds
+    form = CondaFormat.NAME if is_output else kinds[cell_parts.package].format
     if contents.format != form:
         yield f"it is a {contents.format}, and the cell's package a {form}"
         return
@@ -36,7 +40,7 @@ def cell_mismatches(contents: Contents, cell: str, outputs: CondaOutputs = NONE)
     wanted = cell_names(cell, outputs)
     if not _is_named(contents, label, wanted):
         yield f"it is of `{label.name or contents.file_name}`, and the cell of `{wanted[0]}`"
-    if not is_version_of(label.version, version):
+    if not is_output and not is_version_of(label.version, version):
         yield f"its version is {label.version or 'not known'}, and the cell's {version}"
     compute = labelled_compute(contents, label)
     if compute and compute != cell_parts.compute:
@@ -59,12 +63,12 @@ def claimed_cell(contents: Contents) -> str:
 
 
 def cell_names(cell: str, outputs: CondaOutputs = NONE) -> tuple[str, ...]:
-    """Return the allowed names of a cell's package."""
+    """Return the allowed names of a cell's package; an output of a conda recipe has its own."""
     identifier = parse(cell)
     project, _, _ = identifier.label.rpartition("-")
     kind = Cell.from_path(identifier.path).package
     if kind not in set(CondaKind):
-        return (project,)
+        return (project,) if kind in load_tables().packages else (kind,)
     names = names_of(project, outputs)
     kinds = {
         CondaKind.PACKAGE: (names.package, project),

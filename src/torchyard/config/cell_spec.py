@@ -16,5 +16,8 @@ class CellSpec(Value, kw_only=True):
     compute: Annotated[Globs | None, Meta(description="Globs over compute platforms.")] = None
     blas: Annotated[Globs | None, Meta(description="Globs over BLAS (recipe pytorch).")] = None
     torch: Annotated[Globs | None, Meta(description="Globs over torch (recipe extension).")] = None
+    variant: Annotated[
+        Globs | None, Meta(description="Globs over variants of a conda recipe (recipe conda).")
+    ] = None
     python: Annotated[Globs | None, Meta(description="Globs over Pythons.")] = None
     package: Annotated[Globs | None, Meta(description="Globs over package kinds.")] = None

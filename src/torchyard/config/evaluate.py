@@ -1,7 +1,7 @@
 """Evaluate a spec into a model: resolve names, parse units, check all that needs no plan."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from torchyard.compute.registry import arch_hints, is_arch
 from torchyard.config.ci import read_ci
@@ -37,6 +37,7 @@ from torchyard.model.matrix import Needs, Override, Pattern, Subset, values_of
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Recipe, Stage
+from torchyard.model.recipe_output import RecipeOutput
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import REGISTRY, Build, CondaToolchain, Toolchain, is_pinned
@@ -61,17 +62,23 @@ _DATE = re.compile(r"20\d{6}")
 
 
 def evaluate(
-    spec: FileSpec, document: Document, tables: Tables, lock: BuildLock | None = None
+    spec: FileSpec,
+    document: Document,
+    tables: Tables,
+    lock: BuildLock | None = None,
+    outputs_with: Callable[[Tables], Sequence[RecipeOutput]] | None = None,
 ) -> Config:
     """Return the config of a spec, or fail with all of its errors.
 
-    `tables` are the shipped ones.
+    `tables` are the shipped ones. `outputs_with` reads the outputs of a conda recipe.
     """
     problems, lock = Problems(document), lock or BuildLock()
     _refuse_passwords(document.raw, problems)
     tables = merge_tables(spec.tables, problems, tables)
+    outputs = tuple(outputs_with(tables)) if outputs_with else ()
+    tables = _with_outputs(tables, outputs, spec, problems)
     project = _project(spec.project, problems, tables)
-    reader = MatrixReader(problems, project.recipe, tables)
+    reader = MatrixReader(problems, project.recipe, tables, tuple(out.cell for out in outputs))
     root = _root(spec, lock, problems)
     toolchain = _toolchain(spec.toolchain, root)
     steps = read_steps(spec.steps, project.recipe, problems)
@@ -106,6 +113,8 @@ def evaluate(
         conda_libraries="channel" if toolchain and toolchain.conda else spec.conda.libraries,
         conda_license=spec.conda.license,
         conda_outputs=spec.conda.outputs,
+        conda_channels=tuple(spec.conda.channels),
+        recipe_outputs=outputs,
         check=_check(spec.check, problems),
         smoke=_smoke(spec.smoke, project.recipe, problems),
         ci=read_ci(spec.ci, reader, channels, spec.subset),
@@ -117,6 +126,21 @@ def evaluate(
     if problems.found:
         raise ConfigError.of(problems.found)
     return config
+
+
+def _with_outputs(
+    tables: Tables, outputs: Sequence[RecipeOutput], spec: FileSpec, problems: Problems
+) -> Tables:
+    """Return tables with the outputs of a conda recipe; check the version against them."""
+    if not outputs:
+        return tables
+    from torchyard.config.recipe_outputs import with_recipe_outputs  # noqa: PLC0415 - few need it
+
+    versions = dict.fromkeys(output.version for output in outputs)
+    if spec.project.version not in versions:
+        what = f"the recipe has version {', '.join(versions)}, and not `{spec.project.version}`"
+        problems.add(("project", "version"), what, f'write version = "{next(iter(versions))}"')
+    return with_recipe_outputs(tables, outputs)
 
 
 def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
@@ -140,7 +164,8 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         hint = did_you_mean(spec.release or "", tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
-    release = None if spec.release == NO_RELEASE else spec.release or own_release(spec.version)
+    has_none = spec.release == NO_RELEASE or recipe.is_rendered
+    release = None if has_none else spec.release or own_release(spec.version)
     number = str(spec.build_number)
     if not _NUMBER.fullmatch(number):
         hint = "0 to 99: conda's solvers would take 100 and more for a build with MKL"
@@ -370,6 +395,10 @@ def _toolchain(spec: ToolchainSpec | None, root: str | None) -> Toolchain | None
 
 def _check_conda(config: Config, problems: Problems) -> None:
     """Refuse what conda environments can't make, or what would be another core than theirs."""
+    if config.project.recipe.is_rendered and config.toolchain is not None:
+        what = "a conda recipe says itself with what it is compiled"
+        problems.add(("project", "recipe"), what, "leave out [toolchain] and [root]")
+        return
     if config.toolchain is None or config.toolchain.conda is None:
         return
     path, tables = ("toolchain", CONDA), config.tables

@@ -1,6 +1,7 @@
 """Load a config from a file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -19,7 +20,7 @@ from torchyard.config.matrix import named_values
 from torchyard.config.recipes import find_recipe
 from torchyard.config.spec import FileSpec
 from torchyard.config.tables import load_tables
-from torchyard.errors import HostError
+from torchyard.errors import ConfigError, HostError
 from torchyard.host.files import (
     basename,
     dirname,
@@ -34,6 +35,8 @@ from torchyard.host.files import (
 from torchyard.model.config import Config, Source
 from torchyard.model.lock import BuildLock
 from torchyard.model.recipe import Dimension
+from torchyard.model.recipe_output import RecipeOutput
+from torchyard.model.tables import Tables
 
 
 def read_document(path: str, changes: Sequence[str] = ()) -> Document:
@@ -110,6 +113,20 @@ def _lock_of(spec: FileSpec, path: str) -> BuildLock:
     return read_build_lock(path) if is_locked else BuildLock()
 
 
+def _outputs_of(spec: FileSpec, path: str) -> Callable[[Tables], Sequence[RecipeOutput]] | None:
+    """Return how to read the outputs of the file's conda recipe; None if it has none."""
+    recipe = find_recipe(spec.project.recipe)
+    if recipe is None or not recipe.is_rendered:
+        return None
+    if spec.source.path is None:
+        msg = "a plan needs the conda recipe, and [source] has no directory"
+        raise ConfigError(msg, hint='name its directory: path = "."')
+    from torchyard.config.recipe_outputs import read_recipe_outputs  # noqa: PLC0415 - few have one
+
+    folder = join(dirname(path), spec.source.path)
+    return partial(read_recipe_outputs, folder, spec.matrix.platform or ())
+
+
 def config_of(
     path: str,
     document: Document,
@@ -125,7 +142,7 @@ def config_of(
     look_up(_named_computes(spec))
     lock = _lock_of(spec, path) if lock is None else lock
     tables = add_locked_rows(load_tables(), lock)
-    config = evaluate(spec, document, tables, lock)
+    config = evaluate(spec, document, tables, lock, _outputs_of(spec, path))
     config = msgspec.structs.replace(config, origins={**locked_origins(lock), **config.origins})
     config = _with_patches(_with_proof(config, dirname(path)), dirname(path))
     config = _with_licenses(config, dirname(path))

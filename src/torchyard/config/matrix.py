@@ -35,10 +35,14 @@ class Problems:
 class MatrixReader:
     """Evaluates everything that selects cells: the matrix, its rules, subsets and overrides."""
 
-    def __init__(self, problems: Problems, recipe: Recipe, tables: Tables) -> None:
+    def __init__(
+        self, problems: Problems, recipe: Recipe, tables: Tables, cells: tuple[Cell, ...] = ()
+    ) -> None:
+        """`cells` are the outputs of a conda recipe: the matrix has these, and gives no values."""
         self.problems = problems
         self.recipe = recipe
         self.known = tables.known(recipe)
+        self.cells = cells
 
     def matrix(self, spec: MatrixSpec) -> Matrix:
         path: Path = ("matrix",)
@@ -54,8 +58,11 @@ class MatrixReader:
                     hint = "a dimension is listed in [matrix] or in one [[matrix.couple]]"
                     self.problems.add((*here, dimension), what, hint, at_key=True)
                 values[dimension] = tuple(dict.fromkeys(column))
+        if self.cells:
+            couples.append(Couple(fields=(*range(5),), rows=self.cells, origin=self._origin(path)))
+            values = self._rendered(values, path)
         for dimension in self.recipe.dimensions:
-            if not values.get(dimension):
+            if not values.get(dimension) and not self.cells:
                 self.problems.add(path, f"[matrix] gives no values for `{dimension}`")
         for dimension, given in values.items():
             for index, value in enumerate(given):
@@ -78,6 +85,21 @@ class MatrixReader:
                 for index, rule in enumerate(spec.include)
             ),
         )
+
+    def _rendered(
+        self, given: Mapping[Dimension, tuple[str, ...]], path: Path
+    ) -> dict[Dimension, tuple[str, ...]]:
+        """Return the values of a conda recipe's cells; the file gives platforms only."""
+        for dimension in given.keys() - {Dimension.PLATFORM}:
+            what = f"recipe `{self.recipe.name}` reads the values of `{dimension}` from its recipe"
+            hint = "leave it out; [[matrix.exclude]] and [subset] can name some of them"
+            self.problems.add((*path, dimension), what, hint, at_key=True)
+        return {
+            dimension: tuple(value for value in dict.fromkeys(column) if value != ANY_PYTHON)
+            for dimension, column in zip(
+                self.recipe.dimensions, zip(*self.cells, strict=True), strict=True
+            )
+        }
 
     def _given(self, spec: MatrixSpec | CoupleSpec, path: Path) -> dict[Dimension, tuple[str, ...]]:
         """Return the values that a table lists; add unknown ones to the problems."""

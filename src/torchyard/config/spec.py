@@ -131,6 +131,7 @@ class CoupleSpec(Value, kw_only=True):
     compute: Annotated[list[str] | None, Meta(description="Compute platforms.")] = None
     blas: Annotated[list[str] | None, Meta(description="BLAS (recipe pytorch).")] = None
     torch: Annotated[list[str] | None, Meta(description="Torch (recipe extension).")] = None
+    variant: Annotated[list[str] | None, Meta(description="Read from the recipe.")] = None
     python: Annotated[list[str] | None, Meta(description="Pythons.")] = None
     package: Annotated[list[str] | None, Meta(description="Package kinds.")] = None
 
@@ -144,6 +145,7 @@ class MatrixSpec(Value, kw_only=True):
     torch: Annotated[
         list[str] | None, Meta(description="Torch releases to build against (extension).")
     ] = None
+    variant: Annotated[list[str] | None, Meta(description="Read from the recipe.")] = None
     python: Annotated[list[str] | None, Meta(description="Pythons, as in wheel tags.")] = None
     package: Annotated[list[str] | None, Meta(description="Package kinds to deliver.")] = None
     couple: Annotated[list[CoupleSpec], Meta(description="Dimensions that vary together.")] = field(
@@ -423,6 +425,14 @@ class CondaSpec(Value, kw_only=True):
         dict[str, CondaOutput],
         Meta(description="Metadata and tests of packages, by their kind: `conda-libtorch`."),
     ] = field(default_factory=dict)
+    channels: Annotated[
+        list[str],
+        Meta(
+            description="Channels for recipe `conda`, the first one preferred: names, addresses, "
+            "or directories relative to this file (`./channel`). Default: `channel_sources` of "
+            "the recipe's variants, else `conda-forge`."
+        ),
+    ] = field(default_factory=list)
 
 
 class CheckSpec(Value, kw_only=True):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from textwrap import indent, wrap
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
@@ -16,6 +17,9 @@ from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
 from torchyard.toolchain.reading.project import ProjectReading
 from torchyard.toolchain.reading.source_text import Download, DownloadKind
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _TEMPLATE = "templates/torchyard.toml"
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -48,18 +52,10 @@ class Answers(Value, kw_only=True):
     reading: ProjectReading = ProjectReading()
 
 
-def starter(answers: Answers, tables: Tables) -> str:
-    """Return the text of the file."""
+def template(name: str) -> "Template":
+    """Return the template of a new file, by its name in the data."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - few commands need it
 
-    recipe, built = known_recipes()[answers.recipe], own_release(answers.version)
-    variants = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
-    couple = False
-    if recipe.variant is Dimension.BLAS:
-        rows = [tables.platforms.get(name) for name in answers.platform]
-        variants = tuple(row.blas[0] if row else "" for row in rows)
-        couple = len(set(variants)) > 1
-        variants = variants if couple else variants[:1]
     environment = Environment(
         autoescape=False,  # noqa: S701 - filters write all values as TOML
         keep_trailing_newline=True,
@@ -69,9 +65,22 @@ def starter(answers: Answers, tables: Tables) -> str:
     )
     environment.filters.update(json=_json, line=on_one_line, comment=_comment)
     environment.filters.update(shown=show_download, declared=_declared)
+    return environment.from_string(read_data(name))
+
+
+def starter(answers: Answers, tables: Tables) -> str:
+    """Return the text of the file."""
+    recipe, built = known_recipes()[answers.recipe], own_release(answers.version)
+    variants = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
+    couple = False
+    if recipe.variant is Dimension.BLAS:
+        rows = [tables.platforms.get(name) for name in answers.platform]
+        variants = tuple(row.blas[0] if row else "" for row in rows)
+        couple = len(set(variants)) > 1
+        variants = variants if couple else variants[:1]
     given = {key: getattr(answers, key) for key in answers.__struct_fields__}
     switches = [switch for switch in answers.reading.switches if _NAME.fullmatch(switch.text)]
-    return environment.from_string(read_data(_TEMPLATE)).render(
+    return template(_TEMPLATE).render(
         given
         | {
             "recipe": recipe,

@@ -11,6 +11,7 @@ from torchyard.model.lock import BuildLock
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.recipe import Recipe, Stage
+from torchyard.model.recipe_output import RecipeOutput
 from torchyard.model.step import Step
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Libraries, Toolchain
@@ -180,6 +181,9 @@ class Config(Value, kw_only=True):
     conda_outputs: dict[str, CondaOutput] = {}
     conda_license_texts: dict[str, str] = {}
     """The license files of its outputs, by their paths from the file."""
+    conda_channels: tuple[str, ...] = ()
+    recipe_outputs: tuple[RecipeOutput, ...] = ()
+    """The outputs of a conda recipe, which are the cells."""
     check: Check = Check()
     smoke: Smoke = Smoke()
     ci: CiSettings = CiSettings()

@@ -19,12 +19,13 @@ class Stage(StrEnum):
 
 
 class Dimension(StrEnum):
-    """A dimension of the matrix. `blas` and `torch` are the same field of a cell."""
+    """A dimension of the matrix. `blas`, `torch` and `variant` are the same field of a cell."""
 
     PLATFORM = "platform"
     COMPUTE = "compute"
     BLAS = "blas"
     TORCH = "torch"
+    VARIANT = "variant"
     PYTHON = "python"
     PACKAGE = "package"
 
@@ -76,6 +77,11 @@ class Recipe(Value, kw_only=True):
     def is_extension(self) -> bool:
         """Whether its projects are compiled against the torch of their cells."""
         return self.variant is Dimension.TORCH
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether its cells are the outputs of a conda recipe, which other files do not name."""
+        return self.variant is Dimension.VARIANT
 
     @property
     def compiling(self) -> Stage:

@@ -130,6 +130,8 @@ class Tables(Value, kw_only=True):
     releases: dict[str, Release]
     trees: dict[str, SourceTree] = {}
     builds: dict[str, BuildPreset] = {}
+    variants: tuple[str, ...] = ()
+    """The variants of a conda recipe, whose outputs are then the packages."""
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Return all possible values of each dimension of a recipe."""
@@ -139,6 +141,7 @@ class Tables(Value, kw_only=True):
             Dimension.COMPUTE: tuple(self.compute),
             Dimension.BLAS: self.blas,
             Dimension.TORCH: tuple(f"{TORCH_PREFIX}{release}" for release in self.releases),
+            Dimension.VARIANT: self.variants,
             Dimension.PYTHON: tuple(self.pythons),
             Dimension.PACKAGE: tuple(packages),
         }

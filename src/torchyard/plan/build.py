@@ -1,13 +1,16 @@
 """Make the jobs of the planned cells, each with its inputs and its fingerprint."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 
+from torchyard.errors import PlanError
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, job_identifier, scope_path
 from torchyard.model.job_spec import Payload
-from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.model.recipe import CELL_STAGES, DEPTH, Stage
+from torchyard.model.recipe_output import RecipeOutput
 from torchyard.plan.admission import newest_served
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
@@ -23,8 +26,11 @@ def make_plan(config: Config, selection: PlanSelection = EVERYTHING) -> Plan:
     builder = _Builder(config)
     builder.add_source()
     read = ReadSelection(expansion, selection)
-    for head, cells in groupby(read.cells(), key=_head):
-        builder.add_block(head, list(cells))
+    if config.recipe_outputs:
+        builder.add_outputs(list(read.cells()))
+    else:
+        for head, cells in groupby(read.cells(), key=_head):
+            builder.add_block(head, list(cells))
     if not read.narrows_cells:
         builder.add_publish(selection.subset)
     partial = bool(selection.select or selection.skip)
@@ -40,6 +46,28 @@ def make_plan_with(config: Config, identifier: Identifier) -> Plan:
 
 def _head(cell: Cell) -> Head:
     return cell[:3]
+
+
+def _in_order(needs: Mapping[Scope, Iterable[Scope]]) -> list[Scope]:
+    """Return the builds of a conda recipe, each after those that it needs."""
+    try:
+        return [*TopologicalSorter(needs).static_order()]
+    except CycleError as error:
+        names = " → ".join(scope_path(scope) for scope in error.args[1])
+        msg = f"builds of the recipe need each other: {names}"
+        raise PlanError(msg, hint="torchyard builds all outputs of a variant together") from error
+
+
+def _with_inputs(scopes: Iterable[Scope], needs: Mapping[Scope, Iterable[Scope]]) -> set[Scope]:
+    """Return builds of a conda recipe with all that they need."""
+    found: set[Scope] = set()
+    left = [*scopes]
+    while left:
+        scope = left.pop()
+        if scope not in found:
+            found.add(scope)
+            left += needs[scope]
+    return found
 
 
 class _Builder:
@@ -74,6 +102,30 @@ class _Builder:
                 made_from[python] = [*shared[1:], bindings]
         for cell in cells:
             self._add_cell(cell, made_from[cell.python])
+
+    def add_outputs(self, cells: Sequence[Cell]) -> None:
+        """Add cells of a conda recipe: the builds of their outputs, each after those it needs."""
+        outputs = {output.cell: output for output in self.config.recipe_outputs}
+        builds: dict[Scope, list[RecipeOutput]] = {}
+        for output in outputs.values():
+            builds.setdefault(output.scope, []).append(output)
+        needs = {scope: {n for out in made for n in out.needs} for scope, made in builds.items()}
+        wanted = _with_inputs((scope for cell in cells for scope in outputs[cell].uses), needs)
+        jobs: dict[Scope, int] = {}
+        for scope in _in_order(needs):
+            if scope in wanted:
+                inputs = [self.jobs[0].number, *(jobs[other] for other in sorted(needs[scope]))]
+                stage = Stage.CORE if len(scope) == DEPTH[Stage.CORE] else Stage.BINDINGS
+                settings = self._settings.of_conda(stage, scope, builds[scope])
+                jobs[scope] = self._add(stage, scope, inputs, settings)
+        for cell in cells:
+            output = outputs[cell]
+            settings = self._settings.of_conda(Stage.PACKAGE, cell, [output])
+            package = self._add(Stage.PACKAGE, cell, [jobs[output.scope]], settings)
+            self._add_scoped(Stage.CHECK, cell, [package], "conda")
+            beside = (jobs[scope] for scope in output.uses)
+            settings = self._settings.of_conda(Stage.SMOKE, cell, [output])
+            self._add(Stage.SMOKE, cell, [*beside, package], settings)
 
     def _add_cell(self, cell: Cell, made_from: Iterable[int]) -> None:
         """Add the jobs that package, check and smoke a cell."""

@@ -1,5 +1,7 @@
 """The settings of jobs, from tables, file and overrides: what results depend on besides inputs."""
 
+from collections.abc import Sequence
+from importlib.metadata import version
 from typing import NamedTuple
 
 from torchyard.model.abi import AbiClass
@@ -10,6 +12,7 @@ from torchyard.model.identifier import scope_path
 from torchyard.model.lock import CONDA, CORE_LOCK, conda_packages
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
+from torchyard.model.recipe_output import RECIPE_CHANNELS, RecipeOutput
 from torchyard.model.step import Setting, Step
 from torchyard.model.tables import TORCH_PREFIX, Release
 from torchyard.model.toolchain import Toolchain
@@ -132,6 +135,36 @@ class SettingsMaker:
                 self._set_smoke(draft, form, head)
             made = self._made[key] = draft.finish(overrides)
         return made
+
+    def of_conda(self, stage: Stage, scope: Scope, outputs: Sequence[RecipeOutput]) -> Settings:
+        """Return the settings of a job for outputs of a conda recipe: of their build, or of one."""
+        draft, origin = self._draft(stage), Origin("recipe.yaml")
+        names = {output.cell.package: f"{output.version}-{output.build}" for output in outputs}
+        draft.set("outputs", names, origin)
+        if stage in (Stage.CORE, Stage.BINDINGS):
+            first, *_ = outputs
+            subdir = self.tables.platforms[scope[0]].conda_subdir
+            draft.set("subdir", subdir, Origin("data/platforms.toml"))
+            draft.set("variant", first.variant, origin)
+            draft.set("rattler_build", version("py-rattler-build"), Origin("this machine"))
+            draft.set("fetches", any(output.fetches for output in outputs), origin)
+        else:
+            draft.set("format", "conda", Origin("data/packages.toml"))
+        if stage is not Stage.PACKAGE:
+            self._set_channels(draft, outputs)
+        if stage is Stage.SMOKE and stage not in self.config.steps:
+            self._set_smoke(draft, "conda", (scope[0], scope[1], scope[2]))
+        patterns = self._overrides[stage]
+        return draft.finish(tuple(index for index, pattern in patterns if pattern.matches(scope)))
+
+    def _set_channels(self, draft: "_Draft", outputs: Sequence[RecipeOutput]) -> None:
+        """Set the channels that a conda recipe is built and tested with."""
+        channels = self.config.conda_channels
+        origin = self.config.origin("conda.channels")
+        if not channels:
+            channels = tuple(dict.fromkeys(name for out in outputs for name in out.channels))
+            origin = Origin("recipe.yaml")
+        draft.set(RECIPE_CHANNELS, channels, origin)
 
     def of_served(self, scope: Scope, form: str) -> Settings:
         """Return the settings of a smoke job with the torch of a served cell."""

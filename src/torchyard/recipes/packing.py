@@ -7,9 +7,11 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
+from torchyard.model.recipe_output import RECIPE_CHANNELS
 from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
 from torchyard.package.sbom.bill import bill_of
+from torchyard.recipes.tools.conda import built_packages
 from torchyard.terminal.console import write
 
 
@@ -26,6 +28,9 @@ def pack(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
 def pack_beside(spec: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the companion packages required by a job spec's package; return their files."""
     asked = msgspec.json.decode(spec.read_bytes(), type=JobSpec)
+    if RECIPE_CHANNELS in asked.task.settings:
+        own = {path.name for path in (inputs / Stage.PACKAGE).iterdir()}
+        return [path for path in built_packages(inputs) if path.name not in own]
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     form = FORMATS.get(package.text("format"))
     if form is None or all(task.stage is not Stage.CORE for task in asked.tasks):

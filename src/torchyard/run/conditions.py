@@ -19,6 +19,7 @@ from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
+from torchyard.recipes.proof import recipe_channels
 from torchyard.run.environment import without_programs
 from torchyard.run.permissions import (
     offered_roots,
@@ -228,10 +229,9 @@ def _names_base(spec: JobSpec) -> bool:
 
 
 def _channel_directories(task: Task, base: Path) -> list[str]:
-    """Return the channel directories that a smoke job installs from."""
-    if task.stage is not Stage.SMOKE:
-        return []
-    paths = (channel.removeprefix("file://") for channel in task.words("channels"))
+    """Return the channel directories that a job installs from."""
+    asked = task.words("channels") if task.stage is Stage.SMOKE else []
+    paths = (channel.removeprefix("file://") for channel in (*asked, *recipe_channels(task)))
     return [str(base / path) for path in paths if "://" not in path]
 
 

@@ -10,6 +10,7 @@ import platform
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -332,6 +333,7 @@ def _fetch_inputs(
     trusted = store.trust is not None
     is_asked = spec.task.stage is Stage.PUBLISH and spec.task.text("sandbox") == "required"
     known = {task.fingerprint: task for task in spec.tasks}
+    stages = Counter(known[one].stage for one in spec.task.inputs if one in known)
     for fingerprint in spec.task.inputs:
         result = store.get(
             fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
@@ -341,6 +343,8 @@ def _fetch_inputs(
         delivered = result.delivery if is_publication else result.tree
         needed = _needed_of(delivered, made, spec.task)
         path = f"{INPUTS}/{input_path(made, trusted=trusted) if is_publication else made.stage}"
+        if not is_publication and stages[made.stage] > 1:
+            path = f"{path}/{made.scope}"
         if is_asked and made.stage is Stage.PACKAGE and store.is_confined(result):
             confined.append(made.cell)
         with UntrustedTree(workdir.job) as tree:

@@ -18,6 +18,7 @@ from torchyard.smoke.installation import (
 )
 from torchyard.smoke.package_under_test import PackageUnderTest
 from torchyard.smoke.recipe_tests import read_recipe_tests, write_recipe_tests
+from torchyard.toolchain.conda_lock import channel_address
 from torchyard.toolchain.interpreters import query_interpreter
 from torchyard.toolchain.rattler import ChosenBuild, call_rattler
 
@@ -99,11 +100,6 @@ def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
         link_or_copy(package.path, str(subdir / package.file))
     index_channel(channel)
     return channel.absolute().as_uri()
-
-
-def channel_address(channel: str) -> str:
-    """Return the address of a channel or directory."""
-    return channel if "://" in channel else Path(channel).absolute().as_uri()
 
 
 def _driver(compute: str) -> dict[str, str]:

@@ -60,6 +60,22 @@ def channel_alias() -> str:
     return f"{os.environ.get(_ALIAS, _ANACONDA).rstrip('/')}/"
 
 
+def find_channel(name: str) -> str:
+    """Return a channel's address on this machine; directories stay as they are."""
+    is_name = "://" not in name and not name.startswith((".", "/"))
+    return f"{channel_alias()}{name}" if is_name else name
+
+
+def channel_address(channel: str) -> str:
+    """Return the address of a channel or directory."""
+    return channel if "://" in channel else Path(channel).absolute().as_uri()
+
+
+def is_remote(name: str) -> bool:
+    """Return whether packages of a channel are fetched by the network."""
+    return "://" in (address := find_channel(name)) and not address.startswith("file://")
+
+
 def _channel(name: str, base: Path) -> str:
     """Return a channel's address, or its name."""
     return (base / name).resolve().as_uri() if name.startswith((".", "/")) else name

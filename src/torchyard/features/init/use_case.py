@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchyard.compute.registry import PLAIN
+from torchyard.config.conda_starter import conda_starter
 from torchyard.config.document import Document
 from torchyard.config.evaluate import GLIBC, NO_RELEASE, VERSION
 from torchyard.config.known_extensions import known_extension
@@ -32,6 +33,7 @@ from torchyard.model.lock import BuildLock
 from torchyard.model.tables import Release
 from torchyard.package.wheel.manylinux import image_for
 from torchyard.plan.build import make_plan
+from torchyard.toolchain.conda_recipe import find_conda_recipe
 from torchyard.toolchain.pypi import locks
 from torchyard.toolchain.reading.project import ProjectReading, read_project
 from torchyard.toolchain.reading.source_text import DownloadKind, SourceLine
@@ -39,9 +41,14 @@ from torchyard.workspace.arguments import check_name
 from torchyard.workspace.progress import ignore_line
 
 _EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_extension)
+_CONDA = next(name for name, shape in known_recipes().items() if shape.is_rendered)
 _ANYWAY = f"--recipe {_EXTENSION} writes a file all the same"
 _MOST_SHOWN = 6
-_EXCLUDES = {"sdist": ("git", "rev", "path", "name", "version"), "path": ("git", "rev")}
+_EXCLUDES = {
+    "feedstock": ("git", "rev", "path", "sdist"),
+    "sdist": ("git", "rev", "path", "name", "version"),
+    "path": ("git", "rev"),
+}
 _USUAL_GLIBC = "2.28"
 """The glibc of torch's own wheels."""
 
@@ -115,6 +122,13 @@ def _ignore_home(folder: Path) -> None:
 
 
 def _start(file: str, given: Mapping[str, str], lists: Lists) -> _StartedFile:
+    folder = Path(file).parent / given.get("path", ".")
+    if "feedstock" in given:
+        folder = Path(given["feedstock"])
+    asked = given.get("recipe", _CONDA if "feedstock" in given else "")
+    is_elsewhere = not given.keys().isdisjoint(("sdist", "git", "rev"))
+    if asked == _CONDA or not (asked or is_elsewhere or find_conda_recipe(folder) is None):
+        return _start_conda(file, folder, lists)
     if "sdist" in given:
         project = _of_sdist(given)
     elif "git" in given:
@@ -127,13 +141,34 @@ def _start(file: str, given: Mapping[str, str], lists: Lists) -> _StartedFile:
     text, is_extension = starter(answers, load_tables()), answers.recipe == _EXTENSION
     row = Release(libraries={compute: {} for compute in answers.compute})
     new = {name: row for name in answers.torch if name not in load_tables().releases}
+    _try_plan(file, text, BuildLock(releases=new if is_extension else {}))
+    return _StartedFile(text, {**answers.notes, **dict(_lists(answers.reading))}, is_extension)
+
+
+def _start_conda(file: str, folder: Path, lists: Lists) -> _StartedFile:
+    """Return the file for a conda recipe, which is run as it is."""
+    if other := [name for name, values in lists.items() if values and name != "platform"]:
+        msg = f"--{other[0]}: a conda recipe says itself what is built"
+        raise UsageError(msg, hint="its variants are beside it")
+    text = conda_starter(
+        folder.resolve(),
+        Path(file).resolve().parent,
+        lists["platform"],
+        platform_name(),
+        load_tables(),
+    )
+    _try_plan(file, text, BuildLock())
+    return _StartedFile(
+        text, {"recipe": f"{find_conda_recipe(folder)}, run as it is"}, is_extension=False
+    )
+
+
+def _try_plan(file: str, text: str, lock: BuildLock) -> None:
     try:
-        lock = BuildLock(releases=new if is_extension else {})
         make_plan(config_of(file, Document(file, text), lock=lock))
     except TorchyardError as error:
         msg = f"these answers make no plan: {error}"
         raise UsageError(msg, hint=error.diagnostics[0].hint) from error
-    return _StartedFile(text, {**answers.notes, **dict(_lists(answers.reading))}, is_extension)
 
 
 def _of_folder(given: Mapping[str, str], tree: Path) -> _Project:

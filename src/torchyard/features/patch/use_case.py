@@ -26,8 +26,9 @@ from torchyard.publish.ops.patch import (
     write_channel,
 )
 from torchyard.publish.select import Selection, choose, parse_selection
-from torchyard.smoke.conda import UNSOLVABLE, channel_address
+from torchyard.smoke.conda import UNSOLVABLE
 from torchyard.smoke.conda import solve as solve_conda
+from torchyard.toolchain.conda_lock import channel_address
 from torchyard.workspace.clock import current_moment
 from torchyard.workspace.locations import open_channel
 

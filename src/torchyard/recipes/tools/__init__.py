@@ -8,6 +8,7 @@ TOOLS = {
     "artifact": "tools.cmake",
     "ask": "tools.cmake",
     "bind": "tools.cmake",
+    "build-recipe": "tools.conda",
     "check-glibc": "tools.project",
     "check-summary": "tools.cmake",
     "check-version": "tools.cmake",
@@ -25,6 +26,7 @@ TOOLS = {
     "project-wheel": "tools.project",
     "repoint": "tools.cmake",
     "restore": "tools.cmake",
+    "take-output": "tools.conda",
     "unpack": "tools.project",
 }
 """The module of each tool, below `recipes`."""

@@ -1,0 +1,91 @@
+"""Tools for jobs of recipe `conda`."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from torchyard.errors import BuildError
+from torchyard.host.files import link_or_copy
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.recipe import Stage
+from torchyard.package.conda.name import SUFFIX
+from torchyard.terminal.console import write
+from torchyard.toolchain.conda_lock import channel_address
+from torchyard.toolchain.conda_recipe import output_name, render_recipe
+
+if TYPE_CHECKING:
+    from rattler_build.progress import LogEvent, ProgressCallback
+
+_CHANNEL = "channel"
+"""The folder of a build's result with its packages."""
+
+
+class _Log:
+    """Writes what rattler-build and the scripts of a recipe say."""
+
+    def on_log(self, event: "LogEvent") -> None:
+        write(f"{event.message.rstrip()}\n")
+
+
+def build_recipe_tool(
+    *, spec: JobSpec, inputs: Path, channel: tuple[str, ...] = (), to: Path
+) -> None:
+    """Build the outputs of a recipe that a job is for, with the packages of its inputs."""
+    from rattler_build import RattlerBuildError, ToolConfiguration  # noqa: PLC0415 - an extra
+
+    task = spec.task
+    _check_version(task.text("rattler_build"))
+    output = Path("output").absolute()
+    for package in built_packages(inputs):
+        _put(package, output / package.parent.name)
+    wanted = task.table("outputs")
+    channels, config = [*map(channel_address, channel)], ToolConfiguration()
+    log = cast("ProgressCallback", _Log())  # all of its methods are optional
+    for rendered in render_recipe(inputs / Stage.SOURCE, task.text("subdir")):
+        name = output_name(rendered)
+        if wanted.get(name.name) != f"{name.version}-{name.build}":
+            continue
+        write(f"== {name.file}\n")
+        try:
+            made = rendered.run_build(
+                config, output, channels, log, no_build_id=True, package_format="conda"
+            )
+        except RattlerBuildError as error:
+            msg = f"rattler-build could not build {name.file}: {error}"
+            raise BuildError(msg) from error
+        for path in made.packages:
+            _put(path, to / _CHANNEL / path.parent.name)
+
+
+def take_output_tool(*, spec: JobSpec, inputs: Path, to: Path) -> None:
+    """Take the package of a cell from the build of its variant."""
+    ((name, found),) = spec.task.table("outputs").items()
+    packages = [p for p in built_packages(inputs) if p.name == f"{name}-{found}{SUFFIX}"]
+    if not packages:
+        msg = f"the recipe made no package {name}-{found}"
+        raise BuildError(msg, hint="the recipe is rendered in another way here: plan it again")
+    _put(packages[0], to)
+
+
+def built_packages(inputs: Path) -> list[Path]:
+    """Return the packages of all builds of a recipe in a job's inputs; they are in subdirs."""
+    return [
+        path
+        for stage in (Stage.CORE, Stage.BINDINGS)
+        for scope in ("", "*/*/", "*/*/*/")  # one result of the stage, or that of each scope
+        for path in sorted((inputs / stage).glob(f"{scope}{_CHANNEL}/*/*{SUFFIX}"))
+    ]
+
+
+def _put(package: Path, folder: Path) -> None:
+    """Put a package into a folder, also if a run that was killed did so."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / package.name).unlink(missing_ok=True)
+    link_or_copy(str(package), str(folder / package.name))
+
+
+def _check_version(planned: str) -> None:
+    found = version("py-rattler-build")
+    if found != planned:
+        msg = f"the job is for py-rattler-build {planned}, and this machine has {found}"
+        raise BuildError(msg, hint=f"pip install py-rattler-build=={planned}")

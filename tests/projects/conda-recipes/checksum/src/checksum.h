@@ -1,0 +1,1 @@
+unsigned long checksum(const char *text);
