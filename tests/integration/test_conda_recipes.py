@@ -24,6 +24,9 @@ INSIDE = "/mnt/torchyard"
 UNKNOWN = re.compile(r"^\s*(timestamp|sha256|md5|size): .*$", re.MULTILINE)
 """The time of a build, and what depends on it: rattler-build takes both from the clock."""
 
+UNPACKED = 50_000_000
+"""Fewer bytes than those of the compilers, which jobs use from a cache that they share."""
+
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
@@ -45,7 +48,7 @@ class Recipe(NamedTuple):
 def recipe(request: pytest.FixtureRequest, tmp_path: Path) -> Recipe:
     folder = tmp_path / request.param
     shutil.copytree(RECIPES / request.param, folder)
-    env = {"CONDA_CHANNEL_ALIAS": conda_forge().parent.as_uri()}
+    env = {"CONDA_CHANNEL_ALIAS": conda_forge().parent.as_uri(), "XDG_CACHE_HOME": str(tmp_path)}
     made = Recipe(Project(folder), env)
     made.torchyard("init")
     return made
@@ -69,6 +72,10 @@ def test_a_recipe_is_run_as_it_is(recipe: Recipe, count: int, tmp_path: Path) ->
     for job in recipe.torchyard("plan", "--list", "jobs").split():
         if job.startswith("smoke:") and job.endswith(f"/{folder.name}"):
             assert "recipe/script-" in recipe.torchyard("store", "show", job, "--log")
+        if job.startswith(("core:", "bindings:")):
+            (result,) = json.loads(recipe.torchyard("store", "show", job, "--json"))["results"]
+            assert all(used["disk"] < UNPACKED for used in result["steps"])
+    assert {*tmp_path.glob("torchyard/conda/packages/gcc_impl_linux-64-*/bin")}
 
 
 def run_alone(recipe: Path, folder: Path) -> list[Path]:

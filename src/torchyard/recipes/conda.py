@@ -10,6 +10,7 @@ from torchyard.model.recipe_output import RECIPE_CHANNELS
 from torchyard.model.step import OWN, Step, beside
 from torchyard.recipes.recipe import tool
 from torchyard.toolchain.conda_lock import find_channel, is_remote
+from torchyard.toolchain.conda_packages import packages_folder
 
 _BUILD = "tool build-recipe --spec {spec} --inputs {inputs} --to {out}"
 _TAKE = "take-output --spec {spec} --inputs {inputs} --to {out}"
@@ -20,7 +21,9 @@ def steps(spec: JobSpec) -> tuple[Step, ...] | None:
     task = spec.task
     match task.stage:
         case Stage.CORE | Stage.BINDINGS:
+            shared = packages_folder()
             words = (*OWN, *_BUILD.split(), *_channels(task))
+            words += ("--packages", str(shared)) if shared else ()
             network = bool(task.settings.get("fetches")) or any(
                 map(is_remote, task.words(RECIPE_CHANNELS))
             )

@@ -17,6 +17,7 @@ from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
+from torchyard.model.recipe_output import RECIPE_CHANNELS
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
 from torchyard.recipes.proof import recipe_channels
@@ -229,10 +230,15 @@ def _names_base(spec: JobSpec) -> bool:
 
 
 def _channel_directories(task: Task, base: Path) -> list[str]:
-    """Return the channel directories that a job installs from."""
+    """Return the directories that a job installs from: channels, and a cache of their packages."""
     asked = task.words("channels") if task.stage is Stage.SMOKE else []
     paths = (channel.removeprefix("file://") for channel in (*asked, *recipe_channels(task)))
-    return [str(base / path) for path in paths if "://" not in path]
+    found = [base / path for path in paths if "://" not in path]
+    if RECIPE_CHANNELS in task.settings and task.stage is not Stage.SMOKE:
+        from torchyard.toolchain.conda_packages import packages_folder  # noqa: PLC0415 - as above
+
+        found += filter(None, [packages_folder()])
+    return [str(path) for path in found]
 
 
 def _devices(task: Task) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import SPEC_FILE, JobSpec, Task
 from torchyard.model.lock import CONDA
 from torchyard.model.recipe import Stage
+from torchyard.model.recipe_output import RECIPE_CHANNELS
 from torchyard.model.toolchain import Toolchain, is_pinned
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
@@ -49,6 +50,8 @@ def equip_job(
     With a root, do this inside the root.
     """
     task = workdir.spec.task
+    if RECIPE_CHANNELS in task.settings and task.stage is not Stage.SMOKE:
+        _fetch_packages(workdir, conditions)
     if not is_tried_by_us(task) and not compiles_by_recipe(task):
         return {}
     root = conditions.sandbox.root
@@ -59,6 +62,20 @@ def equip_job(
     words, network = ["equip", workdir.folder.name], fetches_wheels(workdir.spec)
     answer = ask_in_root(root, words, folder=workdir.folder, network=network)
     return msgspec.json.decode(answer, type=dict[str, str])
+
+
+def _fetch_packages(workdir: WorkDir, conditions: Conditions) -> None:
+    """Fetch the packages that outputs of a conda recipe are built with, for a job of our own."""
+    if conditions.foreign or conditions.demanded == "bwrap":
+        return
+    from torchyard.toolchain.conda_lock import find_channel  # noqa: PLC0415 - few jobs need it
+    from torchyard.toolchain.conda_packages import fetch_packages  # noqa: PLC0415
+
+    task, base = workdir.spec.task, Path(conditions.file).parent
+    names = map(find_channel, task.words(RECIPE_CHANNELS))
+    channels = [name if "://" in name else (base / name).resolve().as_uri() for name in names]
+    source, wanted = workdir.inputs / Stage.SOURCE, task.table("outputs")
+    fetch_packages(source, task.text("subdir"), wanted, channels)
 
 
 def fetches_wheels(spec: JobSpec) -> bool:

@@ -59,8 +59,12 @@ def output_name(rendered: "RenderedVariant") -> OutputName:
     return OutputName(recipe.package.name, recipe.package.version, str(recipe.build.string))
 
 
-def render_recipe(folder: Path, subdir: str) -> list["RenderedVariant"]:
+def render_recipe(
+    folder: Path, subdir: str, only: Mapping[str, str] | None = None
+) -> list["RenderedVariant"]:
     """Return the outputs of a recipe in all of their variants for a subdir, in building order.
+
+    With `only`, those of these names with this version and build string, as `1.2.0-h0123456_0`.
 
     Variants are those beside the recipe. Of a feedstock, each file of `.ci_support` that is for the
     subdir is a set of them, as its CI builds it.
@@ -92,7 +96,11 @@ def render_recipe(folder: Path, subdir: str) -> list["RenderedVariant"]:
     except (RattlerBuildError, OSError, ValueError) as error:
         msg = f"`{path.relative_to(folder)}` can't be read: {error}"
         raise ConfigError(msg, hint="`rattler-build build --render-only` says the same") from error
-    return [*found.values()]
+    return [
+        rendered
+        for name, rendered in found.items()
+        if only is None or only.get(name.name) == f"{name.version}-{name.build}"
+    ]
 
 
 def variant_files(folder: Path, recipe: Path, subdir: str) -> Iterator[list[Path]]:

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -95,6 +96,32 @@ async def _lock(text: str) -> None:
     _print({})
 
 
+async def _fetch(text: str) -> None:
+    """Fetch the packages of environments into a cache, without those that can't be solved."""
+    import rattler  # noqa: PLC0415 - as above
+    from rattler.exceptions import SolverError  # noqa: PLC0415
+
+    asked = json.loads(text)
+    gateway = rattler.Gateway(cache_dir=Path(asked["cache"]) / "repodata")
+    for specs in asked["environments"]:
+        try:
+            records = await rattler.solve(
+                [rattler.Channel(channel) for channel in asked["channels"]],
+                specs,
+                gateway=gateway,
+                platforms=[asked["subdir"], "noarch"],
+                virtual_packages=[v.into_generic() for v in rattler.VirtualPackage.detect()],
+            )
+        except SolverError:
+            continue
+        packages = Path(asked["packages"])
+        names = (r.file_name.removesuffix(".conda").removesuffix(".tar.bz2") for r in records)
+        if not all((packages / name).is_dir() for name in names):
+            with TemporaryDirectory(dir=asked["cache"]) as prefix:
+                await rattler.install(records, prefix, cache_dir=packages, show_progress=False)
+    _print({})
+
+
 async def _environments(text: str) -> None:
     """Install the environments of a lock below a directory, to be used at another path.
 
@@ -148,6 +175,8 @@ async def _main(words: Sequence[str]) -> None:
             await _install(text)
         case ["lock", text]:
             await _lock(text)
+        case ["fetch", text]:
+            await _fetch(text)
         case ["environments", text]:
             await _environments(text)
         case ["activate", text]:

@@ -11,6 +11,7 @@ from torchyard.model.recipe import Stage
 from torchyard.package.conda.name import SUFFIX
 from torchyard.terminal.console import write
 from torchyard.toolchain.conda_lock import channel_address
+from torchyard.toolchain.conda_packages import use_packages
 from torchyard.toolchain.conda_recipe import output_name, render_recipe
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ class _Log:
 
 
 def build_recipe_tool(
-    *, spec: JobSpec, inputs: Path, channel: tuple[str, ...] = (), to: Path
+    *,
+    spec: JobSpec,
+    inputs: Path,
+    channel: tuple[str, ...] = (),
+    packages: Path | None = None,
+    to: Path,
 ) -> None:
     """Build the outputs of a recipe that a job is for, with the packages of its inputs."""
     from rattler_build import RattlerBuildError, ToolConfiguration  # noqa: PLC0415 - an extra
@@ -38,13 +44,13 @@ def build_recipe_tool(
     output = Path("output").absolute()
     for package in built_packages(inputs):
         _put(package, output / package.parent.name)
-    wanted = task.table("outputs")
+    if packages and packages.is_dir():
+        use_packages(packages, Path("cache").absolute())
     channels, config = [*map(channel_address, channel)], ToolConfiguration()
     log = cast("ProgressCallback", _Log())  # all of its methods are optional
-    for rendered in render_recipe(inputs / Stage.SOURCE, task.text("subdir")):
+    source = inputs / Stage.SOURCE
+    for rendered in render_recipe(source, task.text("subdir"), task.table("outputs")):
         name = output_name(rendered)
-        if wanted.get(name.name) != f"{name.version}-{name.build}":
-            continue
         write(f"== {name.file}\n")
         try:
             made = rendered.run_build(
