@@ -165,6 +165,8 @@ def test_rules_select_outputs(fastsum: Path) -> None:
     [
         ('version = "0.3.1"', 'version = "0.3.0"', "the recipe has version 0.3.1"),
         ("[matrix]", '[matrix]\npython = ["cp312"]', "reads the values of `python`"),
+        ('recipe = "conda"', 'recipe = "conda"\nbuild_number = 2', "what `build_number` would"),
+        ('recipe = "conda"', 'recipe = "conda"\nnightly = "20261114"', "what `nightly` would"),
         ("[matrix]", '[toolchain]\ncompiler = "gcc"\n[matrix]', "says itself with what"),
         ('path = "."', 'git = "https://example.org/x"\nrev = "v1"', "has no directory"),
         ('path = "."', 'path = "src"', "there is no `recipe.yaml`"),
@@ -229,6 +231,28 @@ def test_a_feedstock_comes_in(tmp_path: Path, torchyard: Command) -> None:
     assert "linux-x86_64/cu130-mkl/any/libtorch" in cells
     assert "linux-x86_64/cpu-libopenblas/cp313/pytorch" in cells
     assert "linux-x86_64/cu130-mkl/cp313/pytorch" not in cells
+
+
+def test_a_project_with_a_recipe_beside_it_is_no_recipe(gauge: Path, torchyard: Command) -> None:
+    """Only if asked for; the recipe says the rest itself."""
+    file = gauge / "t.toml"
+    (gauge / "CMakeLists.txt").write_text("project(gauge)\n")
+    torchyard("init", "-f", file)
+    assert 'recipe = "conda"' not in file.read_text()
+    assert torchyard("init", "--recipe", "conda", "-f", file, "--force").code == 0
+    assert 'recipe = "conda"' in file.read_text()
+    named = torchyard("init", "--recipe", "conda", "--name", "x", "-f", file, "--force")
+    assert "--name: a conda recipe says itself" in named.err
+    other = torchyard("init", "--feedstock", gauge, "--recipe", "pytorch", "-f", file, "--force")
+    assert "run as it is, not by `pytorch`" in other.err
+
+
+def test_channels_of_other_recipes_are_refused(tmp_path: Path, torchyard: Command) -> None:
+    file = tmp_path / "torchyard.toml"
+    assert torchyard("init", "-f", file).code == 0
+    with file.open("a") as text:
+        text.write('\n[conda]\nchannels = ["x"]\n')
+    assert "these channels are for recipe `conda`" in torchyard("plan", "-f", file).err
 
 
 def test_init_refuses_what_is_no_recipe(tmp_path: Path, torchyard: Command) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchyard.config.recipe_outputs import read_recipe_outputs
 from torchyard.config.starter import template
 from torchyard.errors import UsageError
 from torchyard.model.identifier import PROJECT_NAME
+from torchyard.model.lock import CONDA
 from torchyard.model.recipe_output import RecipeOutput
 from torchyard.model.tables import Tables
 from torchyard.toolchain.conda_recipe import (
@@ -20,7 +21,30 @@ from torchyard.toolchain.conda_recipe import (
 
 _TEMPLATE = "templates/conda.toml"
 _OLD = "meta.yaml"
+_PROJECT = ("setup.py", "pyproject.toml", "CMakeLists.txt")
 _SUBDIR = re.compile(r"([a-z]+_[a-z0-9]+)_")
+
+
+def asked_recipe(
+    here: Path, given: Mapping[str, str], lists: Mapping[str, Sequence[str]]
+) -> Path | None:
+    """Return the directory of the conda recipe that options of `init` ask to run; None for another.
+
+    Without options that is a directory with a recipe, and without a project beside it.
+    """
+    folder = Path(given["feedstock"]) if "feedstock" in given else here / given.get("path", ".")
+    if "feedstock" not in given and given.get("recipe") != CONDA:
+        is_project = any((folder / name).is_file() for name in _PROJECT)
+        is_plain = given.keys() <= {"path"} and not is_project
+        return folder if is_plain and find_conda_recipe(folder) else None
+    if given.get("recipe", CONDA) != CONDA:
+        msg = f"--feedstock has a recipe that is run as it is, not by `{given['recipe']}`"
+        raise UsageError(msg, hint="leave --recipe out")
+    options = {*given, *(name for name, values in lists.items() if values)}
+    if other := options - {"recipe", "path", "feedstock", "platform"}:
+        msg = f"--{min(other)}: a conda recipe says itself what is built"
+        raise UsageError(msg, hint="its variants are beside it")
+    return folder
 
 
 def conda_starter(

@@ -131,8 +131,12 @@ def evaluate(
 def _with_outputs(
     tables: Tables, outputs: Sequence[RecipeOutput], spec: FileSpec, problems: Problems
 ) -> Tables:
-    """Return tables with the outputs of a conda recipe; check the version against them."""
+    """Return tables with the outputs of a conda recipe; check the project against them."""
     if not outputs:
+        if spec.conda.channels:
+            what = "these channels are for recipe `conda`"
+            hint = "`channels` of [smoke] are for tests, those of [toolchain.conda] for builds"
+            problems.add(("conda", "channels"), what, hint, at_key=True)
         return tables
     from torchyard.config.recipe_outputs import with_recipe_outputs  # noqa: PLC0415 - few need it
 
@@ -140,6 +144,10 @@ def _with_outputs(
     if spec.project.version not in versions:
         what = f"the recipe has version {', '.join(versions)}, and not `{spec.project.version}`"
         problems.add(("project", "version"), what, f'write version = "{next(iter(versions))}"')
+    for key in ("nightly", "build_number", "release"):
+        if f"project.{key}" in problems.document.origins():
+            what = f"a conda recipe says itself what `{key}` would"
+            problems.add(("project", key), what, "leave it out", at_key=True)
     return with_recipe_outputs(tables, outputs)
 
 

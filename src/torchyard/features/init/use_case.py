@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchyard.compute.registry import PLAIN
-from torchyard.config.conda_starter import conda_starter
+from torchyard.config.conda_starter import asked_recipe, conda_starter
 from torchyard.config.document import Document
 from torchyard.config.evaluate import GLIBC, NO_RELEASE, VERSION
 from torchyard.config.known_extensions import known_extension
@@ -41,7 +41,6 @@ from torchyard.workspace.arguments import check_name
 from torchyard.workspace.progress import ignore_line
 
 _EXTENSION = next(name for name, shape in known_recipes().items() if shape.is_extension)
-_CONDA = next(name for name, shape in known_recipes().items() if shape.is_rendered)
 _ANYWAY = f"--recipe {_EXTENSION} writes a file all the same"
 _MOST_SHOWN = 6
 _EXCLUDES = {
@@ -122,13 +121,8 @@ def _ignore_home(folder: Path) -> None:
 
 
 def _start(file: str, given: Mapping[str, str], lists: Lists) -> _StartedFile:
-    folder = Path(file).parent / given.get("path", ".")
-    if "feedstock" in given:
-        folder = Path(given["feedstock"])
-    asked = given.get("recipe", _CONDA if "feedstock" in given else "")
-    is_elsewhere = not given.keys().isdisjoint(("sdist", "git", "rev"))
-    if asked == _CONDA or not (asked or is_elsewhere or find_conda_recipe(folder) is None):
-        return _start_conda(file, folder, lists)
+    if (folder := asked_recipe(Path(file).parent, given, lists)) is not None:
+        return _start_conda(file, folder, lists["platform"])
     if "sdist" in given:
         project = _of_sdist(given)
     elif "git" in given:
@@ -145,22 +139,13 @@ def _start(file: str, given: Mapping[str, str], lists: Lists) -> _StartedFile:
     return _StartedFile(text, {**answers.notes, **dict(_lists(answers.reading))}, is_extension)
 
 
-def _start_conda(file: str, folder: Path, lists: Lists) -> _StartedFile:
+def _start_conda(file: str, folder: Path, platforms: tuple[str, ...]) -> _StartedFile:
     """Return the file for a conda recipe, which is run as it is."""
-    if other := [name for name, values in lists.items() if values and name != "platform"]:
-        msg = f"--{other[0]}: a conda recipe says itself what is built"
-        raise UsageError(msg, hint="its variants are beside it")
-    text = conda_starter(
-        folder.resolve(),
-        Path(file).resolve().parent,
-        lists["platform"],
-        platform_name(),
-        load_tables(),
-    )
+    beside = Path(file).resolve().parent
+    text = conda_starter(folder.resolve(), beside, platforms, platform_name(), load_tables())
     _try_plan(file, text, BuildLock())
-    return _StartedFile(
-        text, {"recipe": f"{find_conda_recipe(folder)}, run as it is"}, is_extension=False
-    )
+    note = f"{find_conda_recipe(folder)}, run as it is"
+    return _StartedFile(text, {"recipe": note}, is_extension=False)
 
 
 def _try_plan(file: str, text: str, lock: BuildLock) -> None:
