@@ -14,8 +14,9 @@ from zipfile import ZipFile
 import pytest
 from tests.support import bare_recipe
 from tests.support.conda_forge import MISSING, conda_forge
+from tests.support.forked import TORCHYARD
 from tests.support.helpers import ROOT
-from tests.support.recipe import Project, call
+from tests.support.recipe import Project, call, run
 
 from torchyard.host.zstd import decompress
 
@@ -76,6 +77,25 @@ def test_a_recipe_is_run_as_it_is(recipe: Recipe, count: int, tmp_path: Path) ->
             (result,) = json.loads(recipe.torchyard("store", "show", job, "--json"))["results"]
             assert all(used["disk"] < UNPACKED for used in result["steps"])
     assert {*tmp_path.glob("torchyard/conda/packages/gcc_impl_linux-64-*/bin")}
+
+
+@pytest.mark.parametrize("recipe", ["checksum"], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "old", "new", "cause"),
+    [
+        ("src/checksum.c", "zlib.h", "zlob.h", "A header is missing: zlob.h (checksum.c:3)"),
+        ("recipe.yaml", "- zlib", "- zlibb", "No candidates were found for zlibb"),
+        ("recipe.yaml", "libchecksum.so", "libother.so", "No match for lib glob: lib/libother.so"),
+    ],
+)
+def test_a_failed_build_names_its_cause(
+    recipe: Recipe, file: str, old: str, new: str, cause: str
+) -> None:
+    path = recipe.project.folder / file
+    path.write_text(path.read_text().replace(old, new))
+    failed = run(*TORCHYARD, "build", "package:*", "-f", recipe.project.file, env=recipe.env)
+    assert failed.returncode == 9
+    assert cause in failed.stderr
 
 
 def run_alone(recipe: Path, folder: Path) -> list[Path]:

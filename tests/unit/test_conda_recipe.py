@@ -226,7 +226,10 @@ def test_a_feedstock_comes_in(tmp_path: Path, torchyard: Command) -> None:
     assert all(any(f"pytorch {start}" in text for text in pythons) for start in wanted)
     assert len([text for text in builds if text.startswith("libtorch ")]) == 4
     assert len([text for text in builds if text.startswith(("pytorch-cpu ", "pytorch-gpu "))]) == 4
-    cells = {cell.path for cell in make_plan(config).cells()}
+    plan = make_plan(config)
+    cells = {cell.path for cell in plan.cells()}
+    needed = inputs(plan, "bindings:linux-x86_64/cu130-mkl/cp312")
+    assert needed == {"source:", "cu130-mkl"}
     assert "linux-x86_64/cu130-mkl/cp312/pytorch" in cells
     assert "linux-x86_64/cu130-mkl/any/libtorch" in cells
     assert "linux-x86_64/cpu-libopenblas/cp313/pytorch" in cells

@@ -1,22 +1,30 @@
 """Tools for jobs of recipe `conda`."""
 
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from torchyard.errors import BuildError
+from torchyard.errors import BuildError, HostError
 from torchyard.host.files import link_or_copy
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.conda.name import SUFFIX
 from torchyard.terminal.console import write
-from torchyard.toolchain.conda_lock import channel_address
+from torchyard.toolchain.conda_lock import USER, channel_address
 from torchyard.toolchain.conda_packages import use_packages
 from torchyard.toolchain.conda_recipe import output_name, render_recipe
+from torchyard.toolchain.rattler import call_rattler
 
 if TYPE_CHECKING:
     from rattler_build.progress import LogEvent, ProgressCallback
 
+_SCRIPT, _SOLVER = "Script failed", "Failed to resolve"
+"""What rattler-build says of a script of the recipe, and of an environment without a solution."""
+_SPECS, _SPEC = "  Specs:", "   - "
+"""Lines of rattler-build's log before it solves an environment."""
 _CHANNEL = "channel"
 """The folder of a build's result with its packages."""
 
@@ -57,10 +65,26 @@ def build_recipe_tool(
                 config, output, channels, log, no_build_id=True, package_format="conda"
             )
         except RattlerBuildError as error:
+            if _SCRIPT in str(error):
+                sys.exit(1)  # the cause is further up, as in the log of any program
+            if _SOLVER in str(error):
+                write(_unsolved(getattr(error, "log", ()), [output.as_uri(), *channels]))
             msg = f"rattler-build could not build {name.file}: {error}"
             raise BuildError(msg) from error
         for path in made.packages:
             _put(path, to / _CHANNEL / path.parent.name)
+
+
+def _unsolved(log: Sequence[str], channels: Sequence[str]) -> str:
+    """Return why the last requirements in a log have no solution, which rattler-build omits."""
+    specs: list[str] = []
+    for line in log:
+        is_spec = line.startswith(_SPEC)
+        specs = [*specs, line.removeprefix(_SPEC)] if is_spec else [] if _SPECS in line else specs
+    asked = {"channels": [*channels], "specs": specs, "prefix": "", "system": {}, "exact": False}
+    with suppress(HostError):
+        return call_rattler("install", asked | {"cache": str(Path("cache").absolute())}, USER).error
+    return ""
 
 
 def take_output_tool(*, spec: JobSpec, inputs: Path, to: Path) -> None:
