@@ -11,9 +11,13 @@ from tests.support.helpers import ROOT, Command
 
 from torchyard.config.load import load_config
 from torchyard.errors import ConfigError, TorchyardError
+from torchyard.model.recipe import Stage
+from torchyard.model.step import Step
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
+from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING, PlanSelection
+from torchyard.recipes import steps_of
 
 pytest.importorskip("rattler_build")
 
@@ -141,6 +145,24 @@ def test_a_build_has_the_packages_that_it_needs(gauge: Path) -> None:
     assert inputs(plan, f"smoke:{head}/any/gauge-all") == {
         *("cpu-default", "cp311", "cp312", "gauge-all"),
     }
+
+
+def test_a_downloaded_source_needs_the_network(gauge: Path) -> None:
+    """Also that of a staging build; channels and sources that are directories need none."""
+    file, recipe = gauge / "torchyard.toml", gauge / "recipe.yaml"
+    file.write_text(file.read_text() + '[conda]\nchannels = ["./channel"]\n')
+    plan = plan_of(gauge)
+    assert not any(step.network for step in steps_of_builds(plan))
+    url = f"url: https://example.org/x.tar.gz\n  sha256: {'0' * 64}"
+    recipe.write_text(recipe.read_text().replace("path: src", url))
+    plan = plan_of(gauge)
+    assert all(output.fetches for output in plan.config.recipe_outputs)
+    assert all(step.network for step in steps_of_builds(plan))
+
+
+def steps_of_builds(plan: Plan) -> list[Step]:
+    jobs = [job for job in plan.jobs if job.stage in (Stage.CORE, Stage.BINDINGS)]
+    return [step for job in jobs for step in steps_of(make_job_spec(plan, job))]
 
 
 def test_files_of_the_recipe_are_inputs(gauge: Path) -> None:

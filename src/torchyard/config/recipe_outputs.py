@@ -59,6 +59,9 @@ def read_recipe_outputs(
         draft._replace(cell=draft.cell._replace(variant=_variant(draft.used, keys)))
         for draft in drafts
     ]
+    if len({draft.cell for draft in named}) < len(named):
+        msg = f"two outputs of the recipe in `{folder}` have equal variants, and differ"
+        raise ConfigError(msg, hint="torchyard names cells by the values of keys of variants")
     return tuple(_output(draft, named) for draft in named)
 
 
@@ -121,16 +124,13 @@ def _naming_keys(drafts: Sequence[_Draft]) -> list[str]:
         for key, value in draft.used.items():
             values.setdefault(key, set()).add(value)
     keys = sorted(key for key in values if len(values[key]) > 1)
-    if _count(drafts, keys) < len(drafts):
-        msg = "two outputs of the recipe have equal variants, and other build strings"
-        raise ConfigError(msg, hint="torchyard names cells by the keys of variants")
 
     def worth(key: str) -> tuple[bool, bool]:
         return key not in _OF_ALL, any(value[:1].isalpha() for value in values[key])
 
     for key in sorted(keys, key=worth):
         fewer = [other for other in keys if other != key]
-        if _count(drafts, fewer) == len(drafts):
+        if _count(drafts, fewer) == _count(drafts, keys):
             keys = fewer
     return keys
 
@@ -163,13 +163,15 @@ def _output(draft: _Draft, drafts: Sequence[_Draft]) -> RecipeOutput:
         left += (new := [d for d in _beside(last, drafts, required) if d.cell not in used])
         used |= {other.cell: other for other in new}
     channels = draft.used.get(_CHANNELS, CONDA_FORGE).split(",")
+    sources = [source.to_dict() for source in recipe.sources]
+    sources += (s for cache in recipe.staging_caches for s in cache.to_dict().get("source", ()))
     return RecipeOutput(
         cell=draft.cell,
         version=name.version,
         build=name.build,
         variant=draft.used,
         channels=tuple(channel.strip() for channel in channels),
-        fetches=any("path" not in source.to_dict() for source in recipe.sources),
+        fetches=any("path" not in source for source in sources),
         needs=tuple(sorted(needs - {own})),
         uses=tuple(sorted({build_scope(cell) for cell in used})),
     )
