@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -172,6 +173,7 @@ def _output(draft: _Draft, drafts: Sequence[_Draft]) -> RecipeOutput:
         variant=draft.used,
         channels=tuple(channel.strip() for channel in channels),
         fetches=any("path" not in source for source in sources),
+        rattler_build=version("py-rattler-build"),
         needs=tuple(sorted(needs - {own})),
         uses=tuple(sorted({build_scope(cell) for cell in used})),
     )

@@ -16,7 +16,8 @@ class RecipeOutput(NamedTuple):
     """An output of a conda recipe in one of its variants.
 
     `needs` are the builds with outputs that its build requires; `uses` are its own, and those with
-    outputs that it requires once installed. `fetches` tells whether its sources are downloaded.
+    outputs that it requires once installed. `fetches` tells whether its sources are downloaded,
+    `rattler_build` is the version that rendered it, and has to build it.
     """
 
     cell: Cell
@@ -25,6 +26,7 @@ class RecipeOutput(NamedTuple):
     variant: dict[str, str]
     channels: tuple[str, ...]
     fetches: bool
+    rattler_build: str
     needs: tuple[BuildScope, ...] = ()
     uses: tuple[BuildScope, ...] = ()
 

@@ -1,7 +1,6 @@
 """The settings of jobs, from tables, file and overrides: what results depend on besides inputs."""
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import NamedTuple
 
 from torchyard.model.abi import AbiClass
@@ -146,7 +145,7 @@ class SettingsMaker:
             subdir = self.tables.platforms[scope[0]].conda_subdir
             draft.set("subdir", subdir, Origin("data/platforms.toml"))
             draft.set("variant", first.variant, origin)
-            draft.set("rattler_build", version("py-rattler-build"), Origin("this machine"))
+            draft.set("rattler_build", first.rattler_build, Origin("this machine"))
             draft.set("fetches", any(output.fetches for output in outputs), origin)
         else:
             draft.set("format", "conda", Origin("data/packages.toml"))
