@@ -13,12 +13,16 @@ from torchyard.model.values import Value
 
 _NUMBER, _MACHINE, _FLAGS = 0, 4, 16
 """Offsets in what the kernel passes: the call's number, the machine, the first argument."""
+_ARGUMENT = 8
+"""The bytes of an argument."""
 
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 """The first number of another set of calls, on x86_64."""
 _NEW_USER = 0x10000000
+_UNSEEN = 0o1000000
+"""`O_NOATIME`: a file that is opened so can be read without a trace."""
 
 _Numbers = dict[str, dict[str, int]]
 
@@ -31,6 +35,7 @@ class _Calls(Value, kw_only=True):
     absent: _Numbers
     namespaces: _Numbers
     sockets: _Numbers
+    opening: dict[str, dict[str, int]]
     families: dict[str, int]
 
 
@@ -53,7 +58,12 @@ def filter_program(machine: str = os.uname().machine) -> bytes:
             _instruction(_RETURN, absent),
             *(_answered(number, forbidden) for number in _of(calls.forbidden, machine)),
             *(_answered(number, absent) for number in _of(calls.absent, machine)),
-            *(_without_users(number, forbidden) for number in _of(calls.namespaces, machine)),
+            *(_refused(number, 0, _NEW_USER) for number in _of(calls.namespaces, machine)),
+            *(
+                _refused(call[machine], call["flags"], _UNSEEN, command=call.get("command"))
+                for call in calls.opening.values()
+                if machine in call
+            ),
             *(_of_family(number, calls.families) for number in _of(calls.sockets, machine)),
             _instruction(_RETURN, _ALLOW),
         )
@@ -73,14 +83,17 @@ def _answered(number: int, answer: int) -> bytes:
     return _instruction(_EQUAL, number, 0, 1) + _instruction(_RETURN, answer)
 
 
-def _without_users(number: int, answer: int) -> bytes:
-    return (
-        _instruction(_EQUAL, number, 0, 4)
-        + _instruction(_LOAD, _FLAGS)
-        + _instruction(_HAS_BITS, _NEW_USER, 0, 1)
-        + _instruction(_RETURN, answer)
-        + _instruction(_LOAD, _NUMBER)
+def _refused(number: int, argument: int, bits: int, *, command: int | None = None) -> bytes:
+    """Forbid a call if an argument has any of these bits, and its second one is the command."""
+    test = (
+        _instruction(_LOAD, _FLAGS + argument * _ARGUMENT)
+        + _instruction(_HAS_BITS, bits, 0, 1)
+        + _instruction(_RETURN, _ERROR | errno.EPERM)
     )
+    if command is not None:
+        test = _instruction(_LOAD, _FLAGS + _ARGUMENT) + _instruction(_EQUAL, command, 0, 3) + test
+    skipped = len(test) // len(_instruction(_LOAD, 0)) + 1
+    return _instruction(_EQUAL, number, 0, skipped) + test + _instruction(_LOAD, _NUMBER)
 
 
 def _of_family(number: int, families: Mapping[str, int]) -> bytes:

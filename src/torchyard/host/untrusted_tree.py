@@ -155,6 +155,12 @@ class UntrustedTree:
         with _named(self.root / path):
             os.close(_descend(self._handle, path, make=True))
 
+    def forget_reads(self, path: str) -> None:
+        """Set the access time of a file to 0, so that the next read of it shows."""
+        with self._parent(path) as (handle, name):
+            times = (0, os.stat(name, dir_fd=handle, follow_symlinks=False).st_mtime_ns)
+            os.utime(name, ns=times, dir_fd=handle, follow_symlinks=False)
+
     def rename(self, path: str, to: str) -> None:
         """Rename an entry; replace a file or link with the new name."""
         with self._parent(path) as (handle, name), self._parent(to) as (above, other):

@@ -47,7 +47,12 @@ class Edge(NamedTuple):
 
 def read_ninja_file(path: Path) -> list[Edge]:
     """Return the edges of a build file in order, without those of included files."""
-    text = path.read_bytes().decode(errors="replace")
+    return parse_ninja_file(path.read_bytes())
+
+
+def parse_ninja_file(data: bytes) -> list[Edge]:
+    """Return the edges of a build file's content."""
+    text = data.decode(errors="replace")
     if text.find("\r\n", 0, _FIRST) >= 0:
         text = text.replace("\r\n", "\n")
     if "$\n" in text:

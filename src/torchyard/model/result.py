@@ -14,6 +14,9 @@ Nanoseconds = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
 CONTINUED = "continued"
 """The fact of a result whose job started with files of an earlier build."""
 
+SAME_AS = "same as"
+"""The fact of a result that was not made again: the fingerprint of that of other inputs."""
+
 
 class Part(Value, kw_only=True):
     """A range of a file's bytes that is stored as its own blob."""
@@ -106,8 +109,23 @@ class Usage(Value, kw_only=True):
         )
 
 
+class Reads(Value, kw_only=True):
+    """The files of its inputs that a job read, of `total`; see `model/reads.py`.
+
+    `key` names the result for all inputs that differ only in other files. `carried` are those other
+    files in the result, by their path there.
+    """
+
+    key: Digest
+    files: tuple[str, ...]
+    total: int
+    carried: dict[str, str] = {}
+
+
 class Result(Value, kw_only=True):
     """The manifest of a finished job. `run` is unique: it distinguishes two writers.
+
+    `reads` is absent if it could not be observed: then the result depends on all of its inputs.
 
     `sidecars` are files about its packages, to be laid out beside them, that torchyard wrote.
     `key` is the public key of its maker, if that has one, whose `signature` covers all else.
@@ -127,6 +145,7 @@ class Result(Value, kw_only=True):
     torchyard: str = ""
     run: str = ""
     sidecars: tuple[File, ...] = ()
+    reads: Reads | None = None
     key: str = ""
     signature: str = ""
 

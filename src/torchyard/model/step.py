@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from typing import Literal
 
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.values import Value
@@ -63,6 +64,11 @@ class Step(Value, kw_only=True):
     env: dict[str, str] = {}
     outputs: tuple[str, ...] = ()
     network: bool = False
+    copies: Literal["", "inputs", "links"] = ""
+    """What it only copies: a job's inputs into its directory, or files there as hard links.
+
+    No such step makes a result depend on what it copies.
+    """
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from torchyard.insight.static_links import LINKS
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
-from torchyard.recipes.recipe import inventory_step, promise_steps, tool
+from torchyard.recipes.recipe import inventory_step, lay_out_step, promise_steps, tool
 
 _LAY_OUT = """\
 find . -mindepth 1 -delete
@@ -50,7 +50,7 @@ def _bindings(spec: JobSpec) -> tuple[Step, ...]:
         msg = f"torchyard.lock does not say with which torch {task.id} is built"
         raise PlanError(msg, hint="run `torchyard lock`")
     return (
-        Step(run=(*SHELL, _LAY_OUT), name="lay the source out"),
+        lay_out_step(_LAY_OUT),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         _build(platform_for(task.facts["compute"]).wheel_folders),
         tool(_UNPACK, "take it apart"),

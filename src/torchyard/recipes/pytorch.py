@@ -7,6 +7,8 @@ at the same path with the same times, points CMake to its Python, and builds the
 
 from shlex import quote
 
+from msgspec.structs import replace
+
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.lock import CONDA
@@ -15,7 +17,7 @@ from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.assemble.project import PROJECT
 from torchyard.package.conda.linked import ENVIRONMENTS
 from torchyard.package.versions import local_version
-from torchyard.recipes.recipe import DevelopSteps, inventory_step, promise_steps, tool
+from torchyard.recipes.recipe import DevelopSteps, inventory_step, lay_out_step, promise_steps, tool
 from torchyard.toolchain.summary import is_wanted
 from torchyard.toolchain.variables import entries_variables
 
@@ -23,11 +25,19 @@ _TOOL = " ".join((*OWN, "tool"))
 _PYTHON = "{work}/env/bin/python"
 
 _CONFIGURE_ONLY = (
-    "from scikit_build_core.build import build_wheel; import tempfile;"
+    "from scikit_build_core.build import build_wheel, wheel; import tempfile;"
+    "describe = getattr(wheel, 'get_standard_metadata', None);"
+    "drop = lambda table: dict((key, table[key]) for key in table if key != 'readme');"
+    "wheel.get_standard_metadata = lambda found, *more, **named:"
+    " describe(dict(found, project=drop(found['project'])), *more, **named);"
     "settings = dict([('build.targets', 'help'), ('install.components', 'nothing')]);"
-    "build_wheel(tempfile.mkdtemp(), settings | dict([('build-dir', 'build')]))"
+    "settings |= dict([('build-dir', 'build'), ('wheel.exclude', '**')]);"
+    "build_wheel(tempfile.mkdtemp(), settings)"
 )
-"""Makes an empty wheel: builds no target, and installs nothing."""
+"""Makes an empty wheel: builds no target, installs nothing, and reads neither modules nor README.
+
+What a core reads is compiled again when it changes.
+"""
 
 _CONFIGURE = {
     "setup.py": (_PYTHON, "setup.py", "build", "--cmake-only"),
@@ -108,11 +118,15 @@ def steps(spec: JobSpec) -> tuple[Step, ...] | None:
 def _core(spec: JobSpec) -> tuple[Step, ...]:
     task = spec.task
     return (
-        Step(run=(*SHELL, _lay_out(spec)), name="lay the source out"),
+        lay_out_step(_lay_out(spec)),
         *(Step(run=(*SHELL, line)) for line in task.words("prepare")),
         *_translation(task),
         tool("check-version --spec {spec}", "compare the tree's version"),
-        tool(f"keep-project --to {{out}}/{PROJECT}", "keep its licences and tests"),
+        replace(
+            tool(f"keep-project --to {{out}}/{PROJECT}", "keep its licences and tests"),
+            env={"PYTHONNOUSERSITE": "1"},  # the project may have put modules there
+            copies="links",
+        ),
         tool("ask build", "ask CMake to tell what it makes of it"),
         *_definitions(task),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
@@ -128,6 +142,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
         Step(
             run=(*SHELL, _KEEP),
             name="keep what was built",
+            copies="links",
             outputs=("install/lib/*", "tree/build/build.ninja"),
         ),
     )
@@ -136,7 +151,7 @@ def _core(spec: JobSpec) -> tuple[Step, ...]:
 def _bindings(spec: JobSpec) -> tuple[Step, ...]:
     backend = _backend(spec.compiled)
     return (
-        Step(run=(*SHELL, _RESTORE), name="restore the core's build"),
+        lay_out_step(_RESTORE, "restore the core's build"),
         tool("repoint build", "tell CMake of this Python"),
         *_AS_THE_WHEEL[backend],
         tool("keep-times {core}/tree", "keep the times of what is unchanged"),

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.step import OWN, Step
+from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.sbom.component import FACTS
 
 
@@ -44,6 +44,11 @@ class RecipeModule(Protocol):
 def tool(words: str, name: str) -> Step:
     """Return a step that runs a command of `torchyard tool`."""
     return Step(run=(*OWN, "tool", *words.split()), name=name)
+
+
+def lay_out_step(line: str, name: str = "lay the source out") -> Step:
+    """Return a step whose shell line only copies the job's inputs into its directory."""
+    return Step(run=(*SHELL, line), name=name, copies="inputs")
 
 
 def inventory_step(folder: str, more: str = "") -> Step:

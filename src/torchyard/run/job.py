@@ -31,8 +31,9 @@ from torchyard.model.event import Ended, Listener, Noted, Progress, Started, end
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.lock import CONDA
 from torchyard.model.quantity import show_count, show_size
+from torchyard.model.reads import show_reads
 from torchyard.model.recipe import Stage
-from torchyard.model.result import Result, Tree
+from torchyard.model.result import Result
 from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import CONFINED, TRUSTED, input_path
 from torchyard.run.attest import with_statement
@@ -41,6 +42,8 @@ from torchyard.run.environment import bring_ninja
 from torchyard.run.kept_build import KeptBuild
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
+from torchyard.run.reading import ReadWatch, watch_reads
+from torchyard.run.reuse import input_trees, needed_of, reuse_result
 from torchyard.run.sandbox import usable_links
 from torchyard.run.steps import StepContext, StepError, run_steps
 from torchyard.run.unfinished import restore_unfinished
@@ -87,6 +90,8 @@ def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Liste
                 _alone(workdir, conditions, on_event),
                 _claimed(workdir, store, conditions, on_event) as found,
             ):
+                if found is None and (found := reuse_result(spec, store)):
+                    on_event(Noted(job=task.id, text=show_reads(found.reads)))
                 if found is not None:
                     workdir.clear()
                     outcome = JobOutcome(found, built=False)
@@ -273,6 +278,8 @@ def _build(
         kept = KeptBuild.of(workdir, store, conditions)
         context = _open(workdir, store, conditions, on_event, kept=kept)
     before = workdir.state()  # steps without a sandbox could change the file
+    watch = _watch_reads(context, store, conditions)
+    context = context._replace(watch=watch)
     with Log(workdir.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(context.recorded().items()):
@@ -281,6 +288,7 @@ def _build(
             remember = partial(remember_units, store.objects, task.id)
             with usable_links(context.sandbox.kind, workdir):
                 used = run_steps(context, steps, log, on_event, remember)
+                reads = watch.reads() if watch else None
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 
@@ -310,6 +318,7 @@ def _build(
         torchyard=__version__,
         facts=before.facts | cached,
         run=uuid.uuid4().hex,
+        reads=reads,
     )
     result = store.signed(with_statement(result, writer, workdir.folder))
     if not writer.publish(result):
@@ -321,6 +330,16 @@ def _build(
             kept.take_equipment()
         workdir.remove()
     return JobOutcome(result, built=True)
+
+
+def _watch_reads(context: StepContext, store: Store, conditions: Conditions) -> ReadWatch | None:
+    """Return a watch for the files of its inputs that a job reads."""
+    spec = context.workdir.spec
+    if spec.task.stage not in _COMPILES:
+        return None
+    made = (store.find(name) for name in spec.task.inputs)
+    trees = input_trees(spec, {job.fingerprint: job.tree for job in made if job})
+    return watch_reads(context.workdir, trees, conditions, context.sandbox) if trees else None
 
 
 def _fetch_inputs(
@@ -341,7 +360,7 @@ def _fetch_inputs(
         made = result.spec.task
         is_publication = spec.task.stage is Stage.PUBLISH
         delivered = result.delivery if is_publication else result.tree
-        needed = _needed_of(delivered, made, spec.task)
+        needed = needed_of(delivered, made, spec.task)
         path = f"{INPUTS}/{input_path(made, trusted=trusted) if is_publication else made.stage}"
         if not is_publication and stages[made.stage] > 1:
             path = f"{path}/{made.scope}"
@@ -373,14 +392,6 @@ def _fetch_inputs(
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
         on_event(Noted(job=spec.task.id, text=text))
-
-
-def _needed_of(tree: Tree, made: Task, user: Task) -> Tree:
-    """Return the part of a result that a job uses: only bindings need a core's build tree."""
-    recipe = find_recipe(made.recipe)
-    if made.stage is not Stage.CORE or user.stage is Stage.BINDINGS or not recipe:
-        return tree
-    return tree.without(recipe.build_tree) if recipe.build_tree else tree
 
 
 def _packed(path: Path) -> Path:

@@ -25,6 +25,7 @@ from torchyard.model.step import INPUTS, Step
 from torchyard.model.unit_usage import UnitUsage
 from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
+from torchyard.run.reading import ReadWatch
 from torchyard.run.sandbox import (
     Enclosure,
     enclose,
@@ -100,7 +101,7 @@ class StepContext(NamedTuple):
     """The context of steps: directory, sandbox, compile slots, and configuration file.
 
     `tools` are the variables of a recipe's toolchain; `store` holds the inputs. `known` is the
-    usage of the job's units in earlier builds.
+    usage of the job's units in earlier builds. `watch` observes what the steps read.
     """
 
     workdir: WorkDir
@@ -111,6 +112,7 @@ class StepContext(NamedTuple):
     store: str = ""
     foreign: bool = False
     known: Mapping[str, UnitUsage] = {}
+    watch: ReadWatch | None = None
 
     def words(self) -> dict[str, str]:
         """Return the values of the words in braces."""
@@ -168,7 +170,7 @@ def run_steps(
 
     `on_units` is called with the units that a step has compiled, even if it fails.
     """
-    workdir, job = context.workdir, context.workdir.spec.task.id
+    workdir, job, watch = context.workdir, context.workdir.spec.task.id, context.watch
     state = workdir.state()
     words, env = context.words(), context.environment()
     tools = _size_of_tools(workdir)
@@ -186,6 +188,8 @@ def run_steps(
         tries = StepTries(workdir, state, step.title)
         meter, seen_as = UnitMeter(), watched_path(context.sandbox.kind, workdir)
         left = WorkLeft(workdir.job, seen_as, meter, context.known)
+        if watch:
+            watch.before(step)
         try:
             with meter:
                 ended = _run(context, whole, tries, log, _Reporter(job, on_event, left))
@@ -195,6 +199,8 @@ def run_steps(
         used = tries.usage(ended.used, disk=tools + _disk_usage(workdir))
         log.add(f"== ended well after {ended.seconds:.3f} s")
         _check_outputs(filled, workdir)
+        if watch:
+            watch.after(step)
         state = msgspec.structs.replace(state, steps=(*state.steps, used), unfinished=None)
         workdir.save(state)
         on_event(Stepped(job=job, usage=used))

@@ -20,6 +20,7 @@ from torchyard.store.gc_lease import GcLease
 from torchyard.store.keys import (
     BLOBS,
     CLAIMS,
+    READS,
     RESULTS,
     UNFINISHED,
     UNITS,
@@ -30,6 +31,7 @@ from torchyard.store.keys import (
 )
 from torchyard.store.objects import ObjectMeta
 from torchyard.store.pins import pinned_fingerprints
+from torchyard.store.same_reads import record_of
 from torchyard.store.store import Store, Unusable
 from torchyard.store.unit_memory import units_key_of
 
@@ -52,8 +54,8 @@ class Garbage(NamedTuple):
     """Unusable manifests, which stay."""
     is_blind: bool
     """Whether one of these hides what it names. Then no result and no blob is removed."""
-    units: list[str]
-    """The keys of unit records whose jobs no longer have a result."""
+    records: list[str]
+    """The keys of records of units and reads whose jobs no longer have a result."""
 
     @property
     def freed(self) -> int:
@@ -83,7 +85,7 @@ def remove_garbage(
     if not dry_run:
         _drop_claims(store, now - _ABANDONED)
         _drop_unfinished(store, now - grace)
-        store.objects.delete(garbage.units)
+        store.objects.delete(garbage.records)
     return garbage
 
 
@@ -121,11 +123,11 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     listed = {key_name(meta.key) for meta in metas}
     old = {key_name(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
-    remembered: dict[str, str] = {}
+    remembered: dict[str, set[str]] = {}
     unusable: Unusable = {}
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _with_beat(store.results(listed, unusable), beat):
-        remembered[result.fingerprint] = units_key_of(result.id)
+        remembered[result.fingerprint] = {units_key_of(result.id), record_of(result)}
         if result.spec.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.spec.task.inputs}
         if result.fingerprint in old:
@@ -137,7 +139,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     again = list(_with_beat(store.objects.list(RESULTS), beat))
     newer = {key_name(meta.key) for meta in again} - listed
     for result in _with_beat(store.results(newer, unusable), beat):
-        remembered[result.fingerprint] = units_key_of(result.id)
+        remembered[result.fingerprint] = {units_key_of(result.id), record_of(result)}
         kept.update(result.blobs())
     is_blind = False
     for key in {meta.key for meta in (*metas, *again) if key_name(meta.key) in unusable}:
@@ -156,7 +158,8 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
             kept.update(blobs)
         else:
             results[name] = identifier
-    used = {key for name, key in remembered.items() if name not in results}
+    used = {key for name, keys in remembered.items() if name not in results for key in keys}
+    records = (meta for kind in (UNITS, READS) for meta in store.objects.list(kind))
     return Garbage(
         results,
         {
@@ -172,7 +175,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
         len(listed) + len(newer) - len(results),
         unusable,
         is_blind,
-        [meta.key for meta in _older(store.objects.list(UNITS), born) if meta.key not in used],
+        [meta.key for meta in _older(records, born) if meta.key not in used],
     )
 
 

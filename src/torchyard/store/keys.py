@@ -6,6 +6,7 @@ pins/NAME.json             results that garbage collection keeps
 claims/cd/cd34….json       a process is working on this job
 unfinished/cd/cd34….json   what a job had finished when its time ran out
 units/ef/ef56….json        the memory of a job's units, by a digest of the job's name
+reads/0a/0a12….json        results by what their jobs read, by a digest of the jobs' settings
 sweeps/…                   the leases of garbage collections
 """
 
@@ -19,6 +20,7 @@ PINS = "pins/"
 CLAIMS = "claims/"
 UNFINISHED = "unfinished/"
 UNITS = "units/"
+READS = "reads/"
 SWEEPS = "sweeps/"
 
 
@@ -53,6 +55,10 @@ def unfinished_key(fingerprint: str) -> str:
 
 def units_key(digest: str) -> str:
     return f"{UNITS}{digest_path(digest)}.json"
+
+
+def same_reads_key(digest: str) -> str:
+    return f"{READS}{digest_path(digest)}.json"
 
 
 def pin_key(name: str) -> str:

@@ -10,6 +10,7 @@ from torchyard.model.result import Part, Result
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
 from torchyard.store.objects import Identity
+from torchyard.store.same_reads import remember_reads
 from torchyard.store.store import THREADS, Store
 from torchyard.store.trees import fetch_blob
 
@@ -30,6 +31,7 @@ def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
             there += 1
         else:
             sent += _copy_one(source, target, result, target.publish)
+            remember_reads(target.objects, result)
             copied += 1
     return Copied(copied, there, sent)
 

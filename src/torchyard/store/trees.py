@@ -26,6 +26,7 @@ from torchyard.store.keys import blob_key
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.manifest import tree_fault
 from torchyard.store.objects import CHUNK, SMALL, Identity
+from torchyard.store.same_reads import remember_reads
 from torchyard.store.store import THREADS, Store
 
 _REMOVE = "remove it at the end of the last step"
@@ -93,6 +94,7 @@ class Writer:
 
         first = self.store.publish(result)
         self._watch.settle(heal)
+        remember_reads(self.store.objects, result)
         return first
 
     def _add(self, file: BinaryIO, origin: _Origin, name: str) -> File:

@@ -55,7 +55,12 @@ class LogRow(NamedTuple):
 
 def log_rows(path: Path) -> Iterator[LogRow]:
     """Yield the lines of ninja's log, without one that was cut off when ninja was killed."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    yield from parse_log(path.read_bytes())
+
+
+def parse_log(data: bytes) -> Iterator[LogRow]:
+    """Yield the lines of a log's content, as above."""
+    for line in data.decode(errors="replace").splitlines():
         fields = line.split("\t")
         if len(fields) == len(LogRow._fields) and _NUMBERS.match(line):
             yield LogRow(*fields)

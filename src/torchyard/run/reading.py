@@ -1,0 +1,222 @@
+"""Observe which files of its inputs a job reads, by access times.
+
+They are 0 when the first step starts, and the kernel sets them at a read: `relatime` does so once,
+which is enough. A step can't set one back unseen, as that changes the time of the inode's last
+change, which no program can set. What ninja was told that it reads counts, too.
+
+Nothing is observed where a read could leave no trace: without bubblewrap and its filter of system
+calls, on a disk mounted with `noatime` or that clones files, with a network, in a sandbox that
+shows the source elsewhere, and if steps were done by an earlier run.
+"""
+
+import mmap
+import os
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import BinaryIO
+
+from torchyard.config.recipes import find_recipe
+from torchyard.errors import BuildError, HostError
+from torchyard.host.syscall_filter import filter_program
+from torchyard.host.untrusted_tree import EntryKind, UntrustedTree
+from torchyard.insight.ninja_file import parse_ninja_file
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.reads import COMMIT, InputFiles, reads_key, spec_name
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Reads, Tree
+from torchyard.model.step import Step
+from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.run.conditions import Conditions
+from torchyard.run.sandbox import INSIDE, Enclosure
+from torchyard.run.workdir import BUILD, INPUTS, OUT, WorkDir
+from torchyard.toolchain.ninja import parse_log, read_deps
+
+_LOG, _DEPS, _FILE = ".ninja_log", ".ninja_deps", "build.ninja"
+_LONGEST = 1 << 28
+
+_Mark = tuple[int, int]
+"""The inode of a file, and the time of its last change."""
+
+
+class ReadWatch:
+    """Watches the steps of a job, whose inputs are trees by stage."""
+
+    def __init__(self, workdir: WorkDir, trees: Mapping[str, Tree]) -> None:
+        self._workdir = workdir
+        self._inputs = InputFiles.of(workdir.spec, trees)
+        self._paths = dict(_places(workdir.spec, self._inputs))
+        self._marks: dict[str, _Mark] = {}
+        self._read = {path for path, file in self._inputs.files.items() if not file.size}
+        """Files that count as read; programs need not read an empty one to know its content."""
+
+    def before(self, step: Step) -> None:
+        """Note what was read before a step that only makes links to files."""
+        if step.copies == "links":
+            self._note()
+
+    def after(self, step: Step) -> None:
+        """Begin to watch after the step that copies the inputs, and go on after other copies."""
+        if step.copies == "inputs":
+            self._begin()
+        elif step.copies == "links":
+            for place, status in self._found():
+                if place in self._marks and not status.st_atime_ns:
+                    self._marks[place] = _mark(status)
+
+    def reads(self) -> Reads | None:
+        """Return what the steps have read, or None if it could not be observed."""
+        self._note()
+        if not self._marks:
+            return None
+        try:
+            told = {self._paths[place] for place in self._told() if place in self._paths}
+        except (BuildError, HostError):  # no files of ninja's
+            return None
+        self._read |= told
+        places = {self._marks[place][0]: path for place, path in self._unread()}
+        with UntrustedTree(self._workdir.job, OUT) as out:
+            carried = {
+                entry.path: places[entry.status.st_ino]
+                for entry in out.walk()
+                if entry.kind is EntryKind.FILE and entry.status.st_ino in places
+            }
+        key = reads_key(spec_name(self._workdir.spec), self._inputs, self._read)
+        if key is None:
+            return None
+        files = tuple(sorted(self._read))
+        return Reads(key=key, files=files, total=len(self._inputs.files), carried=carried)
+
+    def _begin(self) -> None:
+        with UntrustedTree(self._workdir.job) as tree:
+            for place, _ in self._found():
+                tree.forget_reads(place)
+        marks = {place: _mark(status) for place, status in self._found()}
+        newest = max((changed for _, changed in marks.values()), default=0)
+        if _reads_show(self._workdir.folder, newest):
+            self._marks = marks
+
+    def _note(self) -> None:
+        """Count files as read that were, or that are not as they were left."""
+        there = dict(self._found())
+        for place, path in self._unread():
+            status = there.get(place)
+            if status is None or status.st_atime_ns or _mark(status) != self._marks[place]:
+                self._read.add(path)
+
+    def _unread(self) -> Iterator[tuple[str, str]]:
+        """Yield places of files that do not count as read, each with its path."""
+        for place in self._marks:
+            if self._paths[place] not in self._read:
+                yield place, self._paths[place]
+
+    def _found(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the places where the job has a file of its inputs."""
+        with UntrustedTree(self._workdir.job) as tree:
+            for entry in tree.walk(partly=True):
+                if entry.kind is EntryKind.FILE and entry.path in self._paths:
+                    yield entry.path, entry.status
+
+    def _told(self) -> Iterator[str]:
+        """Yield the places of files that ninja knows as inputs of what it made."""
+        with UntrustedTree(self._workdir.job) as tree:
+            for entry in tree.walk(partly=True):
+                folder, _, name = entry.path.rpartition("/")
+                if name != _LOG or entry.kind is not EntryKind.FILE:
+                    continue
+                data = {name: _content(tree, f"{folder}/{name}") for name in (_LOG, _DEPS, _FILE)}
+                made = {row.output for row in parse_log(data[_LOG])}
+                told = [path for paths in read_deps(data[_DEPS]).values() for path in paths]
+                for edge in parse_ninja_file(data[_FILE]):
+                    told += edge.inputs if made.intersection(edge.outputs) else ()
+                for path in told:
+                    full = posixpath.normpath(posixpath.join(INSIDE, folder, path))
+                    yield full.removeprefix(f"{INSIDE}/")
+
+
+def _content(tree: UntrustedTree, path: str) -> bytes:
+    """Return the content of a file; empty if there is none."""
+    if tree.find(path) is None:
+        return b""
+    with tree.open_file(path) as file:
+        return file.read(_LONGEST)
+
+
+def watch_reads(
+    workdir: WorkDir, trees: Mapping[str, Tree], conditions: Conditions, sandbox: Enclosure
+) -> ReadWatch | None:
+    """Return a watch for a job that has not started, or None if reads may leave no trace."""
+    spec, state = workdir.spec, workdir.state()
+    if not compiles_by_recipe(spec.task) or sandbox.kind != "bwrap" or not filter_program():
+        return None
+    if state.steps or state.unfinished or state.is_continued:
+        return None
+    if any(step.network for step in steps_of(spec)) or _shows_source(spec, conditions, sandbox):
+        return None
+    return ReadWatch(workdir, trees)
+
+
+def _shows_source(spec: JobSpec, conditions: Conditions, sandbox: Enclosure) -> bool:
+    """Return whether steps see the source's directory or file, or a part of it, outside."""
+    base = Path(conditions.file).parent
+    local = (task.source.file for task in spec.tasks if task.source and task.source.file)
+    own = [(base / path).resolve() for path in local]
+    shown = [Path(path).resolve() for path in (*sandbox.readable, *conditions.sandbox.readable)]
+    asked = [(base / path).resolve() for path in conditions.sandbox.readable]
+    above = any(source.is_relative_to(path) for source in own for path in shown)
+    return above or any(path.is_relative_to(source) for source in own for path in asked)
+
+
+def _places(spec: JobSpec, inputs: InputFiles) -> Iterator[tuple[str, str]]:
+    """Yield where a job has each file of its inputs: as it was given, and laid out for the build.
+
+    The build begins with the core's tree if there is one, else with the source.
+    """
+    recipe = find_recipe(spec.task.recipe)
+    has_core = any(path.startswith(f"{Stage.CORE}/") for path in inputs.files)
+    laid_out = f"{Stage.SOURCE}/"
+    if has_core and recipe and recipe.build_tree:
+        laid_out = f"{Stage.CORE}/{recipe.build_tree}/"
+    elif spec.commit:
+        yield f"{BUILD}/.git/HEAD", COMMIT
+    for path in inputs.files:
+        yield f"{INPUTS}/{path}", path
+        if path.startswith(laid_out):
+            yield f"{BUILD}/{path.removeprefix(laid_out)}", path
+
+
+def _mark(status: os.stat_result) -> _Mark:
+    return status.st_ino, status.st_ctime_ns
+
+
+def _reads_show(folder: Path, newest: int) -> bool:
+    """Return whether each way to read a file shows there; wait until the time after `newest`."""
+    with TemporaryDirectory(dir=folder) as own:
+        probe = Path(own, "probe")
+        while True:
+            probe.write_bytes(b"0")
+            if probe.stat().st_ctime_ns > newest:
+                return all(_shows(probe, way) for way in (_read, _map, _copy))
+
+
+def _shows(probe: Path, way: Callable[[BinaryIO], object]) -> bool:
+    os.utime(probe, ns=(0, 0))
+    with suppress(OSError), probe.open("rb", buffering=0) as file:
+        way(file)
+    return probe.stat().st_atime_ns > 0
+
+
+def _read(file: BinaryIO) -> None:
+    file.read()
+
+
+def _map(file: BinaryIO) -> None:
+    mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ).close()
+
+
+def _copy(file: BinaryIO) -> None:
+    """Copy a file in the kernel, which clones it if the disk can."""
+    with TemporaryFile(dir=Path(file.name).parent) as copy:
+        os.copy_file_range(file.fileno(), copy.fileno(), 1)

@@ -1,0 +1,85 @@
+"""The result of a job whose inputs differ from another's only in files that it does not read."""
+
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec.structs import replace
+
+from torchyard.config.recipes import find_recipe
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.reads import COMMIT, InputFiles, carry, commit_file, spec_name
+from torchyard.model.recipe import Stage
+from torchyard.model.result import SAME_AS, Result, Tree
+from torchyard.recipes import compiles_by_recipe
+from torchyard.store.gc_lease import GcWatch
+from torchyard.store.keys import blob_key, result_key
+from torchyard.store.objects import Identity
+from torchyard.store.same_reads import find_same, remember_reads
+from torchyard.store.store import THREADS, Store
+
+
+def needed_of(tree: Tree, made: Task, user: Task) -> Tree:
+    """Return the part of a result that a job uses: only bindings need a core's build tree."""
+    recipe = find_recipe(made.recipe)
+    if made.stage is not Stage.CORE or user.stage is Stage.BINDINGS or not recipe:
+        return tree
+    return tree.without(recipe.build_tree) if recipe.build_tree else tree
+
+
+def input_trees(spec: JobSpec, trees: Mapping[str, Tree]) -> dict[str, Tree] | None:
+    """Return what a job uses of its inputs, by stage, given results by fingerprint."""
+    known = {task.fingerprint: task for task in spec.tasks}
+    if not trees.keys() >= {*spec.task.inputs} <= known.keys():
+        return None
+    made = [known[name] for name in spec.task.inputs]
+    return {task.stage.value: needed_of(trees[task.fingerprint], task, spec.task) for task in made}
+
+
+def same_result(spec: JobSpec, trees: Mapping[str, Tree], store: Store) -> Result | None:
+    """Return what the result of a job is, by that of another one; it is not stored."""
+    inputs = input_trees(spec, trees) if compiles_by_recipe(spec.task) else None
+    if inputs is None:
+        return None
+    files = InputFiles.of(spec, inputs)
+    found = find_same(store, spec_name(spec), files)
+    if found is None or found.reads is None:
+        return None
+    return replace(
+        found,
+        fingerprint=spec.task.fingerprint,
+        spec=spec,
+        tree=carry(found.tree, found.reads, files),
+        facts=found.facts | {SAME_AS: found.fingerprint},
+        run=uuid.uuid4().hex,
+        key="",
+        signature="",
+    )
+
+
+def reuse_result(spec: JobSpec, store: Store) -> Result | None:
+    """Store the result of a job that would read nothing that differs, or return None."""
+    watch = GcWatch(store.objects)
+    made = (store.find(name) for name in spec.task.inputs)
+    result = same_result(spec, {job.fingerprint: job.tree for job in made if job}, store)
+    if result is None:
+        return None
+    if result.reads and COMMIT in result.reads.carried.values():
+        file = InputFiles.of(spec, {}).files[COMMIT]
+        identity = Identity(file.size, file.digest)
+        store.objects.ensure(blob_key(file.digest), commit_file(spec), identity)
+    result = store.signed(result)
+    store.publish(result)
+    collected: list[bool] = []
+    watch.settle(lambda: collected.append(True))
+    if collected and not _is_whole(result, store):
+        store.objects.delete([result_key(result.fingerprint)])
+        return None
+    remember_reads(store.objects, result)
+    return result
+
+
+def _is_whole(result: Result, store: Store) -> bool:
+    """Return whether all blobs of a result are there."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return all(pool.map(store.objects.head, map(blob_key, result.blobs())))
