@@ -25,7 +25,7 @@ from torchyard.run.steps import StepContext, run_steps
 from torchyard.run.workdir import WorkDir
 from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import result_key
-from torchyard.store.same_reads import find_same, read_record, record_of, remember_reads
+from torchyard.store.same_reads import find_same, read_record, record_key, remember_reads
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer
@@ -164,7 +164,7 @@ def test_a_result_is_found_after_a_copy_and_goes_with_its_record(
     remove_garbage(other, {result.fingerprint}, NO_TIME)
     assert find_same(other, NAME, inputs(tree())) == result
     remove_garbage(other, set(), NO_TIME)
-    assert read_record(other.objects, record_of(result)).sets == ()
+    assert read_record(other.objects, record_key(result)).sets == ()
 
 
 @pytest.mark.parametrize("record", [b"", b"{", b"[" * 100_000, b'{"version": 2}', b"\xff"])
@@ -172,7 +172,7 @@ def test_a_record_that_cannot_be_used_leads_to_nothing(
     store: Store, tmp_path: Path, record: bytes
 ) -> None:
     result = made(store, tmp_path, tree())
-    store.objects.write(record_of(result), record)
+    store.objects.write(record_key(result), record)
     assert find_same(store, NAME, inputs(tree())) is None
     remember_reads(store.objects, result)
     assert find_same(store, NAME, inputs(tree())) == result
@@ -187,7 +187,7 @@ def test_a_forged_record_leads_to_nothing(store: Store, tmp_path: Path) -> None:
         result.reads, files=("source/a.c",), key=reads_key(NAME, wanted, ["source/a.c"]) or ""
     )
     remember_reads(store.objects, msgspec.structs.replace(result, reads=forged))
-    assert read_record(store.objects, record_of(result)).sets[0].files == ("source/a.c",)
+    assert read_record(store.objects, record_key(result)).sets[0].files == ("source/a.c",)
     assert find_same(store, NAME, wanted) is None
 
 
@@ -213,7 +213,7 @@ def test_a_record_keeps_the_sets_that_were_used_last(store: Store, tmp_path: Pat
     for name in names:
         reads = Reads(key=name.encode().hex().ljust(64, "0"), files=(name,), total=1)
         remember_reads(store.objects, msgspec.structs.replace(result, reads=reads))
-    sets = read_record(store.objects, record_of(result)).sets
+    sets = read_record(store.objects, record_key(result)).sets
     assert [found.files for found in sets] == [(name,) for name in names[:-9:-1]]
 
 

@@ -42,8 +42,7 @@ from torchyard.run.environment import bring_ninja
 from torchyard.run.kept_build import KeptBuild
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
-from torchyard.run.reading import ReadWatch, watch_reads
-from torchyard.run.reuse import input_trees, needed_of, reuse_result
+from torchyard.run.reuse import needed_of, reuse_result, watch_reads
 from torchyard.run.sandbox import usable_links
 from torchyard.run.steps import StepContext, StepError, run_steps
 from torchyard.run.unfinished import restore_unfinished
@@ -278,7 +277,7 @@ def _build(
         kept = KeptBuild.of(workdir, store, conditions)
         context = _open(workdir, store, conditions, on_event, kept=kept)
     before = workdir.state()  # steps without a sandbox could change the file
-    watch = _watch_reads(context, store, conditions)
+    watch = watch_reads(workdir, store, conditions, context.sandbox)
     context = context._replace(watch=watch)
     with Log(workdir.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
@@ -330,16 +329,6 @@ def _build(
             kept.take_equipment()
         workdir.remove()
     return JobOutcome(result, built=True)
-
-
-def _watch_reads(context: StepContext, store: Store, conditions: Conditions) -> ReadWatch | None:
-    """Return a watch for the files of its inputs that a job reads."""
-    spec = context.workdir.spec
-    if spec.task.stage not in _COMPILES:
-        return None
-    made = (store.find(name) for name in spec.task.inputs)
-    trees = input_trees(spec, {job.fingerprint: job.tree for job in made if job})
-    return watch_reads(context.workdir, trees, conditions, context.sandbox) if trees else None
 
 
 def _fetch_inputs(

@@ -4,9 +4,8 @@ They are 0 when the first step starts, and the kernel sets them at a read: `rela
 which is enough. A step can't set one back unseen, as that changes the time of the inode's last
 change, which no program can set. What ninja was told that it reads counts, too.
 
-Nothing is observed where a read could leave no trace: without bubblewrap and its filter of system
-calls, on a disk mounted with `noatime` or that clones files, with a network, in a sandbox that
-shows the source elsewhere, and if steps were done by an earlier run.
+Nothing is observed on a disk where a read could leave no trace: one mounted with `noatime`, or that
+clones files.
 """
 
 import mmap
@@ -20,7 +19,6 @@ from typing import BinaryIO
 
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import BuildError, HostError
-from torchyard.host.syscall_filter import filter_program
 from torchyard.host.untrusted_tree import EntryKind, UntrustedTree
 from torchyard.insight.ninja_file import parse_ninja_file
 from torchyard.model.job_spec import JobSpec
@@ -28,9 +26,7 @@ from torchyard.model.reads import COMMIT, InputFiles, reads_key, spec_name
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Reads, Tree
 from torchyard.model.step import Step
-from torchyard.recipes import compiles_by_recipe, steps_of
-from torchyard.run.conditions import Conditions
-from torchyard.run.sandbox import INSIDE, Enclosure
+from torchyard.run.sandbox import INSIDE
 from torchyard.run.workdir import BUILD, INPUTS, OUT, WorkDir
 from torchyard.toolchain.ninja import parse_log, read_deps
 
@@ -142,31 +138,6 @@ def _content(tree: UntrustedTree, path: str) -> bytes:
         return b""
     with tree.open_file(path) as file:
         return file.read(_LONGEST)
-
-
-def watch_reads(
-    workdir: WorkDir, trees: Mapping[str, Tree], conditions: Conditions, sandbox: Enclosure
-) -> ReadWatch | None:
-    """Return a watch for a job that has not started, or None if reads may leave no trace."""
-    spec, state = workdir.spec, workdir.state()
-    if not compiles_by_recipe(spec.task) or sandbox.kind != "bwrap" or not filter_program():
-        return None
-    if state.steps or state.unfinished or state.is_continued:
-        return None
-    if any(step.network for step in steps_of(spec)) or _shows_source(spec, conditions, sandbox):
-        return None
-    return ReadWatch(workdir, trees)
-
-
-def _shows_source(spec: JobSpec, conditions: Conditions, sandbox: Enclosure) -> bool:
-    """Return whether steps see the source's directory or file, or a part of it, outside."""
-    base = Path(conditions.file).parent
-    local = (task.source.file for task in spec.tasks if task.source and task.source.file)
-    own = [(base / path).resolve() for path in local]
-    shown = [Path(path).resolve() for path in (*sandbox.readable, *conditions.sandbox.readable)]
-    asked = [(base / path).resolve() for path in conditions.sandbox.readable]
-    above = any(source.is_relative_to(path) for source in own for path in shown)
-    return above or any(path.is_relative_to(source) for source in own for path in asked)
 
 
 def _places(spec: JobSpec, inputs: InputFiles) -> Iterator[tuple[str, str]]:

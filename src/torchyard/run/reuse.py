@@ -1,17 +1,23 @@
-"""The result of a job whose inputs differ from another's only in files that it does not read."""
+"""Jobs whose inputs differ from another's only in files that it does not read: they are not run."""
 
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from torchyard.config.recipes import find_recipe
+from torchyard.host.syscall_filter import filter_program
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.reads import COMMIT, InputFiles, carry, commit_file, spec_name
 from torchyard.model.recipe import Stage
 from torchyard.model.result import SAME_AS, Result, Tree
-from torchyard.recipes import compiles_by_recipe
+from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.run.conditions import Conditions
+from torchyard.run.reading import ReadWatch
+from torchyard.run.sandbox import Enclosure
+from torchyard.run.workdir import WorkDir
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key, result_key
 from torchyard.store.objects import Identity
@@ -34,6 +40,12 @@ def input_trees(spec: JobSpec, trees: Mapping[str, Tree]) -> dict[str, Tree] | N
         return None
     made = [known[name] for name in spec.task.inputs]
     return {task.stage.value: needed_of(trees[task.fingerprint], task, spec.task) for task in made}
+
+
+def _stored_trees(spec: JobSpec, store: Store) -> dict[str, Tree]:
+    """Return the inputs of a job that are in the store, by fingerprint."""
+    made = (store.find(name) for name in spec.task.inputs)
+    return {result.fingerprint: result.tree for result in made if result}
 
 
 def same_result(spec: JobSpec, trees: Mapping[str, Tree], store: Store) -> Result | None:
@@ -60,8 +72,7 @@ def same_result(spec: JobSpec, trees: Mapping[str, Tree], store: Store) -> Resul
 def reuse_result(spec: JobSpec, store: Store) -> Result | None:
     """Store the result of a job that would read nothing that differs, or return None."""
     watch = GcWatch(store.objects)
-    made = (store.find(name) for name in spec.task.inputs)
-    result = same_result(spec, {job.fingerprint: job.tree for job in made if job}, store)
+    result = same_result(spec, _stored_trees(spec, store), store)
     if result is None:
         return None
     if result.reads and COMMIT in result.reads.carried.values():
@@ -83,3 +94,33 @@ def _is_whole(result: Result, store: Store) -> bool:
     """Return whether all blobs of a result are there."""
     with ThreadPoolExecutor(THREADS) as pool:
         return all(pool.map(store.objects.head, map(blob_key, result.blobs())))
+
+
+def watch_reads(
+    workdir: WorkDir, store: Store, conditions: Conditions, sandbox: Enclosure
+) -> ReadWatch | None:
+    """Return a watch for a job that has not started, or None if reads could leave no trace.
+
+    So it is without bubblewrap and its filter of system calls, with a network, in a sandbox that
+    shows the source elsewhere, and if steps were done by an earlier run.
+    """
+    spec, state = workdir.spec, workdir.state()
+    if not compiles_by_recipe(spec.task) or sandbox.kind != "bwrap" or not filter_program():
+        return None
+    if state.steps or state.unfinished or state.is_continued:
+        return None
+    if any(step.network for step in steps_of(spec)) or _shows_source(spec, conditions, sandbox):
+        return None
+    trees = input_trees(spec, _stored_trees(spec, store))
+    return ReadWatch(workdir, trees) if trees else None
+
+
+def _shows_source(spec: JobSpec, conditions: Conditions, sandbox: Enclosure) -> bool:
+    """Return whether steps see the source's directory or file, or a part of it, outside."""
+    base = Path(conditions.file).parent
+    local = (task.source.file for task in spec.tasks if task.source and task.source.file)
+    own = [(base / path).resolve() for path in local]
+    shown = [Path(path).resolve() for path in (*sandbox.readable, *conditions.sandbox.readable)]
+    asked = [(base / path).resolve() for path in conditions.sandbox.readable]
+    above = any(source.is_relative_to(path) for source in own for path in shown)
+    return above or any(path.is_relative_to(source) for source in own for path in asked)

@@ -31,7 +31,7 @@ from torchyard.store.keys import (
 )
 from torchyard.store.objects import ObjectMeta
 from torchyard.store.pins import pinned_fingerprints
-from torchyard.store.same_reads import record_of
+from torchyard.store.same_reads import record_key
 from torchyard.store.store import Store, Unusable
 from torchyard.store.unit_memory import units_key_of
 
@@ -127,7 +127,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     unusable: Unusable = {}
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _with_beat(store.results(listed, unusable), beat):
-        remembered[result.fingerprint] = {units_key_of(result.id), record_of(result)}
+        remembered[result.fingerprint] = {units_key_of(result.id), record_key(result)}
         if result.spec.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.spec.task.inputs}
         if result.fingerprint in old:
@@ -139,7 +139,7 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     again = list(_with_beat(store.objects.list(RESULTS), beat))
     newer = {key_name(meta.key) for meta in again} - listed
     for result in _with_beat(store.results(newer, unusable), beat):
-        remembered[result.fingerprint] = {units_key_of(result.id), record_of(result)}
+        remembered[result.fingerprint] = {units_key_of(result.id), record_key(result)}
         kept.update(result.blobs())
     is_blind = False
     for key in {meta.key for meta in (*metas, *again) if key_name(meta.key) in unusable}:

@@ -37,7 +37,7 @@ class ReadsRecord(Value, kw_only=True):
     sets: tuple[ReadSet, ...] = ()
 
 
-def record_of(result: Result) -> str:
+def record_key(result: Result) -> str:
     """Return the key of the record that leads to a result."""
     return same_reads_key(spec_name(result.spec))
 
@@ -55,7 +55,7 @@ def remember_reads(objects: Objects, result: Result) -> None:
     """Record what the job of a result has read; ignore failures."""
     if result.reads is None:
         return
-    key, files = record_of(result), result.reads.files
+    key, files = record_key(result), result.reads.files
     sets = read_record(objects, key).sets
     known = next((found.results for found in sets if found.files == files), {})
     others = {name: known[name] for name in known if name != result.reads.key}
