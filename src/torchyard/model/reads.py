@@ -64,11 +64,10 @@ def reads_key(name: str, inputs: InputFiles, read: Iterable[str]) -> str | None:
     return fingerprint([name, inputs.shape, digests])
 
 
-def show_reads(reads: Reads | None) -> str:
+def show_reads(reads: Reads) -> str:
     """Say that nothing that a job reads has changed."""
-    count = len(reads.files) if reads else 0
-    total = show_count(reads.total if reads else 0, "file")
-    return f"of {total} it reads {count:,}, none of which changed"
+    total = show_count(reads.total, "file")
+    return f"of {total} it reads {len(reads.files):,}, none of which changed"
 
 
 def carry(tree: Tree, reads: Reads, inputs: InputFiles) -> Tree:

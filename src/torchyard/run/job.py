@@ -89,7 +89,7 @@ def run_job(spec: JobSpec, store: Store, conditions: Conditions, on_event: Liste
                 _alone(workdir, conditions, on_event),
                 _claimed(workdir, store, conditions, on_event) as found,
             ):
-                if found is None and (found := reuse_result(spec, store)):
+                if found is None and (found := reuse_result(spec, store)) and found.reads:
                     on_event(Noted(job=task.id, text=show_reads(found.reads)))
                 if found is not None:
                     workdir.clear()

@@ -3,7 +3,13 @@
 import click
 
 from torchyard.cli.lazy_group import HelpSection, LazyGroup, in_section
-from torchyard.cli.options import file_option, names_argument, set_option, subset_option
+from torchyard.cli.options import (
+    file_option,
+    names_argument,
+    set_option,
+    store_option,
+    subset_option,
+)
 from torchyard.cli.output import calls, reports
 
 providers_argument = click.argument("providers", nargs=-1, metavar="[PROVIDER]...")
@@ -65,12 +71,14 @@ def ci_generate() -> None:
 @click.option("--provider", help="Print the text with which this provider runs only those jobs.")
 @click.option("--pipeline", metavar="NAME", help="Pipeline of the jobs.")
 @click.option("-o", "--output", metavar="FILE", help="Write that to a file.")
+@store_option
 @reports("find_impact")
 def ci_impact() -> None:
     """Show which jobs a change of the repository affects.
 
     Both commits are planned with all their files, including a source directory. All other jobs keep
-    their results from BASE.
+    their results from BASE. Jobs that compile, and read nothing that has changed, are not affected
+    either, if the store has their results.
 
     Generated files use --provider and --pipeline: then these are the provider's jobs that run
     affected jobs or make their inputs. Without BASE, these are all.

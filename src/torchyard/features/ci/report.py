@@ -62,7 +62,8 @@ class StageImpact(Reported, kw_only=True):
 class CiImpactReport(Reported, kw_only=True):
     """`torchyard ci impact --json`: the jobs that a change affects.
 
-    `selection` is the text with which a provider runs only these; null without a provider.
+    `reused` are jobs with other inputs that need not run, each with the reason. `selection` is the
+    text with which a provider runs only affected jobs; null without a provider.
     """
 
     version: Literal[1] = 1
@@ -72,6 +73,7 @@ class CiImpactReport(Reported, kw_only=True):
     stages: Mapping[str, StageImpact]
     affected: Sequence[str]
     vanished: Sequence[str]
+    reused: Mapping[str, str] = {}
     selection: str | None = None
 
 
@@ -150,6 +152,8 @@ def _impact(report: CiImpactReport) -> Lines:
     rows = ((name, f"{s.affected:,}", f"{s.jobs:,}") for name, s in report.stages.items())
     yield table([word("stage"), number("affected"), number("jobs")], rows)
     yield ""
+    yield from (styled(f"{name}: {why}") for name, why in [*report.reused.items()][:_PACKAGES])
+    yield from and_more(len(report.reused) - _PACKAGES, 0)
     packages = [name for name in report.affected if name.startswith("package:")]
     yield from (indented(name, 2) for name in packages[:_PACKAGES])
     yield from and_more(len(packages) - _PACKAGES, 2)

@@ -35,8 +35,11 @@ from torchyard.plan.diff import diff_plans
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection
 from torchyard.workspace.ci_files import CiWriter
+from torchyard.workspace.locations import open_store
 from torchyard.workspace.lock import lock_environments
 from torchyard.workspace.progress import Meter, ignore_line, no_meter
+from torchyard.workspace.reusable import local_store, reusable_jobs
+from torchyard.workspace.toolchain_id import with_toolchain_id
 from torchyard.workspace.torch_releases import TorchRange, find_releases
 
 _HERE = "the working tree"
@@ -106,6 +109,7 @@ def find_impact(
     provider: str | None = None,
     pipeline: str | None = None,
     output: str | None = None,
+    store: str | None = None,
     on_line: Callable[[str], object] = ignore_line,
 ) -> CiImpactReport:
     """Compare the plans of two commits by their fingerprints.
@@ -118,6 +122,8 @@ def find_impact(
         provider: The CI provider that runs only affected jobs.
         pipeline: The name of its pipeline; the newest commit's message may limit it.
         output: The file for the provider's text.
+        store: The store with earlier results, instead of the file's directory: jobs that would read
+            nothing that has changed need not run.
         on_line: Called with the reason if all jobs run.
     """
     base, head = _commits(span)
@@ -142,9 +148,11 @@ def find_impact(
         old = _plan_at(base, top, inside, Path(folder, "base"), subset)
         if head:
             new = _plan_at(head, top, inside, Path(folder, "head"), subset)
+            reusable = _reusable(Path(folder, "head") / inside, file, subset, store)
         else:
-            new = _plan_of(path, subset)
-    affected = [job for job in new.jobs if not _is_same(job, old)]
+            new, reusable = _plan_of(path, subset), _reusable(path, file, subset, store)
+    changed = [job for job in new.jobs if not _is_same(job, old)]
+    affected = [job for job in changed if job.identifier not in reusable]
     kept = {job.key for job in new.jobs}
     counts = Counter(job.stage for job in affected)
     return CiImpactReport(
@@ -157,7 +165,22 @@ def find_impact(
         },
         affected=[job.identifier for job in affected],
         vanished=[job.identifier for job in old.jobs if job.key not in kept],
+        reused={
+            job.identifier: reusable[job.identifier]
+            for job in changed
+            if job.identifier in reusable
+        },
     )
+
+
+def _reusable(planned: Path, file: str, subset: str | None, url: str | None) -> dict[str, str]:
+    """Return the jobs of a planned file that need not run, each with the reason, by a store."""
+    config = load_config(str(planned))
+    store = open_store(url, file, make=False) if url else local_store(file, config)
+    if store is None:
+        return {}
+    plan = make_plan(with_toolchain_id(config, file), PlanSelection(subset))
+    return reusable_jobs(plan, store, str(planned))
 
 
 def _provider_impact(

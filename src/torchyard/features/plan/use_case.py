@@ -1,5 +1,6 @@
 """Plan a file, or compare two plans, without building."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -14,6 +15,7 @@ from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.summary import estimate, exclusions, inclusions, own_rows, summarize
 from torchyard.workspace.progress import ignore_line
+from torchyard.workspace.reusable import local_store, reusable_jobs
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
 
@@ -40,7 +42,7 @@ def describe_plan(
         listed: Only the names of jobs are needed.
         diagram: The format of a diagram.
         for_json: Whether the whole report is needed.
-        on_line: Called with warnings.
+        on_line: Called with warnings, and with jobs that need not run by a store that is here.
     """
     if for_json + bool(listed) + bool(diagram) > 1:
         msg = "--json, --list and --diagram exclude each other"
@@ -53,6 +55,13 @@ def describe_plan(
     plan = make_plan(with_toolchain_id(config, file), selection)
     for warning in plan.warnings:
         on_line(f"warning: {warning}")
+    if not (for_json or listed or diagram) and (store := local_store(file, config)):
+        counted = Counter(
+            f"{name.partition(':')[0]}: {why}"
+            for name, why in reusable_jobs(plan, store, file).items()
+        )
+        for line, count in counted.items():
+            on_line(line if count == 1 else f"{line} ({count:,} jobs)")
     return plan_report(plan)
 
 

@@ -1,0 +1,3 @@
+"""A module."""
+
+from mini._C import made as made

@@ -1,0 +1,3 @@
+#include "ops/ops.h"
+
+int mul(int a, int b) { return a * b; }
