@@ -21,8 +21,6 @@ _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 """The first number of another set of calls, on x86_64."""
 _NEW_USER = 0x10000000
-_UNSEEN = 0o1000000
-"""`O_NOATIME`: a file that is opened so can be read without a trace."""
 
 _Numbers = dict[str, dict[str, int]]
 
@@ -35,7 +33,7 @@ class _Calls(Value, kw_only=True):
     absent: _Numbers
     namespaces: _Numbers
     sockets: _Numbers
-    opening: dict[str, dict[str, int]]
+    traceless: _Numbers
     families: dict[str, int]
 
 
@@ -60,8 +58,8 @@ def filter_program(machine: str = os.uname().machine) -> bytes:
             *(_answered(number, absent) for number in _of(calls.absent, machine)),
             *(_refused(number, 0, _NEW_USER) for number in _of(calls.namespaces, machine)),
             *(
-                _refused(call[machine], call["flags"], _UNSEEN, command=call.get("command"))
-                for call in calls.opening.values()
+                _without_trace(call[machine], call)
+                for call in calls.traceless.values()
                 if machine in call
             ),
             *(_of_family(number, calls.families) for number in _of(calls.sockets, machine)),
@@ -94,6 +92,13 @@ def _refused(number: int, argument: int, bits: int, *, command: int | None = Non
         test = _instruction(_LOAD, _FLAGS + _ARGUMENT) + _instruction(_EQUAL, command, 0, 3) + test
     skipped = len(test) // len(_instruction(_LOAD, 0)) + 1
     return _instruction(_EQUAL, number, 0, skipped) + test + _instruction(_LOAD, _NUMBER)
+
+
+def _without_trace(number: int, call: Mapping[str, int]) -> bytes:
+    """Forbid a call with some bits in an argument, or with a command."""
+    command = call.get("command")
+    bits = call.get("bits", command or 0)
+    return _refused(number, call.get("argument", 1), bits, command=command)
 
 
 def _of_family(number: int, families: Mapping[str, int]) -> bytes:

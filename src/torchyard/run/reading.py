@@ -4,8 +4,7 @@ They are 0 when the first step starts, and the kernel sets them at a read: `rela
 which is enough. A step can't set one back unseen, as that changes the time of the inode's last
 change, which no program can set. What ninja was told that it reads counts, too.
 
-Nothing is observed on a disk where a read could leave no trace: one mounted with `noatime`, or that
-clones files.
+Nothing is observed on a disk where a read leaves no trace, such as one mounted with `noatime`.
 """
 
 import mmap
@@ -14,7 +13,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from torchyard.config.recipes import find_recipe
@@ -169,7 +168,7 @@ def _reads_show(folder: Path, newest: int) -> bool:
         while True:
             probe.write_bytes(b"0")
             if probe.stat().st_ctime_ns > newest:
-                return all(_shows(probe, way) for way in (_read, _map, _copy))
+                return all(_shows(probe, way) for way in (_read, _map))
 
 
 def _shows(probe: Path, way: Callable[[BinaryIO], object]) -> bool:
@@ -185,9 +184,3 @@ def _read(file: BinaryIO) -> None:
 
 def _map(file: BinaryIO) -> None:
     mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ).close()
-
-
-def _copy(file: BinaryIO) -> None:
-    """Copy a file in the kernel, which clones it if the disk can."""
-    with TemporaryFile(dir=Path(file.name).parent) as copy:
-        os.copy_file_range(file.fileno(), copy.fileno(), 1)
