@@ -11,10 +11,8 @@ import mmap
 import os
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
 
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import BuildError, HostError
@@ -34,6 +32,7 @@ _LONGEST = 1 << 28
 
 _Mark = tuple[int, int]
 """The inode of a file, and the time of its last change."""
+_NO_MARK = (0, 0)
 
 
 class ReadWatch:
@@ -55,11 +54,18 @@ class ReadWatch:
     def after(self, step: Step) -> None:
         """Begin to watch after the step that copies the inputs, and go on after other copies."""
         if step.copies == "inputs":
-            self._begin()
-        elif step.copies == "links":
-            for place, status in self._found():
-                if place in self._marks and not status.st_atime_ns:
-                    self._marks[place] = _mark(status)
+            with UntrustedTree(self._workdir.job) as tree:
+                for place, _ in self._found():
+                    tree.forget_reads(place)
+                    self._marks[place] = _NO_MARK
+        if step.copies:
+            found = ((place, status) for place, status in self._found() if place in self._marks)
+            self._marks |= {
+                place: _mark(status) for place, status in found if not status.st_atime_ns
+            }
+            newest = max((changed for _, changed in self._marks.values()), default=0)
+            if not _reads_show(self._workdir.folder, newest):
+                self._marks = {}
 
     def reads(self) -> Reads | None:
         """Return what the steps have read, or None if it could not be observed."""
@@ -83,15 +89,6 @@ class ReadWatch:
             return None
         files = tuple(sorted(self._read))
         return Reads(key=key, files=files, total=len(self._inputs.files), carried=carried)
-
-    def _begin(self) -> None:
-        with UntrustedTree(self._workdir.job) as tree:
-            for place, _ in self._found():
-                tree.forget_reads(place)
-        marks = {place: _mark(status) for place, status in self._found()}
-        newest = max((changed for _, changed in marks.values()), default=0)
-        if _reads_show(self._workdir.folder, newest):
-            self._marks = marks
 
     def _note(self) -> None:
         """Count files as read that were, or that are not as they were left."""
@@ -162,25 +159,17 @@ def _mark(status: os.stat_result) -> _Mark:
 
 
 def _reads_show(folder: Path, newest: int) -> bool:
-    """Return whether each way to read a file shows there; wait until the time after `newest`."""
+    """Return whether reads of a file show there; wait until a change has a time after `newest`."""
     with TemporaryDirectory(dir=folder) as own:
         probe = Path(own, "probe")
-        while True:
+        while not probe.exists() or probe.stat().st_ctime_ns <= newest:
             probe.write_bytes(b"0")
-            if probe.stat().st_ctime_ns > newest:
-                return all(_shows(probe, way) for way in (_read, _map))
+        with probe.open("rb", buffering=0) as file:
+            ways = (file.read, lambda: mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ).close())
+            return all(_shows(probe, way) for way in ways)
 
 
-def _shows(probe: Path, way: Callable[[BinaryIO], object]) -> bool:
+def _shows(probe: Path, way: Callable[[], object]) -> bool:
     os.utime(probe, ns=(0, 0))
-    with suppress(OSError), probe.open("rb", buffering=0) as file:
-        way(file)
+    way()
     return probe.stat().st_atime_ns > 0
-
-
-def _read(file: BinaryIO) -> None:
-    file.read()
-
-
-def _map(file: BinaryIO) -> None:
-    mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ).close()

@@ -1,8 +1,9 @@
 """Jobs whose inputs differ from another's only in files that it does not read: they are not run."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,13 +17,16 @@ from torchyard.model.result import SAME_AS, Result, Tree
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.run.conditions import Conditions
 from torchyard.run.reading import ReadWatch
-from torchyard.run.sandbox import Enclosure
+from torchyard.run.sandbox import Enclosure, enclose
 from torchyard.run.workdir import WorkDir
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key, result_key
 from torchyard.store.objects import Identity
 from torchyard.store.same_reads import find_same, remember_reads
 from torchyard.store.store import THREADS, Store
+
+_SHOWING = ("bind", "bind-try")
+"""How options of bubblewrap end that show a path of the machine, which is their next word."""
 
 
 def needed_of(tree: Tree, made: Task, user: Task) -> Tree:
@@ -104,23 +108,26 @@ def watch_reads(
     So it is without bubblewrap and its filter of system calls, with a network, in a sandbox that
     shows the source elsewhere, and if steps were done by an earlier run.
     """
-    spec, state = workdir.spec, workdir.state()
+    spec, state, steps = workdir.spec, workdir.state(), steps_of(workdir.spec)
     if not compiles_by_recipe(spec.task) or sandbox.kind != "bwrap" or not filter_program():
         return None
-    if state.steps or state.unfinished or state.is_continued:
-        return None
-    if any(step.network for step in steps_of(spec)) or _shows_source(spec, conditions, sandbox):
+    if state.steps or state.unfinished or state.is_continued or any(s.network for s in steps):
         return None
     trees = input_trees(spec, _stored_trees(spec, store))
-    return ReadWatch(workdir, trees) if trees else None
-
-
-def _shows_source(spec: JobSpec, conditions: Conditions, sandbox: Enclosure) -> bool:
-    """Return whether steps see the source's directory or file, or a part of it, outside."""
-    base = Path(conditions.file).parent
+    if trees is None:
+        return None
+    words = enclose(sandbox, steps[0], workdir, None)
+    shown = [Path(word).resolve() for way, word in pairwise(words) if way.endswith(_SHOWING)]
     local = (task.source.file for task in spec.tasks if task.source and task.source.file)
-    own = [(base / path).resolve() for path in local]
-    shown = [Path(path).resolve() for path in (*sandbox.readable, *conditions.sandbox.readable)]
-    asked = [(base / path).resolve() for path in conditions.sandbox.readable]
-    above = any(source.is_relative_to(path) for source in own for path in shown)
-    return above or any(path.is_relative_to(source) for source in own for path in asked)
+    sources = [Path(conditions.file).parent.joinpath(path).resolve() for path in local]
+    files = [file.path for file in trees.get(Stage.SOURCE.value, Tree()).files]
+    is_shown = any(_shows(path, source, files) for path in shown for source in sources)
+    return None if is_shown else ReadWatch(workdir, trees)
+
+
+def _shows(path: Path, source: Path, files: Sequence[str]) -> bool:
+    """Return whether a path leads to the original of a source with these files, or to a part."""
+    if not path.is_relative_to(source):
+        return source.is_relative_to(path)
+    part = path.relative_to(source).as_posix()
+    return any(file == part or file.startswith(f"{part}/") for file in files) or part == "."

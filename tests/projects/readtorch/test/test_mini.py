@@ -1,1 +1,1 @@
-import mini
+print("tested")

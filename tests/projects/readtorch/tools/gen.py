@@ -1,4 +1,4 @@
-"""Write a function that returns the number of characters in the templates that begin with a digit."""
+"""Write a function that returns the length of all templates that begin with a digit."""
 
 import sys
 from pathlib import Path
