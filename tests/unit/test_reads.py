@@ -11,17 +11,18 @@ from tests.support.makers import Makers
 from tests.unit.test_store import task_of
 
 from torchyard.host.syscall_filter import filter_program
+from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Source
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.reads import COMMIT, InputFiles, carry, reads_key, spec_name
 from torchyard.model.recipe import Stage
-from torchyard.model.result import File, Reads, Result, Tree, Usage
+from torchyard.model.result import SAME_AS, File, Reads, Result, Tree, Usage
 from torchyard.model.step import SHELL, Step
 from torchyard.recipes.recipe import lay_out_step
 from torchyard.run.conditions import Conditions
 from torchyard.run.log import Log
 from torchyard.run.reading import ReadWatch
-from torchyard.run.reuse import watch_reads
+from torchyard.run.reuse import reuse_result, watch_reads
 from torchyard.run.sandbox import Enclosure
 from torchyard.run.steps import StepContext, run_steps
 from torchyard.run.workdir import JobState, WorkDir
@@ -32,9 +33,17 @@ from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer
 
-SOURCE = msgspec.structs.replace(task_of("", Stage.SOURCE), id="source:demo-1.0")
-CORE = task_of("linux/cpu-mkl", inputs=(SOURCE.fingerprint,))
-SPEC = JobSpec(tasks=(SOURCE, CORE))
+
+def spec_with(digit: str) -> JobSpec:
+    """Return the spec of a core, given the digit that a source's digest consists of."""
+    task = msgspec.structs.replace(task_of("", Stage.SOURCE), id="source:demo-1.0")
+    task = msgspec.structs.replace(task, settings={"digest": digit * 64})
+    source = msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
+    return JobSpec(tasks=(source, task_of("linux/cpu-mkl", inputs=(source.fingerprint,))))
+
+
+SPEC = spec_with("1")
+SOURCE, CORE = SPEC.tasks
 NAME = spec_name(SPEC)
 NO_TIME = timedelta(seconds=-60)
 
@@ -166,7 +175,7 @@ def test_a_result_is_found_after_a_copy_and_goes_with_its_record(
     remove_garbage(other, {result.fingerprint}, NO_TIME)
     assert find_same(other, NAME, inputs(tree())) == result
     remove_garbage(other, set(), NO_TIME)
-    assert read_record(other.objects, record_key(result)).sets == ()
+    assert read_record(other.objects, record_key(result)) == ()
 
 
 @pytest.mark.parametrize("record", [b"", b"{", b"[" * 100_000, b'{"version": 2}', b"\xff"])
@@ -189,7 +198,7 @@ def test_a_forged_record_leads_to_nothing(store: Store, tmp_path: Path) -> None:
         result.reads, files=("source/a.c",), key=reads_key(NAME, wanted, ["source/a.c"]) or ""
     )
     remember_reads(store.objects, msgspec.structs.replace(result, reads=forged))
-    assert read_record(store.objects, record_key(result)).sets[0].files == ("source/a.c",)
+    assert read_record(store.objects, record_key(result))[0].files == ("source/a.c",)
     assert find_same(store, NAME, wanted) is None
 
 
@@ -215,8 +224,48 @@ def test_a_record_keeps_the_sets_that_were_used_last(store: Store, tmp_path: Pat
     for name in names:
         reads = Reads(key=name.encode().hex().ljust(64, "0"), files=(name,), total=1)
         remember_reads(store.objects, msgspec.structs.replace(result, reads=reads))
-    sets = read_record(store.objects, record_key(result)).sets
+    sets = read_record(store.objects, record_key(result))
     assert [found.files for found in sets] == [(name,) for name in names[:-9:-1]]
+
+
+def edited(store: Store, tmp_path: Path) -> JobSpec:
+    """Return the spec of a core whose source was edited since another was built."""
+    made(store, tmp_path, tree())
+    spec, found = spec_with("2"), store.get(CORE.fingerprint, "it")
+    source, given = spec.tasks[0], tree(b_py=file("b.py", "other"))
+    store.publish(
+        msgspec.structs.replace(
+            found, fingerprint=source.fingerprint, spec=JobSpec(tasks=(source,)), tree=given
+        )
+    )
+    return spec
+
+
+def test_a_reused_result_is_one_of_its_own(store: Store, tmp_path: Path) -> None:
+    spec = edited(store, tmp_path)
+    reused = reuse_result(spec, store)
+    assert reused is not None
+    assert reused == store.get(spec.task.fingerprint, "it")
+    assert reused.spec == spec
+    assert reused.facts == {SAME_AS: CORE.fingerprint}
+    assert [found.digest for found in reused.tree.files] == [file("b.py", "other").digest]
+    store.objects.delete([result_key(CORE.fingerprint)])
+    assert find_same(store, NAME, inputs(tree())) == reused
+
+
+def test_a_result_whose_files_are_collected_meanwhile_is_not_reused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = edited(store, tmp_path)
+    publish = Store.publish
+
+    def publish_late(self: Store, result: Result) -> bool:
+        remove_garbage(store, set(), NO_TIME)
+        return publish(self, result)
+
+    monkeypatch.setattr(Store, "publish", publish_late)
+    assert reuse_result(spec, store) is None
+    assert store.find(spec.task.fingerprint) is None
 
 
 # ------------------------------------------------------------------------------- observing

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key, result_key
 from torchyard.store.objects import Identity
 from torchyard.store.same_reads import find_same, remember_reads
-from torchyard.store.store import THREADS, Store
+from torchyard.store.store import Store
 
 _SHOWING = ("bind", "bind-try")
 """How options of bubblewrap end that show a path of the machine, which is their next word."""
@@ -87,17 +86,11 @@ def reuse_result(spec: JobSpec, store: Store) -> Result | None:
     store.publish(result)
     collected: list[bool] = []
     watch.settle(lambda: collected.append(True))
-    if collected and not _is_whole(result, store):
+    if collected and not all(store.objects.head(blob_key(name)) for name in result.blobs()):
         store.objects.delete([result_key(result.fingerprint)])
         return None
     remember_reads(store.objects, result)
     return result
-
-
-def _is_whole(result: Result, store: Store) -> bool:
-    """Return whether all blobs of a result are there."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        return all(pool.map(store.objects.head, map(blob_key, result.blobs())))
 
 
 def watch_reads(

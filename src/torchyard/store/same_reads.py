@@ -5,7 +5,6 @@ its maker signed, has the same name. Without a record, a job runs.
 """
 
 from contextlib import suppress
-from typing import Literal
 
 import msgspec
 
@@ -24,17 +23,13 @@ _SETS, _RESULTS = 8, 64
 
 
 class ReadSet(Value, kw_only=True):
-    """Files that jobs have read, and the fingerprints of their results by their second name."""
+    """Files that jobs have read, and the fingerprints of their results by their second name.
+
+    A record has those of a job's settings, the last one first.
+    """
 
     files: tuple[str, ...]
     results: dict[str, Digest]
-
-
-class ReadsRecord(Value, kw_only=True):
-    """The sets of a job's settings, the last one first."""
-
-    version: Literal[1] = 1
-    sets: tuple[ReadSet, ...] = ()
 
 
 def record_key(result: Result) -> str:
@@ -42,13 +37,13 @@ def record_key(result: Result) -> str:
     return same_reads_key(spec_name(result.spec))
 
 
-def read_record(objects: Objects, key: str) -> ReadsRecord:
-    """Return a record; an empty one if there is none that can be used."""
+def read_record(objects: Objects, key: str) -> tuple[ReadSet, ...]:
+    """Return the sets of a record; none if it can't be used."""
     with suppress(TorchyardError, OSError, *UNDECODABLE):
         meta = objects.head(key)
         if meta is not None and meta.size <= _LARGEST and (data := objects.read(key)):
-            return msgspec.json.decode(data, type=ReadsRecord)
-    return ReadsRecord()
+            return msgspec.json.decode(data, type=tuple[ReadSet, ...])
+    return ()
 
 
 def remember_reads(objects: Objects, result: Result) -> None:
@@ -56,18 +51,18 @@ def remember_reads(objects: Objects, result: Result) -> None:
     if result.reads is None:
         return
     key, files = record_key(result), result.reads.files
-    sets = read_record(objects, key).sets
+    sets = read_record(objects, key)
     known = next((found.results for found in sets if found.files == files), {})
     others = {name: known[name] for name in known if name != result.reads.key}
     results = dict([*others.items(), (result.reads.key, result.fingerprint)][-_RESULTS:])
     latest = (ReadSet(files=files, results=results), *(s for s in sets if s.files != files))
     with suppress(TorchyardError, OSError):
-        objects.write(key, msgspec.json.encode(ReadsRecord(sets=latest[:_SETS])))
+        objects.write(key, msgspec.json.encode(latest[:_SETS]))
 
 
 def find_same(store: Store, name: str, inputs: InputFiles) -> Result | None:
     """Return a result for these settings whose job read nothing that these inputs change."""
-    for known in read_record(store.objects, same_reads_key(name)).sets:
+    for known in read_record(store.objects, same_reads_key(name)):
         key = reads_key(name, inputs, known.files)
         if key is None or key not in known.results:
             continue
