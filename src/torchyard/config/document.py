@@ -1,7 +1,6 @@
 """A `torchyard.toml` as read: values, positions, and changes by `--set`."""
 
 import json
-import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
@@ -10,7 +9,7 @@ from typing import Any
 
 from torchyard.config.positions import Location, Path, locate
 from torchyard.errors import ConfigError, Span, UsageError
-from torchyard.model.toml import parse_toml
+from torchyard.model.toml import TomlError, parse_toml
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
 
 Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML that has not been validated yet
@@ -140,7 +139,7 @@ def _key_parts(key: str) -> tuple[str, ...]:
     """Return the parts of a dotted key, parsed as TOML, quotes included."""
     try:
         paths = list(_paths(parse_toml(f"{key} = true"), ()))
-    except tomllib.TOMLDecodeError:
+    except TomlError:
         return ()
     return tuple(str(part) for part in paths[-1])
 
@@ -148,7 +147,7 @@ def _key_parts(key: str) -> tuple[str, ...]:
 def _toml_value(text: str) -> object:
     try:
         value = parse_toml(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except TomlError:
         return text.strip()
     return value if isinstance(value, str | bool | list | dict) else text.strip()
 
@@ -162,7 +161,7 @@ def dotted(path: Path) -> str:
 def _parse(name: str, text: str) -> Raw:
     try:
         return parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
+    except TomlError as error:
         what, at, where = str(error).rpartition(" (at ")
         if not at:
             msg = f"`{name}` can't be read: {error}"
