@@ -67,6 +67,11 @@ OTHER_MEANINGS = {
     ("src/torchyard/insight/version_readings.py", "conda"): "where a version was read",
     ("src/torchyard/model/lock.py", "conda"): "the setting with conda environments",
     ("src/torchyard/toolchain/interpreters.py", "conda"): "where an interpreter was found",
+    ("src/torchyard/model/recipe_output.py", "conda"): "what recipes of conda make",
+    ("src/torchyard/recipes/tools/__init__.py", "tools.conda"): "the module of a recipe's tools",
+    ("src/torchyard/recipes/tools/conda.py", "conda"): "a word of rattler-build",
+    ("src/torchyard/toolchain/rattler_child.py", ".conda"): "files in rattler's cache",
+    ("src/torchyard/toolchain/rattler_child.py", ".tar.bz2"): "files in rattler's cache",
     ("src/torchyard/index/filename.py", ".zip"): "the end of a source distribution's name",
     ("src/torchyard/index/entry.py", "simple"): "the view with the files of all variants",
 }

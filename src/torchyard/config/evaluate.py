@@ -136,7 +136,7 @@ def _with_outputs(
         if spec.conda.channels:
             what = "these channels are for recipe `conda`"
             hint = "`channels` of [smoke] are for tests, those of [toolchain.conda] for builds"
-            problems.add(("conda", "channels"), what, hint, at_key=True)
+            problems.add((CONDA, "channels"), what, hint, at_key=True)
         return tables
     from torchyard.config.recipe_outputs import with_recipe_outputs  # noqa: PLC0415 - few need it
 

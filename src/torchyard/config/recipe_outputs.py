@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from torchyard.compute.registry import PLAIN
 from torchyard.errors import ConfigError
 from torchyard.model.identifier import ANY_PYTHON, Cell
-from torchyard.model.recipe_output import RecipeOutput, build_scope
+from torchyard.model.recipe_output import CONDA_FORMAT, RecipeOutput, build_scope
 from torchyard.model.tables import PackageKind, Tables
 from torchyard.toolchain.conda_recipe import OutputName, output_name, render_recipe
 
@@ -28,7 +28,6 @@ _PYTHON, _CUDA, _TARGET, _CHANNELS = (
 )
 _OF_ALL = frozenset((_PYTHON, _CUDA, _TARGET, _CHANNELS, "channel_targets"))
 """Keys that seldom name a variant: other fields of cells have them, or all outputs."""
-_FORMAT = "conda"
 _TAG = re.compile(r"(\d)\.(\d+)[^_]*(?:.*_cp\d+(t)\b)?")
 _OTHER = re.compile(r"[^A-Za-z0-9_.]+")
 
@@ -73,7 +72,7 @@ def with_recipe_outputs(tables: Tables, outputs: Sequence[RecipeOutput]) -> Tabl
         _, _, _, python, name = output.cell
         kind = PackageKind(
             title=f"{name} {output.version}",
-            format=_FORMAT,
+            format=CONDA_FORMAT,
             per_python=python != ANY_PYTHON,
             pinned=False,
         )

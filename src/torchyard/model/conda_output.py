@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from torchyard.model.canonical import canonical_json
 from torchyard.model.values import Value
 
 Bound = Literal["x", "x.x", "x.x.x", "exact"]
@@ -115,6 +114,8 @@ NONE: CondaOutputs = MappingProxyType({})
 
 def outputs_setting(outputs: CondaOutputs) -> dict[str, str]:
     """Return the setting of jobs with these outputs."""
+    from torchyard.model.canonical import canonical_json  # noqa: PLC0415 - hashlib is slow to import
+
     return {kind: canonical_json(output).decode() for kind, output in sorted(outputs.items())}
 
 

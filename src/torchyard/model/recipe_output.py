@@ -5,6 +5,9 @@ from typing import NamedTuple
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import DEPTH, Stage
 
+CONDA_FORMAT = "conda"
+"""The format of what a conda recipe makes."""
+
 RECIPE_CHANNELS = "recipe_channels"
 """The setting with the channels of jobs of a conda recipe."""
 

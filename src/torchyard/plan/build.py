@@ -10,7 +10,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, job_identifier, scope_path
 from torchyard.model.job_spec import Payload
 from torchyard.model.recipe import CELL_STAGES, DEPTH, Stage
-from torchyard.model.recipe_output import RecipeOutput
+from torchyard.model.recipe_output import CONDA_FORMAT, RecipeOutput
 from torchyard.plan.admission import newest_served
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
@@ -122,7 +122,7 @@ class _Builder:
             output = outputs[cell]
             settings = self._settings.of_conda(Stage.PACKAGE, cell, [output])
             package = self._add(Stage.PACKAGE, cell, [jobs[output.scope]], settings)
-            self._add_scoped(Stage.CHECK, cell, [package], "conda")
+            self._add_scoped(Stage.CHECK, cell, [package], CONDA_FORMAT)
             beside = (jobs[scope] for scope in output.uses)
             settings = self._settings.of_conda(Stage.SMOKE, cell, [output])
             self._add(Stage.SMOKE, cell, [*beside, package], settings)

@@ -11,7 +11,7 @@ from torchyard.model.identifier import scope_path
 from torchyard.model.lock import CONDA, CORE_LOCK, conda_packages
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
-from torchyard.model.recipe_output import RECIPE_CHANNELS, RecipeOutput
+from torchyard.model.recipe_output import CONDA_FORMAT, RECIPE_CHANNELS, RecipeOutput
 from torchyard.model.step import Setting, Step
 from torchyard.model.tables import TORCH_PREFIX, Release
 from torchyard.model.toolchain import Toolchain
@@ -148,11 +148,11 @@ class SettingsMaker:
             draft.set("rattler_build", first.rattler_build, Origin("this machine"))
             draft.set("fetches", any(output.fetches for output in outputs), origin)
         else:
-            draft.set("format", "conda", Origin("data/packages.toml"))
+            draft.set("format", CONDA_FORMAT, Origin("data/packages.toml"))
         if stage is not Stage.PACKAGE:
             self._set_channels(draft, outputs)
         if stage is Stage.SMOKE and stage not in self.config.steps:
-            self._set_smoke(draft, "conda", (scope[0], scope[1], scope[2]))
+            self._set_smoke(draft, CONDA_FORMAT, (scope[0], scope[1], scope[2]))
         patterns = self._overrides[stage]
         return draft.finish(tuple(index for index, pattern in patterns if pattern.matches(scope)))
 

@@ -7,6 +7,7 @@ from typing import Literal
 from torchyard.config.load import load_config
 from torchyard.errors import SelectionError, UsageError
 from torchyard.features.plan.report import JobRow, MatrixReport, PlannedProject
+from torchyard.host.files import absolute, dirname, exists, join
 from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import PlanDiff, diff_plans
@@ -15,7 +16,6 @@ from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import PlanSelection, ReadSelection
 from torchyard.plan.summary import estimate, exclusions, inclusions, own_rows, summarize
 from torchyard.workspace.progress import ignore_line
-from torchyard.workspace.reusable import local_store, reusable_jobs
 from torchyard.workspace.toolchain_id import with_toolchain_id
 
 
@@ -55,14 +55,25 @@ def describe_plan(
     plan = make_plan(with_toolchain_id(config, file), selection)
     for warning in plan.warnings:
         on_line(f"warning: {warning}")
-    if not (for_json or listed or diagram) and (store := local_store(file, config)):
-        counted = Counter(
-            f"{name.partition(':')[0]}: {why}"
-            for name, why in reusable_jobs(plan, store, file).items()
-        )
-        for line, count in counted.items():
+    if not (for_json or listed or diagram):
+        for line, count in _reusable(plan, file).items():
             on_line(line if count == 1 else f"{line} ({count:,} jobs)")
     return plan_report(plan)
+
+
+def _reusable(plan: Plan, file: str) -> Counter[str]:
+    """Count the jobs that need not run, by stage and reason, if the file's store is here."""
+    store_url = plan.config.store
+    if not (store_url.startswith("file:") or exists(join(dirname(absolute(file)), store_url))):
+        return Counter()
+    from torchyard.workspace.reusable import (
+        local_store,
+        reusable_jobs,
+    )
+
+    store = local_store(file, plan.config)
+    found = reusable_jobs(plan, store, file) if store else {}
+    return Counter(f"{name.partition(':')[0]}: {why}" for name, why in found.items())
 
 
 def plan_report(plan: Plan) -> MatrixReport:
