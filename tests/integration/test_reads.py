@@ -158,9 +158,8 @@ class Edits:
         return {s: sum(SAME_AS in r.facts for r in self.results(s)) for s in stages}
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"), [(1, 15), pytest.param(2, 300, marks=[pytest.mark.slow])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "count"), [(1, 15), (2, 300)])
 def test_packages_are_those_of_a_clean_build_after_each_edit(
     tmp_path: Path, seed: int, count: int
 ) -> None:
